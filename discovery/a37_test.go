@@ -21,18 +21,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// TestA37 runs the scenarios in testdata/a37: what a channel is told of several discovery
-// mechanisms. Those called eds… push clusters, those called dns… are asked for endpoints.
-// What the channel is told, and who is asked, is the output of each command:
+// TestA37 runs the scenarios in testdata/a37: the messages to a channel with several discovery
+// mechanisms. Those called eds… push clusters, those called dns… are polled. The output of each
+// command is the messages to the channel and the requests to sources:
 //
 //	build eds dns     a channel with these mechanisms, in this order
-//	cluster eds       it sends a cluster: a line a locality, "PRIORITY LOCALITY ADDRESS…", and
+//	cluster eds       it sends a cluster: one line per locality, "PRIORITY LOCALITY ADDRESS…", and
 //	                  lines "drop CATEGORY PERCENT"
 //	endpoints dns a:1 it answers with endpoints
-//	fail dns          it fails with the text given
-//	pass 10s          so much time passes
-//	resolve-now [a]   the policies ask for re-resolution on behalf of a child, or the channel does
-//	call              what a call sees of each child without endpoints
+//	fail dns          it fails with the given text
+//	pass 10s          time passes
+//	resolve-now [a]   the policies request re-resolution for a child, or the channel does
+//	call              the error of a call to each child without endpoints
 func TestA37(t *testing.T) {
 	datadriven.Walk(t, "testdata/a37", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -102,19 +102,19 @@ func (s *a37) build(t *testing.T, names []string) {
 		s.sources[name] = source
 		part := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
 		if strings.HasPrefix(name, "eds") {
-			part.Source = &source.scripted // which nobody can ask
+			part.Source = &source.scripted // accepts no requests
 		}
 		parts = append(parts, part)
 	}
 	s.resolver = build(t, of(parts), s)
 }
 
-// policyAsks is what the priority policy does when a child asks for re-resolution.
+// policyAsks acts like the priority policy when a child requests re-resolution.
 func (s *a37) policyAsks(child string) {
 	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }
 
-// UpdateState writes down the priorities, a line each.
+// UpdateState records the priorities, one line each.
 func (s *a37) UpdateState(state resolver.State) error {
 	s.last = hierarchy.Unseal(state)
 	config := s.configured()
@@ -142,7 +142,7 @@ func (s *a37) UpdateState(state resolver.State) error {
 	return nil
 }
 
-// priorityConfig is what a scenario shows of the configuration of the priority policy.
+// priorityConfig is the part of the priority policy's configuration that scenarios show.
 type priorityConfig struct {
 	Priorities []string
 	Children   map[string]struct {
@@ -151,7 +151,7 @@ type priorityConfig struct {
 	}
 }
 
-// configured returns the configuration that was sent last.
+// configured returns the last configuration.
 func (s *a37) configured() priorityConfig {
 	var config struct {
 		LoadBalancingConfig []map[string]priorityConfig
@@ -182,7 +182,7 @@ func dropsIn(config json.RawMessage) string {
 	return strings.Join(drops, " ")
 }
 
-// answerOf returns the answer of lines as for the command cluster.
+// answerOf parses the lines of the command cluster.
 func answerOf(t *testing.T, name, text string) discovery.Answer {
 	t.Helper()
 	var endpoints []flat.Endpoint

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// A program that links a source, and nothing that makes resolvers of sources, learns what to
-// import.
+// A program that links a source but nothing that builds its resolvers gets an error that names the
+// missing import.
 func TestASourceAlone(t *testing.T) {
 	discovery.Register("alone", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Source: &scripted{}}}, nil

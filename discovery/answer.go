@@ -6,105 +6,102 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Answer is what a source of endpoints has found. Nobody changes it, or what it points to,
-// once it was handed over: channels share it.
+// Answer is what a source has found. Neither it nor what it points to may change after it was
+// passed to a Receiver, because channels share it.
 type Answer struct {
-	// Priorities are in order: calls go to the first one that can take them (gRFC A56). None
-	// of them is left out because nothing of it can take calls now: it keeps its place, and
-	// comes back as it should.
+	// Priorities are ordered: calls go to the first one that can take them (gRFC A56). A priority
+	// without usable endpoints stays in the list, so that it keeps its number.
 	Priorities []Priority
-	// Drops apply to the calls of each priority, one after the other, each to what those
-	// before it left. The default is none.
+	// Drops apply to the calls of every priority, one after the other, each to the calls that the
+	// ones before it let through. Default: none.
 	Drops []Drop
-	// Resolved are the endpoints of a gRPC resolver, with their attributes, in place of
-	// Priorities: one priority with one locality. FromResolver sets them.
+	// Resolved holds the endpoints of a gRPC resolver with their attributes, in place of
+	// Priorities. They are one priority with one locality. FromResolver sets it.
 	Resolved []resolver.Endpoint
 
-	// Identity stands for the content: answers with the same one are the same, and repeating
-	// one costs nothing. A hash of the content will do. What a server calls its version will
-	// not: it moves without the content, and goes back after a restore. Answers without one
-	// are compared as they are, which takes about a millisecond for 10,000 endpoints.
+	// Identity identifies the content, such as a hash of it: answers with the same Identity are
+	// equal, and repeating one costs nothing. A server's version is not suitable, because it
+	// changes without the content, and goes back after a restore. Answers without an Identity are
+	// compared field by field, which takes about a millisecond for 10,000 endpoints.
 	Identity string
-	// Version is what the source calls this state of what it knows, for people; "" where it
-	// has no name for it.
+	// Version is the source's name for this state, shown to people; "" for none.
 	Version string
-	// Service is the name of the service or cluster whose endpoints these are, for metrics and
-	// messages; "" where it has none. The priorities of another one are others.
+	// Service is the name of the service or cluster of these endpoints, for metrics and messages;
+	// "" for none. Answers with different Services share no priorities.
 	Service string
 
-	// Empty says that it is meant where the answer holds no endpoint: calls then fail, or go
-	// to the next priority. Without it such an answer counts as a failure, and the last one
-	// stays in use: a registry that is starting, or a query that matches nothing for a moment,
-	// must not take all clients down. It has no effect where there are endpoints.
+	// Empty declares that an answer without endpoints is intended: calls then fail, or go to the
+	// next priority. Without it such an answer is a failure and the last one stays in use, so that
+	// a starting registry or a query without a match does not take all clients down. It has no
+	// effect if there are endpoints.
 	Empty bool
-	// Why says in one line why nothing of the answer can take calls. Calls that fail for it,
-	// the log and the page show it, together with the reason of a later failure. "" stands
-	// for a count of the endpoints by their health. It has no effect where one can take calls.
+	// Why is one line that explains why no endpoint of the answer can take calls. The errors of
+	// calls, the log and the page show it, together with a later failure. The default is a count of
+	// the endpoints by health. It has no effect if an endpoint can take calls.
 	Why string
-	// Notes say in a line each what was given and has no effect. The log has them while they
-	// are new, and the page as long as the answer is in use.
+	// Notes are single lines about input without effect. The log has each new one once, and the
+	// page shows them while the answer is in use.
 	Notes []string
-	// Names are what a source that looks up several names knows of each, nil for others. They
-	// are kept with the answer, and are not compared. Where the channel was idle, and a name
-	// cannot be looked up when it wakes up, that name alone has what it had
-	// (Receiver.Remembered), while the others have what they have now.
+	// Names holds what a source that looks up several names knows of each, nil for other sources.
+	// It is stored with the answer and not compared. If a name cannot be looked up after the
+	// channel was idle, the source can use the stored addresses of this name alone
+	// (Receiver.Remembered).
 	Names map[string]Name
 }
 
-// Name is what a source knows of one of several names that it looks up.
+// Name is a source's knowledge of one of its names.
 type Name struct {
-	Addresses []string  // those that it had when it was looked up last
-	Until     time.Time // until when that was so, zero where it still is
+	Addresses []string  // from the last successful lookup
+	Until     time.Time // when they were last known to be valid; zero if they still are
 }
 
-// Priority is a group of localities that take the calls together.
+// Priority is a group of localities that share the calls.
 type Priority struct {
 	// Localities have different names.
 	Localities []Locality
 }
 
-// Locality is a group of endpoints that are near one another.
+// Locality is a group of endpoints in one place.
 type Locality struct {
-	// Region, Zone and SubZone say where it is, as far as that is known.
+	// Region, Zone and SubZone are its location, as far as it is known.
 	Region, Zone, SubZone string
-	// Weight is the locality's share of the calls, relative to the others of its priority. 0
-	// stands for the sum of the weights of its endpoints that can take calls. The sum of a
-	// priority is at most 4,294,967,295.
+	// Weight is the locality's share of the calls relative to the others of its priority. 0 is the
+	// sum of the weights of its usable endpoints. The sum of a priority is at most 4,294,967,295.
 	Weight uint32
-	// Endpoints may be none, and may all be unable to take calls: the locality keeps its place.
+	// Endpoints may be empty, and none of them need be usable.
 	Endpoints []Endpoint
 }
 
 // Endpoint is one server.
 type Endpoint struct {
-	// Addresses are host:port with an IP address or a name, or unix:/path, at least one where
-	// the endpoint can take calls. All lead to the same server; the first one is the address by
-	// which the endpoint is known (gRFC A61). An endpoint that an answer has twice is one: the
-	// healthier of both, or else the first.
+	// Addresses are host:port with an IP address or a name, or unix:/path. A usable endpoint has at
+	// least one. All lead to the same server; the first one identifies the endpoint (gRFC A61). An
+	// endpoint that occurs twice in an answer counts once: the healthier occurrence, or else the
+	// first.
 	Addresses []string
-	// Weight is the endpoint's share of the calls, relative to the others of its locality. 0
-	// stands for 1. The sum of a locality is at most 4,294,967,295.
+	// Weight is the endpoint's share of the calls relative to the others of its locality. 0 is 1.
+	// The sum of a locality is at most 4,294,967,295.
 	Weight uint32
-	// Health is what the source knows of it; the zero value can take calls.
+	// Health is the source's view of the endpoint. The zero value can take calls.
 	Health Health
-	// Hostname is the name in the server's certificate, "" where the source does not know it.
-	// It has no effect unless the user trusts the source with names (Part.TrustNames).
+	// Hostname is the name in the server's certificate, "" if the source does not know it. It has
+	// no effect unless the user trusts the source with names (Mechanism.TrustNames).
 	Hostname string
-	// Node is the machine that it runs on, "" where that is not known.
+	// Node is the machine that it runs on, "" if unknown.
 	Node string
-	// ForZones and ForNodes name the zones and the nodes whose clients had best use this
-	// endpoint, by the source's own hints. The default is none.
+	// ForZones and ForNodes are hints of the source: the zones and nodes whose clients should use
+	// this endpoint. Default: none.
 	ForZones, ForNodes []string
 }
 
-// Health is what a source knows of an endpoint's health.
+// Health is a source's view of an endpoint's health.
 type Health int
 
-// The kinds of health. An endpoint that is Unknown or Healthy can take calls.
+// The kinds of health. Unknown and Healthy endpoints can take calls.
 const (
-	Unknown   Health = iota // nobody has looked
+	Unknown   Health = iota // not checked
 	Healthy                 // it serves
-	Draining                // it ends: calls that run are finished, new ones go elsewhere
+	Draining                // it finishes its calls and gets no new ones
 	Unhealthy               // it does not serve
 )
 
@@ -118,9 +115,9 @@ func (h Health) String() string {
 	return healthNames[h]
 }
 
-// Drop is a share of the calls that clients fail at once, with UNAVAILABLE.
+// Drop is a share of the calls that clients fail at once with UNAVAILABLE.
 type Drop struct {
-	// Category is its name, for metrics.
+	// Category is the drop's name in metrics.
 	Category string
 	// PerMillion is at most 1,000,000.
 	PerMillion uint32

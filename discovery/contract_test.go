@@ -15,8 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A source confirms its answer without repeating it: it holds from then on, and the channel is
-// not told again.
+// A source can confirm its answer without repeating it. The channel gets no update.
 func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -38,7 +37,7 @@ func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	})
 }
 
-// Only what the source said itself, since it was started, can be confirmed by it.
+// A source can confirm only its own answer since it was started.
 func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -54,7 +53,7 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
 			time.Sleep(40 * time.Minute)
 			r = build(t, b, cc)
-			s.Fail(errors.New("down")) // what is kept is used
+			s.Fail(errors.New("down")) // the stored answer is used
 			s.Confirm()
 			r.Close()
 			if got := cc.take(); got != want {
@@ -64,7 +63,7 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	})
 }
 
-// Where nothing can take calls they see a failure beside the reason, and no longer than it lasts.
+// If no endpoint can take calls, calls see a failure in addition to the reason, until it ends.
 func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -84,7 +83,7 @@ func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	})
 }
 
-// What a source waits for is logged after 2 s, once, and only while nothing else is known.
+// What a source waits for is logged once after 2 s, if there is no result by then.
 func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -111,7 +110,7 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	})
 }
 
-// Where other parts have failed, calls see what this one waits for.
+// If other mechanisms have failed, calls see what this one waits for.
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
@@ -126,7 +125,7 @@ func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	})
 }
 
-// A mistake is shown as one, and handled as any failure.
+// A mistake is shown as a mistake and otherwise handled like any failure.
 func TestAMistakeIsShownAsOne(t *testing.T) {
 	s, cc := &scripted{}, &channel{}
 	r := build(t, one(s), cc)
@@ -143,7 +142,7 @@ func TestAMistakeIsShownAsOne(t *testing.T) {
 	}
 }
 
-// A source of one's own says that there was an answer, which it refused: metrics count it so.
+// Metrics count a failure marked with Refused as a refused answer.
 func TestAFailureThatRefusesAnAnswerIsCountedSo(t *testing.T) {
 	metrics, s := &lbtest.Recorder{}, &scripted{}
 	r, err := one(s).Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})

@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// shapes are answers with endpoints, and the answers of the same shape without any.
+// shapes maps answers with endpoints to answers of the same shape without any.
 var shapes = map[string]struct {
 	some   discovery.Answer
 	empty  []discovery.Answer
 	state  string
-	nobody string // in the state of one that is meant
+	nobody string // the state after an intended one
 }{
 	"cluster": {
 		flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}),
@@ -36,8 +36,8 @@ var shapes = map[string]struct {
 	},
 }
 
-// An answer that holds no endpoint, and does not say that this is meant, is a failure: what was
-// known stays in use, also after idleness, and calls see why where nothing was.
+// An answer without endpoints and without Empty is a failure: the last answer stays in use, also
+// after idleness. Calls see the reason if there is none.
 func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	for about, shape := range shapes {
 		for i, empty := range shape.empty {
@@ -68,7 +68,7 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// One that says that it is meant is an answer like any other, also after idleness.
+// An answer with Empty is like any other, also after idleness.
 func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	for about, shape := range shapes {
 		t.Run(about, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				empty := shape.empty[0]
 				empty.Empty = true
 				some := shape.some
-				some.Empty = true // which is wrong, and has no effect
+				some.Empty = true // has no effect
 				s, cc := &scripted{}, &channel{}
 				b := one(s)
 				r := build(t, b, cc)
@@ -91,7 +91,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				s.Fail(errors.New("down"))
 				r.Close()
 				want := strings.Join([]string{shape.state, shape.nobody, shape.state, shape.nobody, shape.nobody}, "\n")
-				got := strings.ReplaceAll(cc.take(), "child1", "child0") // a name that is gone does not come back
+				got := strings.ReplaceAll(cc.take(), "child1", "child0") // names of removed children are not used again
 				if got != want {
 					t.Errorf("the channel saw\n%s\nwant\n%s", got, want)
 				}
@@ -100,8 +100,8 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	}
 }
 
-// Two sources of one's own: while the first says [] by mistake it keeps its endpoints; once it
-// means it, calls go to the second.
+// While the first of two sources answers [] by mistake, its endpoints stay in use. Once it sets
+// Empty, calls go to the second.
 func TestAnEmptyFirstPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// catalogue is a registry of services, of one's own.
+// catalogue is a registry of services.
 type catalogue interface {
 	LookUp(ctx context.Context, service string) ([]machine, error)
 }
@@ -23,8 +23,8 @@ type machine struct {
 	remote  bool
 }
 
-// register makes targets such as catalogue:///checkout known: machines that are near are used
-// first, by their size, and remote ones when no near one is left.
+// register registers targets such as catalogue:///checkout. Near machines are used first, weighted
+// by size, and remote ones if no near one is left.
 func register(c catalogue) {
 	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		service := t.Endpoint()
@@ -51,8 +51,8 @@ func register(c catalogue) {
 	})
 }
 
-// A source of one's own: a function that is asked every ten seconds. A program registers it in
-// an init function, and understudy.NewClient takes targets of its scheme from then on.
+// This source is a function that is polled every ten seconds. A program registers it in an init
+// function, and understudy.NewClient then accepts targets of its scheme.
 func Example() {
 	near, remote := startBackend("near"), startBackend("remote")
 	defer remote.Stop()

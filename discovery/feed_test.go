@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// An answer that changes nothing costs nothing: no update, no parsing.
+// A repeated answer causes no update and no parsing.
 func TestAnswersThatChangeNothing(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -36,11 +36,11 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	if seen := cc.take(); seen != "" || cc.parsed != parsed {
 		t.Errorf("channel saw %q and parsed %d more, want nothing", seen, cc.parsed-parsed)
 	}
-	s.say("10.0.0.2:1") // other endpoints, the same policies
+	s.say("10.0.0.2:1") // other endpoints, the same configuration
 	if cc.take() == "" || cc.parsed != parsed {
 		t.Errorf("parsed %d more for the same config", cc.parsed-parsed)
 	}
-	// Attributes that cannot be compared may have changed.
+	// Attributes that cannot be compared count as changed.
 	s.Update(plain("10.0.0.3:1"))
 	s.Update(plain("10.0.0.3:1"))
 	if got := strings.Count(cc.take(), "state"); got != 2 {
@@ -48,7 +48,7 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A resolver may write its next answer over the last one.
+// A resolver may reuse the slice of its last answer.
 func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	var of resolver.ClientConn
 	wrapped := building(func(cc resolver.ClientConn) { of = cc })
@@ -66,7 +66,7 @@ func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	}
 }
 
-// building builds a resolver that says nothing itself.
+// building builds a resolver that sends nothing on its own.
 type building func(resolver.ClientConn)
 
 func (building) Scheme() string { return "building" }
@@ -76,8 +76,8 @@ func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 	return ended{}, nil
 }
 
-// A37: all priorities of the first mechanism, then those of the second. Each has its own
-// names of children, its own re-resolution, and its own name on certificates.
+// A37: all priorities of the first mechanism precede those of the second. Each mechanism has its
+// own children's names, re-resolution and authority.
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
@@ -136,7 +136,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	})
 }
 
-// A failure is logged once for each text, and leaves the last answer in use.
+// A failure is logged once for each text. The last answer stays in use.
 func TestFailures(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -152,7 +152,7 @@ func TestFailures(t *testing.T) {
 	s.say("10.0.0.1:1")
 	s.Fail(errors.New("the failure of TestFailures"))
 	s.Fail(errors.New("the failure of TestFailures"))
-	s.say("10.0.0.1:1") // all is well again
+	s.say("10.0.0.1:1") // the failure is over
 	s.Fail(errors.New("the failure of TestFailures"))
 	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
@@ -202,7 +202,8 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 	}
 }
 
-// Where no mechanism has a priority, a warning and the channel's error say which and why.
+// If no mechanism has a priority, the warning and the channel's error name the mechanisms and
+// reasons.
 func TestWhatIsEmptyIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, first, second := &channel{}, &scripted{}, &scripted{}
@@ -227,7 +228,7 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 	})
 }
 
-// The names of a mechanism's children are never those of another's, whatever they are called.
+// Mechanisms never share names of children, whatever they are called.
 func TestMechanismsShareNoNames(t *testing.T) {
 	cc := &channel{}
 	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
@@ -252,7 +253,7 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	}
 }
 
-// A failure is the same one whichever port the connection came from.
+// A failure from another local port is the same failure.
 func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -265,7 +266,7 @@ func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	}
 }
 
-// A name in an answer counts only where the user trusts the source with names.
+// Names in an answer take effect only if the user trusts the source with names.
 func TestNamesInAnswers(t *testing.T) {
 	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1"})
 	answer.Priorities[0].Localities[0].Endpoints[0].Hostname = "forged"

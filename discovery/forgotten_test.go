@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// asking builds resolvers that have a service config parsed, and then answer at once, each with
-// an address of its own.
+// asking builds resolvers that parse a service config and then answer at once, each with its own
+// address.
 type asking struct {
 	built  int
 	parsed *serviceconfig.ParseResult
@@ -32,14 +32,13 @@ func (a *asking) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bui
 	return ended{}, nil
 }
 
-// ended is a resolver that has said all.
+// ended is a resolver without further answers.
 type ended struct{}
 
 func (ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (ended) Close()                                {}
 
-// splitting is a source that tells of one part once, which a resolver of gRPC's kind
-// resolves, and fails from then on.
+// splitting is a source that answers with one mechanism over a gRPC resolver once, and then fails.
 type splitting struct {
 	target *discovery.Target
 	by     resolver.Builder
@@ -58,8 +57,8 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Parts are kept for the channel after this one. Their resolvers hold nothing of this one
-// then, and work for that.
+// The next channel reuses stored mechanisms. Their resolvers keep no reference to the closed
+// channel.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
 	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// A source that hangs when a channel is used again costs it two seconds, where it is known what
-// it said before.
+// If a source hangs after idleness, its stored answer is used after two seconds.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -39,7 +38,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 			t.Errorf("after two seconds the channel saw %q, want %q", got, known)
 		}
 		<-time.After(time.Minute)
-		s.Fail(errors.New("cannot be reached")) // as what hangs says at last
+		s.Fail(errors.New("cannot be reached")) // the error of the hanging source
 		if got := cc.take(); got != "" || logged.Count(line) != before+1 {
 			t.Errorf("the channel saw %q, and the log says %d times what is used; want nothing, and once", got, logged.Count(line)-before)
 		}
@@ -55,7 +54,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	})
 }
 
-// One that answers in time is not disturbed, and what it said before is not used.
+// The stored answer is not used if the source answers in time.
 func TestASourceThatAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -75,7 +74,7 @@ func TestASourceThatAnswersInTime(t *testing.T) {
 	})
 }
 
-// Of several sources each has two seconds. One that hangs holds nobody back for longer.
+// Each of several sources has two seconds. A hanging one does not delay the others longer.
 func TestOneOfTwoSourcesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
@@ -96,7 +95,7 @@ func TestOneOfTwoSourcesHangs(t *testing.T) {
 	})
 }
 
-// Parts that are known from before have little time: the source that told of them had its own.
+// Mechanisms of a stored list have little time, because the source of the list has used up its own.
 // One that can be looked up answers meanwhile.
 func TestAListOfPartsHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +121,7 @@ func TestAListOfPartsHangs(t *testing.T) {
 	})
 }
 
-// An answer that comes just when the kept one would be used is used in its place.
+// An answer that arrives when the stored one is due takes precedence.
 func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -147,7 +146,7 @@ func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	}
 }
 
-// lastOf returns the first address that the channel has.
+// lastOf returns the first address of the channel.
 func lastOf(cc *channel) string {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()

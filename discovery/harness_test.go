@@ -30,12 +30,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// logged is what was logged.
+// logged captures the log.
 var logged = testlog.Keep()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// machines is a catalogue that is always the same.
+// machines is a constant catalogue.
 type machines []machine
 
 func (m machines) LookUp(context.Context, string) ([]machine, error) { return m, nil }
@@ -57,7 +57,7 @@ func startBackend(name string) *backend {
 	return b
 }
 
-// caller calls until b answers, and returns its name.
+// caller makes calls until b answers, and returns its name.
 func (b *backend) caller(conn *grpc.ClientConn) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -73,8 +73,7 @@ func (b *backend) caller(conn *grpc.ClientConn) string {
 	}
 }
 
-// channel is a fake for the ClientConn that a resolver reports to. It keeps what
-// happens, a line each.
+// channel is a fake resolver.ClientConn that records updates, one line each.
 type channel struct {
 	resolver.ClientConn
 	mu       sync.Mutex
@@ -90,7 +89,7 @@ func (c *channel) add(format string, args ...any) {
 	c.lines = append(c.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns what happened since it was last called.
+// take returns the lines since the last call.
 func (c *channel) take() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +99,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it has nothing else
+	if awaiting.Is(state) { // it contains nothing else
 		return nil
 	}
 	var endpoints []string
@@ -121,7 +120,7 @@ func (c *channel) UpdateState(state resolver.State) error {
 
 func (c *channel) ReportError(err error) { c.add("error %v", err) }
 
-// rawConfig is a service config that is not parsed.
+// rawConfig is an unparsed service config.
 type rawConfig struct {
 	serviceconfig.Config
 	json string
@@ -132,16 +131,16 @@ func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
 }
 
-// config returns the service config that was sent last.
+// config returns the last service config.
 func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfig).json }
 
-// scripted is a source that does what its test does with the receiver.
+// scripted is a source that a test controls.
 type scripted struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver // the same, without settling
+	raw     *discovery.Receiver // the same, without waiting for the channel
 	inStart func(*scripted)
 	closed  int
-	refuses string // Start fails
+	refuses string // the error of Start, if any
 }
 
 func (*scripted) Check(bool) error { return nil }
@@ -166,7 +165,7 @@ func (s *scripted) say(addresses ...string) error {
 	return s.Update(flat.Answer(endpoints...))
 }
 
-// resolving is a source that can be asked to look again.
+// resolving is a source that accepts re-resolution requests.
 type resolving struct {
 	scripted
 	onAsk func()
@@ -188,7 +187,7 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// of returns a builder for targets of scheme x with the given parts.
+// of returns a builder for targets of scheme x with these mechanisms.
 func of(parts []discovery.Mechanism, opts ...given.Option) options.Builder {
 	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, opts...)
 }
@@ -208,7 +207,7 @@ func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Res
 	return r
 }
 
-// failure is what calls see of a priority without endpoints.
+// failure returns the error of calls to priorities without endpoints.
 func (c *channel) failure() (text string) {
 	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.last)).Failures {
 		text += why

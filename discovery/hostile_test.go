@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// E5, for any source: one that answers from inside Start, or is closed during an
-// update, does not deadlock. Under synctest a deadlock ends the test.
+// E5: a source that answers inside Start, or is closed during an update, does not deadlock.
+// synctest detects a deadlock.
 
 func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-// A source that cannot be started fails its part, and takes nothing from the others. If it is
-// the only one, the channel cannot be built.
+// A source that cannot be started fails its own mechanism only. If it is the only one, the channel
+// cannot be built.
 func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	bad := &scripted{refuses: "no such thing"}
 	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
@@ -67,7 +67,7 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	}
 }
 
-// What was known before a channel was idle is used where its source then cannot be started.
+// The stored answer is used if the source cannot be started after idleness.
 func TestASourceThatDoesNotStartAgain(t *testing.T) {
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	b, cc := one(s), &channel{}
@@ -105,7 +105,7 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 		cc, s := &channel{}, &scripted{}
 		r := build(t, one(s), cc)
 		cc.onUpdate = func(resolver.State) {
-			s.say("10.0.0.2:1") // would be sent next
+			s.say("10.0.0.2:1") // pending
 			r.Close()
 			s.say("10.0.0.3:1")
 		}
@@ -116,7 +116,7 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 	})
 }
 
-// A source may call back while it is asked to look again.
+// A source may call the receiver from inside ResolveNow.
 func TestCallsBackFromInsideACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &resolving{}
@@ -134,7 +134,7 @@ func TestCallsBackFromInsideACall(t *testing.T) {
 	})
 }
 
-// A cluster of a source that can be asked to look again obeys requests to.
+// A cluster whose source accepts re-resolution requests receives them.
 func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	cc, s := &channel{}, &resolving{onAsk: func() {}}
 	r := build(t, one(s), cc)
@@ -145,8 +145,7 @@ func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	}
 }
 
-// Whatever the order of many answers at once, one update is under way at a time. Run
-// with -race.
+// Updates of the channel do not overlap, whatever the order of concurrent answers. Run with -race.
 func TestManyCallsAtOnce(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	busy := make(chan struct{}, 1)
@@ -177,7 +176,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	r.Close()
 }
 
-// Decision 13: no error of a source reaches gRPC as a status.
+// Decision 13: no error of a source reaches gRPC as a status error.
 func TestNoErrorWrapsAStatus(t *testing.T) {
 	final := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
 	cc, s := &plainChannel{}, &scripted{}

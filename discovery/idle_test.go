@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// What was said is kept, while a channel is idle, for an hour since the source last
-// confirmed it, and used once the source has failed.
+// While a channel is idle its last answer is stored, for an hour since the source last confirmed
+// it. It is used once the source has failed.
 func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -39,7 +39,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 
 		const old = "x: down; the endpoints that were confirmed 59m0s ago are used"
 		before := logged.Count(old)
-		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // in use all the time
+		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // in use for a day
 		<-time.After(59 * time.Minute)
 		if got, want := use(b, here, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("after 59 minutes: channel saw %q, want %q", got, want)
@@ -50,14 +50,14 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		if got, want := use(b, here, func() { s.say("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
 			t.Errorf("a source that works: channel saw %q, want its answer alone: %q", got, want)
 		}
-		// That the old answer was used is no confirmation of it.
+		// Using the stored answer does not confirm it.
 		<-time.After(59 * time.Minute)
 		use(b, here, fail)
 		<-time.After(2 * time.Minute)
 		if got, want := use(b, here, fail), "error x: down"; got != want {
 			t.Errorf("after 61 minutes: channel saw %q, want %q", got, want)
 		}
-		// Other targets, and the same with other options, have their own.
+		// Other targets, and the same target with other options, have their own stored answers.
 		use(b, here, func() { s.Update(plain) })
 		for _, other := range []string{use(b, target("x:///z"), fail), use(one(s), here, fail)} {
 			if other != "error x: down" {
@@ -70,7 +70,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// losing is a source that goes on without a word when it has lost its server.
+// losing is a source that does not notice that it has lost its server.
 type losing struct {
 	scripted
 	lost time.Time
@@ -93,7 +93,7 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 		<-time.After(80 * time.Minute)
 		r.Close()
 		cc.take()
-		// That was 30 minutes ago.
+		// The last confirmation was 30 minutes ago.
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
 			<-time.After(20 * time.Minute)
 			r := build(t, b, cc)
@@ -106,7 +106,7 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 	})
 }
 
-// A source that recovers takes the place of what was kept.
+// The answer of a source that recovers replaces the stored one.
 func TestRecoveryAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -128,7 +128,7 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 		r.Close()
 		broken.Store(true)
 		<-time.After(50 * time.Minute)
-		r = build(t, b, cc) // kept since it recovered, with the same answer
+		r = build(t, b, cc) // stored again after the recovery, with the same answer
 		synctest.Wait()
 		r.Close()
 		want := strings.TrimSuffix(strings.Repeat(`state 10.0.0.1:1["child0" "/"]`+"\n", 3), "\n")
@@ -138,7 +138,7 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 	})
 }
 
-// Programs with equal options share what is kept of a target, and others do not.
+// Programs with equal options share the stored answer of a target, others do not.
 func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// FromResolver returns a source that wraps the resolver which builder makes for target.
-// Its endpoints are one priority. It is asked to resolve again when a connection to one
-// of them fails. Pass the ClientConn and BuildOptions of Target as cc and opts, with
-// what is to be different for this resolver. Service configs are disabled in it. An
-// error of Build is one of Start, which Check cannot foresee.
+// FromResolver returns a source that wraps the gRPC resolver that builder builds for target. Its
+// endpoints are one priority. A failed connection to one of them makes the resolver resolve again.
+// Pass the ClientConn and the BuildOptions of Target as cc and opts, with changes for this resolver
+// if necessary. Service configs are disabled in it. An error from Build is an error of Start, which
+// Check cannot foresee.
 func FromResolver(builder resolver.Builder, target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) Source {
 	opts.DisableServiceConfig = true
 	return inner{builder, target, cc, opts}
@@ -28,7 +28,7 @@ type inner struct {
 func (i inner) Start(r *Receiver) (Started, error) {
 	cc := i.cc
 	if c, ok := cc.(interface{ Channel() resolver.ClientConn }); ok {
-		cc = c.Channel() // or what does nothing once that is closed
+		cc = c.Channel() // or one that does nothing once the channel is closed
 	}
 	r.Trying("waiting for " + i.target.URL.Redacted())
 	of := &innerConn{ClientConn: cc, r: r}
@@ -39,18 +39,19 @@ func (i inner) Start(r *Receiver) (Started, error) {
 	return Started{Close: func() { of.close(built) }, ResolveNow: func() { built.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
 }
 
-// Check implements Source. Only Build knows, which needs a channel.
+// Check implements Source. It finds nothing, because only Build validates the target, and needs a
+// channel.
 func (inner) Check(bool) error { return nil }
 
-// innerConn stands for the channel before the resolver.
+// innerConn is the resolver.ClientConn of the wrapped resolver.
 type innerConn struct {
-	resolver.ClientConn // parses service configs, and has what gRPC adds
+	resolver.ClientConn // parses service configs, and implements additions of gRPC
 	r                   *Receiver
-	calls               atomic.Int32 // that are under way
+	calls               atomic.Int32 // calls of UpdateState in progress
 }
 
-// close closes a resolver. Those of gRPC wait for the goroutine that calls UpdateState, and Close
-// may be on its stack.
+// close closes a resolver without blocking: gRPC's resolvers wait for the goroutine that calls
+// UpdateState, and Close may be on its stack.
 func (c *innerConn) close(built resolver.Resolver) {
 	if c.calls.Load() > 0 {
 		go built.Close()
@@ -59,7 +60,7 @@ func (c *innerConn) close(built resolver.Resolver) {
 	built.Close()
 }
 
-// under notes that a call is under way until the function that it returns is called.
+// under counts a call in progress until way is called.
 func (c *innerConn) under() (way func()) {
 	c.calls.Add(1)
 	return func() { c.calls.Add(-1) }
@@ -67,12 +68,12 @@ func (c *innerConn) under() (way func()) {
 
 // UpdateState implements resolver.ClientConn.
 func (c *innerConn) UpdateState(state resolver.State) error {
-	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // what the resolver may change later
+	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // a copy, because the resolver may change its own
 	for i, e := range state.Endpoints {
 		e.Addresses = slices.Clone(e.Addresses)
 		endpoints[i] = e
 	}
-	if state.Endpoints == nil { // as gRPC reads them
+	if state.Endpoints == nil { // gRPC's fallback for resolvers that set Addresses only
 		for _, address := range state.Addresses {
 			attributes := address.BalancerAttributes
 			address.BalancerAttributes = nil
@@ -85,7 +86,7 @@ func (c *innerConn) UpdateState(state resolver.State) error {
 
 // NewAddress implements resolver.ClientConn.
 func (c *innerConn) NewAddress(addresses []resolver.Address) {
-	_ = c.UpdateState(resolver.State{Addresses: addresses}) // cannot be returned
+	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress returns no error
 }
 
 // ReportError implements resolver.ClientConn.

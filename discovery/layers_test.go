@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// Where the target gives one of two options that conflict, and the program the other, the
-// target's holds, and the log says so once.
+// If the target and the program set conflicting options, the target's takes effect, and the log
+// notes it once.
 func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
@@ -45,7 +45,7 @@ func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	}
 }
 
-// An option of a source that no part is of is not ignored silently.
+// The log notes an option for a source that no mechanism uses.
 func TestAnOptionOfAnotherSourceIsLogged(t *testing.T) {
 	type other struct{}
 	build := func(opts ...given.Option) int {

@@ -1,7 +1,7 @@
 package discovery
 
-// Refused marks the error of a failure for which there was an answer, and the source refused it.
-// Metrics count it as refused, and not as failed. The text stays the same. Refused(nil) is nil.
+// Refused marks an error: there was an answer, but the source refused it as invalid. Metrics count
+// it as refused rather than failed. The text stays. Refused(nil) is nil.
 func Refused(err error) error {
 	if err == nil {
 		return nil
@@ -9,9 +9,9 @@ func Refused(err error) error {
 	return refused{err}
 }
 
-// Mistake marks the error of a failure that waiting will not help, such as a service that a
-// server does not know: the user has to change something. It is handled as others are, and
-// shown as a mistake. Mistake(nil) is nil.
+// Mistake marks an error that does not go away by waiting, such as an unknown service: the user
+// must change something. It is shown as a mistake, and otherwise handled like other errors.
+// Mistake(nil) is nil.
 func Mistake(err error) error {
 	if err == nil {
 		return nil
@@ -21,7 +21,7 @@ func Mistake(err error) error {
 
 type refused struct{ error }
 
-// Refused says so to internal/join.
+// Refused marks the error for internal/join.
 func (refused) Refused() bool { return true }
 
 // Unwrap returns the error.
@@ -29,7 +29,7 @@ func (e refused) Unwrap() error { return e.error }
 
 type mistake struct{ error }
 
-// Mistake says so to internal/join.
+// Mistake marks the error for internal/join.
 func (mistake) Mistake() bool { return true }
 
 // Unwrap returns the error.

@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// What a source tells is counted: answers that say something new, answers that are
-// refused, and failures to find one.
+// Metrics count new answers, refused answers and failures.
 func TestUpdatesAreCounted(t *testing.T) {
 	metrics := &lbtest.Recorder{}
 	cc, a, b := &channel{}, &scripted{}, &scripted{}

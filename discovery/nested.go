@@ -11,11 +11,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Parts returns the parts of inner, a target within t, such as an entry of a failover target.
-// The source that is registered for its scheme reads it, or by, if that is not nil: a builder
-// of a source of this module, or of one that Register was given. The options of t hold for
-// it. Options about the policies are t's alone. Each part has its own authority, whether t
-// has one or not.
+// Parts returns the mechanisms of inner, a target within t, such as an entry of a failover target.
+// The source registered for its scheme parses it, or by if that is not nil: a builder of a source
+// of this module or of one given to Register. The options of t apply to it. Only t can have options
+// about policies. Each mechanism has its own authority.
 func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
 	if by == nil {
 		by = resolver.Get(inner.URL.Scheme)
@@ -44,7 +43,7 @@ func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism,
 	return parts, nil
 }
 
-// nested returns what holds for a target within one: what a builder has, and outer.
+// nested returns the options of a target within another: those of a builder, and outer.
 func nested(b, outer options.Program) options.Program {
 	if outer.Refresh != 0 {
 		b.Refresh = outer.Refresh

@@ -12,15 +12,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// shelf is the option of a source of this test.
+// shelf is an option of this test's source.
 type shelf struct{ name string }
 
 func withShelf(name string) given.Option {
 	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
-// looked returns a builder of a source that looks up names, which writes down what it is
-// told.
+// looked returns a builder of a source that looks up names and records its options.
 func looked(said *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
@@ -29,8 +28,8 @@ func looked(said *string, opts ...given.Option) given.Resolvers {
 	}, opts...)
 }
 
-// What counts for a part: its own parameters, then those of the whole target, then the
-// program's options, then those of the part's builder, then the source's default.
+// The options of a mechanism, in order of precedence: its own parameters, the target's parameters,
+// the program's options, those of the mechanism's builder, the source's defaults.
 func TestOptionsOfParts(t *testing.T) {
 	for _, test := range []struct {
 		part, query  string
@@ -61,8 +60,8 @@ func TestOptionsOfParts(t *testing.T) {
 	}
 }
 
-// Settings of the policies are those of the whole target: those of a part's builder have no
-// effect, and those in a part's query are a mistake.
+// Settings of the policies come from the whole target. Those of a mechanism's builder have no
+// effect, and those in a mechanism's query are a mistake.
 func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	var said string
 	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))

@@ -6,21 +6,20 @@ import (
 	"reflect"
 )
 
-// SourceOption is an option of one source, for the field Sources of understudy.Options.
-// The packages of sources have some.
+// SourceOption is an option of one source, for the field Sources of understudy.Options. The
+// packages of sources have functions that return them.
 type SourceOption struct {
 	of  reflect.Type // the T of OwnOption
 	set any          // a func(*T)
 }
 
-// OwnOption returns an option for a source of your own. set changes a T, a type of the
-// source's package; OwnOptions reads it.
+// OwnOption returns an option for your own source. set changes a T, which is a type of the source's
+// package. OwnOptions returns the result.
 func OwnOption[T any](set func(*T)) SourceOption {
 	return SourceOption{reflect.TypeFor[T](), set}
 }
 
-// OwnOptions returns defaults, changed by each option that OwnOption made for T, in the
-// order in which they were given.
+// OwnOptions returns defaults, changed by each option for T in the given order.
 func OwnOptions[T any](t *Target, defaults T) T {
 	if t.asked != nil {
 		t.asked.Store(reflect.TypeFor[T](), true)
@@ -33,7 +32,7 @@ func OwnOptions[T any](t *Target, defaults T) T {
 	return defaults
 }
 
-// unasked says which options of sources have no effect on a target that was read.
+// unasked returns notes about options of sources that have no effect on a parsed target.
 func (t *Target) unasked() (notes []string) {
 	for _, given := range t.given.Sources {
 		o, ok := given.(SourceOption)

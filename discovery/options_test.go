@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// configFor returns the service config that a channel to the target is sent.
+// configFor returns the service config of a channel to the target.
 func configFor(t *testing.T, text string, opts ...given.Option) string {
 	t.Helper()
 	cc := &channel{}
@@ -25,12 +25,12 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 	return cc.config()
 }
 
-// emptied is what outlierDetection is told for tiers of few endpoints.
+// emptied is the configuration of outlierDetection=true.
 const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
 
-// A parameter of the target goes before an option of the program.
+// A parameter of the target takes precedence over an option of the program.
 func TestWhatPoliciesAreTold(t *testing.T) {
 	options := []given.Option{
 		given.Set("FailoverTimeout", 3*time.Second), given.Set("FailbackDelay", time.Minute), given.Set("SlowStart", 30*time.Second),
@@ -143,7 +143,7 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("%s: authority %q, want %q", test.target, got, test.want)
 		}
 	}
-	// An authority that was given holds for all parts.
+	// A given authority applies to all mechanisms.
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	cc := &channel{}
 	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
@@ -191,8 +191,7 @@ func TestMistakesOfAParser(t *testing.T) {
 	}
 }
 
-// A source has no parameter for its own that all targets have: it would take what is meant for
-// the channel.
+// A source must not ask for a parameter common to all targets, which is meant for the channel.
 func TestASourceHasNoCommonParameter(t *testing.T) {
 	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
 		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

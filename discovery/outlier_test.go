@@ -25,8 +25,8 @@ func outliers(t *testing.T, seconds int64) string {
 	return read.JSON()
 }
 
-// intervals returns those of the priorities in the last service config, by their names:
-// 10s where nothing is detected.
+// intervals returns the intervals of the priorities in the last service config by name: 10s without
+// detection.
 func (l *lab) intervals() string {
 	var all []string
 	for _, m := range regexp.MustCompile(`"([^"]*)":\{"config":\[\{"understudy_outlier_detection":\{"interval":"([^"]*)"`).FindAllStringSubmatch(l.cc.config(), -1) {
@@ -35,8 +35,8 @@ func (l *lab) intervals() string {
 	return strings.Join(all, ", ")
 }
 
-// The outlier detection of a part is that of all its priorities (gRFC A50). A change of it
-// alone reaches the policies, and costs the source nothing.
+// A mechanism's outlier detection applies to all its priorities (gRFC A50). A change of it alone
+// reaches the policies without restarting the source.
 func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -66,7 +66,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	if a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Another source in a's place has what its part says, also over the endpoints it inherits.
+	// Another source in a's place has its own outlier detection, also for the endpoints it
+	// inherits.
 	next := &scripted{}
 	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
@@ -74,7 +75,7 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	want("a/child0 4s")
 }
 
-// Nobody ejects below a pick_first, which would not notice: the log says so, once.
+// Nothing is ejected below pick_first, which would not notice. The log notes it once.
 func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
 	l := newLab(t, given.Set("PickFirst", true))
@@ -92,7 +93,7 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	}
 }
 
-// What the target says goes before the clusters, off as well as on.
+// The target's setting takes precedence over the clusters', both on and off.
 func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	for query, want := range map[string]string{"": `"interval":"1s"`, "?outlierDetection=true": emptied, "?outlierDetection=false": `"interval":"10s"`} {
 		cc, whole, a := &channel{}, &scripted{}, &scripted{}
@@ -109,7 +110,7 @@ func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	}
 }
 
-// A source of one's own says it in JSON. What is no such thing is a failure that names the part.
+// A source gives the configuration as JSON. Invalid JSON is a failure that names the mechanism.
 func TestOutlierDetectionInJSON(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A channel with another password does not get the endpoints that were kept for the first.
+// A channel with another password does not get the answer stored for the first.
 func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -43,8 +43,8 @@ func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	})
 }
 
-// Names and errors from outside add no line to the log or to an error, and steer no terminal;
-// metrics and the channel have no secret of the target.
+// Names and errors from outside cannot add lines to the log or to an error, nor steer a terminal.
+// Metrics and the channel contain no secret of the target.
 func TestTextFromOutsideStaysALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"

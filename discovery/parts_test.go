@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lab is a channel over one source, which tells of parts.
+// lab is a channel over one source that answers with lists.
 type lab struct {
 	t     *testing.T
 	cc    *channel
@@ -27,7 +27,7 @@ func newLab(t *testing.T, opts ...given.Option) *lab {
 	return l
 }
 
-// parts tells of parts, which are named by their sources in turn.
+// parts answers with a list of names and sources, alternating.
 func (l *lab) parts(namesAndSources ...any) {
 	var list []discovery.Mechanism
 	for i := 0; i < len(namesAndSources); i += 2 {
@@ -43,8 +43,8 @@ func (l *lab) saw(want string) {
 	}
 }
 
-// Parts are mechanisms like those of a list: all priorities of the first, then those of
-// the second. The first is waited for.
+// The entries of a list are mechanisms: all priorities of the first precede those of the second.
+// The first is waited for.
 func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -54,12 +54,12 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l.saw("")
 	a.say("10.0.0.1:1")
 	l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
-	// The same again changes nothing.
+	// Repeating the list changes nothing.
 	l.parts("a", a, "b", b)
 	if l.saw(""); a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Another order, with one more in front, which is left out until it answers.
+	// Another order, with a new first entry, which is left out until it answers.
 	c := &scripted{}
 	l.parts("c", c, "b", b, "a", a)
 	l.saw("")
@@ -68,7 +68,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
 		t.Errorf("config %s has not all priorities in order", l.cc.config())
 	}
-	// One less: it is closed, and its calls do nothing any more.
+	// A removed entry is closed, and its calls have no effect.
 	l.parts("c", c, "a", a)
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	b.say("10.0.0.9:1")
@@ -77,7 +77,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// What is in use stays so until the new list has answered.
+// The list in use stays in use until the new list has answered.
 func TestPartsMakeBeforeBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -97,7 +97,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		if a.closed != 1 {
 			t.Errorf("a was closed %d times", a.closed)
 		}
-		// One that is slow is waited for no longer than the failover time.
+		// A slow entry is waited for until the failover time is over.
 		d, e := &scripted{}, &scripted{}
 		l.parts("d", d, "e", e)
 		e.say("10.0.0.5:1")
@@ -111,7 +111,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 	})
 }
 
-// A source may answer, tell of parts, and answer again.
+// A source may alternate between answers and lists.
 func TestPartsAndAnswersInTurn(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}
@@ -119,7 +119,7 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	l.saw(`state 10.0.0.1:1["child0" "/"]`)
 	l.parts("a", a)
 	l.saw("")
-	l.whole.say("10.0.0.1:1") // takes the list back
+	l.whole.say("10.0.0.1:1") // replaces the list
 	a.say("10.0.0.7:1")
 	l.saw(`state 10.0.0.1:1["child0" "/"]`)
 	l.parts("a", a)
@@ -132,8 +132,8 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	}
 }
 
-// A part whose source is another one: that of before is used until the new one has
-// answered. Where it cannot, what was answered before stays in use.
+// If the source of an entry changes, its old answer is used until the new source has answered, and
+// stays in use if that fails.
 func TestPartWithAnotherSource(t *testing.T) {
 	l := newLab(t)
 	one, two, three := &scripted{}, &scripted{}, &scripted{}
@@ -159,7 +159,7 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// Two parts whose sources are others change in one update, or not at all.
+// Two entries whose sources change at once change in one update.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
 	now := func(address string) *scripted {
@@ -176,7 +176,7 @@ func TestPartsChangeTogether(t *testing.T) {
 	l.saw(`state 10.3.0.1:1["a/child0" "/"] 10.3.0.2:1["b/child0" "/"]`)
 }
 
-// Errors name the part. Without any address they are what calls see.
+// Errors name the entry. Calls see them if there is no address.
 func TestErrorsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -184,7 +184,7 @@ func TestErrorsOfParts(t *testing.T) {
 		l.parts("a", a, "b", b)
 		a.Fail(errors.New("no such cluster"))
 		l.saw("error x: no part has an address: a: no such cluster; b: cannot start")
-		// Another list, with nothing to go on with: it is used at once.
+		// Without anything in use, another list is used at once.
 		c := &scripted{}
 		l.parts("c", c)
 		c.Fail(errors.New("nor that"))
@@ -199,7 +199,7 @@ func TestErrorsOfParts(t *testing.T) {
 	})
 }
 
-// Re-resolution goes to the part that asks for it alone.
+// A re-resolution request goes only to the entry that it concerns.
 func TestPartsResolveOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -217,8 +217,8 @@ func TestPartsResolveOnTheirOwn(t *testing.T) {
 	})
 }
 
-// A source may tell of parts from inside Start, and parts answer from inside theirs; all
-// of them are closed with the channel.
+// A source may answer with a list inside Start, and its entries inside theirs. All are closed with
+// the channel.
 func TestPartsInStart(t *testing.T) {
 	a := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Mechanism{{Name: "a", Source: a}}) }}
@@ -238,7 +238,7 @@ func TestPartsInStart(t *testing.T) {
 	}
 }
 
-// Parts within a part of a list have its name before theirs, and its server name.
+// The entries of a mechanism's list have its name as a prefix, and its authority.
 func TestPartsWithinAPart(t *testing.T) {
 	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{
@@ -261,7 +261,7 @@ func TestPartsWithinAPart(t *testing.T) {
 	}
 }
 
-// The list is kept while a channel is idle, and what its parts answered.
+// The list and the answers of its entries are stored while the channel is idle.
 func TestPartsAndIdleness(t *testing.T) {
 	whole, a := &scripted{}, &scripted{}
 	b := one(whole)

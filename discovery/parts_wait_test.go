@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// Each list has its own time to wait: one that was taken back leaves nothing of its own
-// to the next.
+// Each list has its own time to wait: a list that was replaced leaves none of its time to the next.
 func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	for name, between := range map[string]func(l *lab, a *scripted){
 		"taken back":         func(l *lab, a *scripted) { l.parts("a", a) },
@@ -54,7 +53,7 @@ func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	}
 }
 
-// A list that changes again and again, faster than the time to wait, is used all the same.
+// A list that changes faster than the time to wait is still used in the end.
 func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -74,7 +73,7 @@ func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// waits is a source that answers once, as a gRPC resolver does, and whose Close waits for that.
+// waits is a source that answers once on its own stack, like a gRPC resolver. Close waits for that.
 type waits struct {
 	rest            func() // before the answer
 	over            chan struct{}
@@ -97,14 +96,14 @@ func (w *waits) Start(to *discovery.Receiver) (discovery.Started, error) {
 	}}, nil
 }
 
-// A source that is replaced while it answers may wait for that in Close: nothing that its answer
-// needs is held meanwhile. Here the channel takes a minute for each update, on the stack of the
+// A source that is replaced while it answers may wait for the answer in Close: the answer needs no
+// lock that is held meanwhile. Here the channel takes a minute for each update on the stack of the
 // answer.
 func TestPartReplacedWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
-		part := &waits{rest: func() { time.Sleep(time.Second) }} // then nobody else tells the channel
+		part := &waits{rest: func() { time.Sleep(time.Second) }} // so that no other goroutine updates the channel
 		l.whole.raw.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 		time.Sleep(2 * time.Second)
 		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
@@ -122,8 +121,7 @@ func TestPartReplacedWhileItAnswers(t *testing.T) {
 	})
 }
 
-// Text that is not UTF-8 cannot be encoded, so it cannot be compared either: each answer
-// with some counts as new.
+// Text that is not UTF-8 cannot be encoded or compared: each answer with such text counts as new.
 func TestAnswersThatAreNotUTF8AreTold(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)

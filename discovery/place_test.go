@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// A preference without a place has no effect, and the log says so once; what the environment
-// says wrongly, it says, too. A place that nobody asked for is not mentioned.
+// A preference has no effect without a location, and the log notes it once, with mistakes in the
+// environment. Without a preference the location is not mentioned.
 func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	const note, wrong = "nobody says where this client runs", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {
@@ -45,7 +45,7 @@ func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// Callers in a zone that the source does not name are no mistake, and the log says so once.
+// zoneCallers may name a zone that the source does not name. The log notes it once.
 func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	const note = "zoneCallers names zones that the source does not, which count as without endpoints: "
 	answer := func(zone string) discovery.Answer {
@@ -75,7 +75,7 @@ func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	}
 }
 
-// Where no endpoint has a locality nothing can be preferred, and the log says so once.
+// Without localities nothing is preferred, and the log notes it once.
 func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	const note = "prefer=zone has no effect on endpoints without localities"
 	source, before := &scripted{}, logged.Count(note)
@@ -96,8 +96,8 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	}
 }
 
-// So does it where a source that may know localities says none that the preference goes by, and where a
-// list of names leads to addresses.
+// The log also notes it once if the source gives none of the localities that the preference needs,
+// or if the endpoints come from a list of names.
 func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 	for _, test := range []struct {
 		prefer string
@@ -107,7 +107,7 @@ func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 		{"zone", discovery.Locality{}, "zone"},
 		{"zone&region=r", discovery.Locality{}, "zone or region"},
 		{"zone&region=r", discovery.Locality{Region: "s"}, ""},
-		{"zone", discovery.Locality{Region: "r"}, "zone"}, // the client's is not known
+		{"zone", discovery.Locality{Region: "r"}, "zone"}, // the client's region is unknown
 		{"node", discovery.Locality{SubZone: "s"}, "node or zone"},
 		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
 		{"hints", discovery.Locality{Zone: "z"}, "hints"},

@@ -8,12 +8,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Poll returns a source that calls ask at once, and again an interval after each return,
-// give or take a tenth: the clients of a fleet must not all ask at the same time. The
-// interval must be more than 0. Calls of ask never overlap, unless the source was
-// started twice. An error leaves the last answer in use. The context ends when the
-// channel needs no endpoints any more; ask must then return, and what it returns is
-// ignored.
+// Poll returns a source that calls ask at once, and then again an interval after each return,
+// varied by a tenth so that the clients of a fleet do not all ask at once. interval must be
+// positive. Calls of ask do not overlap unless the source is started twice. After an error the last
+// answer stays in use. The context ends when the channel no longer needs endpoints; ask must then
+// return, and its result is ignored.
 func Poll(interval time.Duration, ask func(context.Context) (Answer, error)) Source {
 	return poller{interval, ask}
 }

@@ -56,7 +56,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// What cannot be an interval is said before a channel begins, in place of asking without a pause.
+// An invalid interval is an error of NewClient.
 func TestPollWithoutAnInterval(t *testing.T) {
 	ask := func(context.Context) (discovery.Answer, error) {
 		t.Error("it is asked")

@@ -11,14 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// board is a registry of one's own that tells its watchers what changes.
+// board is a registry that notifies its watchers of changes.
 type board struct {
 	mu       sync.Mutex
 	machines []string
 	watchers map[chan struct{}]bool
 }
 
-// put replaces the machines, and wakes the watchers.
+// put replaces the machines and wakes the watchers.
 func (b *board) put(machines ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -26,12 +26,12 @@ func (b *board) put(machines ...string) {
 	for news := range b.watchers {
 		select {
 		case news <- struct{}{}:
-		default: // it will see this as well
+		default: // a wake-up is pending
 		}
 	}
 }
 
-// watch returns what is woken by news, of which there are some, and a function that ends that.
+// watch returns a channel that receives a value now and after each change. end closes the watch.
 func (b *board) watch() (news chan struct{}, end func()) {
 	news = make(chan struct{}, 1)
 	news <- struct{}{}
@@ -45,7 +45,7 @@ func (b *board) watch() (news chan struct{}, end func()) {
 	}
 }
 
-// answer returns the machines of now.
+// answer returns the present machines.
 func (b *board) answer() discovery.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,7 +62,7 @@ func (b *board) answer() discovery.Answer {
 // watched is a source that pushes.
 type watched struct{ *board }
 
-// Check implements discovery.Source: there is nothing on this machine that could be wrong.
+// Check implements discovery.Source. Nothing on this machine can be wrong.
 func (watched) Check(bool) error { return nil }
 
 // Start implements discovery.Source.
@@ -77,16 +77,15 @@ func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 			case <-done:
 				return
 			case <-news:
-				_ = r.Update(w.answer()) // what is refused is logged, and the next one comes unasked
+				_ = r.Update(w.answer()) // a refusal is logged, and the next answer follows on its own
 			}
 		}
 	}()
 	return discovery.Started{Close: func() { close(done) }}, nil
 }
 
-// A source that pushes, of which there is one for all channels of the process. It is closed with the
-// last of them; a watch that is dear lingers for some seconds. A program registers it in an init
-// function.
+// This source pushes, and all channels of the process share it. It is closed with the last of them;
+// an expensive watch can linger for some seconds. A program registers it in an init function.
 func ExampleShared() {
 	old, fresh := startBackend("the old machine"), startBackend("the new one")
 	defer fresh.Stop()

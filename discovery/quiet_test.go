@@ -12,8 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// A source that has nothing new to say for hours has confirmed its answer all the time,
-// whatever other sources of the process say meanwhile.
+// A source that pushes confirms its answer as long as it does not fail, whatever other sources do.
 func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &scripted{}, &scripted{}
@@ -33,7 +32,7 @@ func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	})
 }
 
-// failing is a source that has no answer.
+// failing is a source without an answer.
 type failing struct{}
 
 func (failing) Check(bool) error { return nil }
@@ -43,7 +42,7 @@ func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The answer of a part is confirmed until its source is replaced, however long ago it came.
+// The answer of a list's entry is confirmed until its source is replaced, however old it is.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -72,7 +71,7 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// A part that goes, and comes back within the hour, has its last answer, however long ago that came.
+// An entry that is removed and added again within an hour has its last answer, however old that is.
 func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -94,7 +93,7 @@ func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	}
 }
 
-// An answer that had to make room is kept again when there is room and its source confirms it.
+// An evicted answer is stored again when its source confirms it and there is room.
 func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -107,7 +106,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 			others = append(others, build(t, one(other), &channel{}))
 			other.say("10.0.0.2:1")
 		}
-		for _, o := range others { // they go, and there is room from an hour later on
+		for _, o := range others { // they are closed, so that there is room an hour later
 			o.Close()
 		}
 		for range 20 {
@@ -125,7 +124,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	})
 }
 
-// nesting is a source that finds that its endpoints come from a source which finds the same.
+// nesting is a source that answers with a list whose source answers with a list.
 type nesting struct{ of discovery.Source }
 
 func (nesting) Check(bool) error { return nil }
@@ -135,7 +134,7 @@ func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Parts have none themselves: calls are told so, and what the source found is not started.
+// Lists within lists are refused: calls see the error, and their sources are not started.
 func TestPartsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

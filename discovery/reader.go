@@ -13,24 +13,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Parser reads a target and returns its parts in priority order: all priorities of the
-// first part come before those of the second, and so on. It starts nothing, because it
-// is also called for the authority alone, and it may be called from several goroutines.
-// Its errors need not name the scheme: the builder puts it before them.
+// Parser parses a target and returns its mechanisms in priority order: all priorities of the first
+// mechanism precede those of the second. It must not start anything, because it is also called for
+// the authority alone. It must be safe for concurrent use. Its errors need not name the scheme,
+// which the builder adds.
 type Parser func(*Target) ([]Mechanism, error)
 
-// Register makes a source known to understudy.NewClient, and to all channels of the process
-// as resolver.Register does: parse reads the targets of the scheme. It replaces what was
-// registered for the scheme before. Call it in an init function only: gRPC's registry has
-// no lock. The program has to import package understudy as well, which has the policies.
+// Register registers a source for a scheme with understudy.NewClient and, like resolver.Register,
+// with all channels of the process. It replaces an earlier registration. Call it only from init
+// functions, because gRPC's registry has no lock. The program must also import package understudy,
+// which has the policies.
 func Register(scheme string, parse Parser) {
 	options.Register(scheme, parse)
 	r := &reader{scheme: scheme, parse: parse}
 	resolver.Register(&registered{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
 }
 
-// registered is the builder that gRPC has for a scheme. The one that makes resolvers may be
-// linked and not yet initialised, or not linked at all.
+// registered is the resolver.Builder of a scheme. The package that implements its Build may not be
+// initialised yet, or not linked.
 type registered struct {
 	*reader
 	builder func() options.Builder
@@ -42,7 +42,7 @@ func (r *registered) Scheme() string { return r.scheme }
 // OverrideAuthority implements resolver.AuthorityOverrider.
 func (r *registered) OverrideAuthority(target resolver.Target) string { return r.Authority(target) }
 
-// Reader returns what reads targets, for those within others.
+// Reader returns the reader, for targets within others.
 func (r *registered) Reader() any { return r.reader }
 
 // Build implements resolver.Builder.
@@ -63,16 +63,16 @@ func init() {
 	}
 }
 
-// reader reads the targets of a scheme, for internal/resolving. It is safe for concurrent use.
+// reader parses the targets of a scheme, for internal/resolving. It is safe for concurrent use.
 type reader struct {
 	scheme string
 	parse  Parser
 	given  options.Program
 }
 
-// Authority returns the authority of a channel to target. It is the
-// target's parameter, or else the option's, or else the first part's. A target with a
-// mistake gets any, since there will be no channel.
+// Authority returns the authority of a channel to target: the target's parameter, or else the
+// program's option, or else the first mechanism's. For an invalid target, which gets no channel,
+// the result does not matter.
 func (r *reader) Authority(target resolver.Target) string {
 	t, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	switch {
@@ -86,8 +86,8 @@ func (r *reader) Authority(target resolver.Target) string {
 	return xnet.AuthorityOfEndpoint(t.Endpoint())
 }
 
-// Check says what is wrong with a target. The first call on a channel alone finds mistakes in the
-// fields of the service config, and what only a server knows.
+// Check validates a target as far as possible without a channel. Mistakes in the fields of a
+// service config, and those that only a server knows, show at the first call.
 func (r *reader) Check(target resolver.Target, read bool) error {
 	_, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	if err == nil {
@@ -101,8 +101,8 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 	return r.Prefixed(err, target)
 }
 
-// Read returns the parts of a channel's target, with the options that hold for it, and what has
-// no effect. Authority and TrustNames of the parts are those that count.
+// Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
+// options without effect. Authority and TrustNames of the mechanisms are final.
 func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, notes []string, err error) {
 	t, parts, err := r.readWhole(target)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, no
 	return parts, t.given, t.notes, nil
 }
 
-// readWhole reads a channel's target.
+// readWhole parses a channel's target.
 func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	t.given.Program, t.place, t.asked = r.given, options.Channel, new(sync.Map)
 	read, parts, err := r.read(t)
@@ -129,7 +129,7 @@ func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	return read, parts, err
 }
 
-// read reads a target whose options and place are set.
+// read parses a target whose options are set.
 func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err
@@ -144,8 +144,8 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	return &t, parts, err
 }
 
-// Prefixed puts the scheme before err, and hides the secrets of the target. It wraps nothing: a
-// status would end calls that wait for ready.
+// Prefixed returns err with the scheme as a prefix and without the secrets of the target. It wraps
+// no error, because a status error would fail wait-for-ready calls.
 func (r *reader) Prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// everything calls all methods of a receiver that tell something.
+// everything calls all methods of a receiver that report something.
 func everything(r *discovery.Receiver, text string) {
 	r.Trying(text)
 	r.Fail(errors.New(text))
@@ -26,7 +26,7 @@ func everything(r *discovery.Receiver, text string) {
 	_ = r.Remembered()
 }
 
-// After Close nothing that the source says has an effect, and nothing of it is logged or kept.
+// After Close the source's reports have no effect, and are neither logged nor stored.
 func TestAReceiverAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -59,7 +59,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 	})
 }
 
-// A source that could not be started is not closed, and neither is the field where there is none.
+// A source that could not be started is not closed, nor is one without Close.
 func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
@@ -72,14 +72,14 @@ func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	}
 }
 
-// checked is a source with something wrong on this machine.
+// checked is a source whose Check fails.
 type checked struct{ scripted }
 
 func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// What a source checks is asked whatever it is wrapped in.
+// Wrappers pass Check on to the wrapped source.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
@@ -90,7 +90,7 @@ func TestCheckIsAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// A receiver of one's own: what is set is called in place of the first one's.
+// The set hooks are called in place of the first receiver's methods.
 func TestAReceiverWithHooks(t *testing.T) {
 	everything(new(discovery.Receiver), "to nobody")
 	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {

@@ -7,20 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Refresh says how often a source looks up names, and when it gives an address up.
+// Refresh configures how often a source looks up names, and when it removes an address.
 type Refresh struct {
-	// Every is the time from an answer to the next question, give or take a tenth: the
-	// clients of a fleet must not all ask at the same time. 0 asks again only when a
-	// connection fails. Otherwise it is at least 1 s.
+	// Every is the time from an answer to the next lookup, varied by a tenth so that the clients of
+	// a fleet do not all ask at once. 0 looks up again only after a failed connection. Otherwise it
+	// is at least 1 s.
 	Every time.Duration
-	// RemoveAfter is how many answers in a row must lack an address before it is given
-	// up, at least 1. It counts only where Every is not 0: otherwise there may be no
-	// second answer.
+	// RemoveAfter is the number of successive answers without an address that remove the address,
+	// at least 1. It has an effect only if Every is not 0, because there may be no second answer
+	// otherwise.
 	RemoveAfter int
 }
 
-// Refresh returns what the target's parameters "refresh" and "removeAfter" say, or else
-// the program's options, or else defaults. It is for sources that look up names.
+// Refresh returns the values of the target's parameters "refresh" and "removeAfter", or else the
+// program's options, or else the defaults. It is for sources that look up names.
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	for _, name := range options.Names(options.Lookups) {
 		if text := t.parameter(name); text != "" {
@@ -39,10 +39,10 @@ func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	return r, nil
 }
 
-// Next returns how long to wait after an answer: Every, give or take a random tenth.
+// Next returns how long to wait after an answer: Every, varied by a random tenth.
 func (r Refresh) Next() time.Duration { return jittered(r.Every) }
 
-// jittered returns d, give or take a tenth.
+// jittered returns d, varied by a random tenth.
 func jittered(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }

@@ -13,15 +13,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// dnsPause is how long gRPC's DNS resolver waits between two look-ups, however often it is
-// asked. The setting is one for the whole process, so this package leaves it alone and
-// builds a new resolver, which looks up at once.
+// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. It is a setting of the
+// whole process, so this package leaves it alone and builds a new resolver, which looks up at once.
 const dnsPause = 30 * time.Second
 
-// Refreshed returns a source that asks s again every r.Every, beside the requests that
-// come when a connection fails. It keeps an address that is missing from an answer until
-// r.RemoveAfter answers in a row lack it. s must give plain endpoints and answer when it
-// is asked, as FromResolver does for a DNS name. Without Every, Refreshed returns s.
+// Refreshed returns a source that asks s again every r.Every, and when a connection fails. It keeps
+// an address until r.RemoveAfter successive answers lack it. s must answer with plain endpoints
+// whenever it is asked, like FromResolver with a DNS name. If r.Every is 0, Refreshed returns s.
 func Refreshed(s Source, r Refresh) Source {
 	if r.Every == 0 {
 		return s
@@ -46,26 +44,26 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 	return Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
 
-// refreshing is a source that is asked again. Each answer or failure sets the timer for
-// the next question, so no question comes before the last answer. The source is called outside of
-// events, because it may answer on the caller's stack.
+// refreshing asks a source again and again. Each answer or failure sets the timer of the next
+// request, so that requests do not overlap. It calls the source outside events, because the source
+// may answer on the caller's stack.
 type refreshing struct {
 	refreshed
 	receiver *Receiver
 	closed   atomic.Bool
 	number   atomic.Int64 // the round whose answers count
 
-	calls   serial.Serializer // of the source; guards current
-	current Started           // nothing between two rounds, and after Close
+	calls   serial.Serializer // serializes calls of the source; guards current
+	current Started           // zero between two rounds and after Close
 
-	events serial.Serializer // guards what follows
+	events serial.Serializer // guards the fields below
 	timer  serial.Timer
 	last   time.Time // when the last answer came
-	failed bool      // the last was a failure: gRPC's resolvers then wait longer each time
+	failed bool      // the last result was a failure, after which gRPC's resolvers back off
 	known  names.Lingering[string, resolver.Endpoint]
 }
 
-// start begins a round. It is a call of the source, as end is.
+// start begins a round. It runs within calls, as end does.
 func (w *refreshing) start(r *Receiver) error {
 	started, err := w.Source.Start(r)
 	if err == nil {
@@ -81,7 +79,7 @@ func (w *refreshing) end() {
 	old.end()
 }
 
-// end closes what was started.
+// end closes the source of the round, if it was started.
 func (s *Started) end() {
 	if s.Close != nil {
 		s.Close()
@@ -95,7 +93,7 @@ func (w *refreshing) close() {
 	w.calls.Run(w.end)
 }
 
-// resolveNow asks because a connection failed.
+// resolveNow asks the source because a connection failed.
 func (w *refreshing) resolveNow() {
 	w.calls.Run(func() {
 		if ask := w.current.ResolveNow; ask != nil {
@@ -104,8 +102,8 @@ func (w *refreshing) resolveNow() {
 	})
 }
 
-// due asks because the interval is over. Where the source would not look up at once, or cannot be
-// asked, it begins a new round, in which it is started again.
+// due asks the source because the interval is over. If the source would not look up at once, or
+// cannot be asked, due begins a new round.
 func (w *refreshing) due() {
 	soon := w.failed || time.Since(w.last) < dnsPause
 	w.calls.Enqueue(func() {
@@ -124,8 +122,8 @@ func (w *refreshing) due() {
 	})
 }
 
-// answered notes an answer or a failure, and sets the timer. It reports whether the round
-// still counts.
+// answered records an answer or a failure and sets the timer. It reports whether the round still
+// counts.
 func (w *refreshing) answered(round int64, failed bool) bool {
 	if w.closed.Load() || round != w.number.Load() {
 		return false
@@ -135,7 +133,7 @@ func (w *refreshing) answered(round int64, failed bool) bool {
 	return true
 }
 
-// round receives what the source says between one start and the next.
+// round receives the results of the source between one start and the next.
 type round struct {
 	*refreshing
 	number int64
@@ -147,7 +145,7 @@ func (w *refreshing) round(number int64) *Receiver {
 	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.parts})
 }
 
-// update takes an answer, and returns what the channel says of it, as far as that is known at once.
+// update takes an answer and returns the channel's verdict as far as it is known at once.
 func (r round) update(a Answer) error {
 	var verdict atomic.Pointer[error]
 	r.events.Run(func() {
@@ -175,7 +173,7 @@ func (r round) confirm() { r.say(false, r.receiver.Confirm) }
 
 func (r round) parts(parts []Mechanism) { r.say(false, func() { r.receiver.Parts(parts) }) }
 
-// say passes something on, if the round still counts.
+// say passes a result on if the round still counts.
 func (r round) say(failed bool, pass func()) {
 	r.events.Run(func() {
 		if r.answered(r.number, failed) {
@@ -184,7 +182,7 @@ func (r round) say(failed bool, pass func()) {
 	})
 }
 
-// addressesOf returns the addresses of an endpoint as one string, which identifies it.
+// addressesOf returns the addresses of an endpoint as one string that identifies it.
 func addressesOf(e resolver.Endpoint) string {
 	var b strings.Builder
 	for _, a := range e.Addresses {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// refreshed starts a resolver over z that is asked again, in a bubble.
+// refreshed starts a resolver over z that is refreshed, in a bubble.
 func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAfter int) resolver.Resolver {
 	t.Helper()
 	z.began = time.Now()
@@ -22,8 +22,7 @@ func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAf
 	return build(t, one(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
 }
 
-// Each look-up comes the interval after the one before, give or take a tenth, whether gRPC
-// waits longer by itself or not.
+// Lookups are an interval apart, varied by a tenth, even if gRPC's resolver would wait longer.
 func TestRefreshAsksAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +37,7 @@ func TestRefreshAsksAgain(t *testing.T) {
 			}
 			for i := range lookups[1:] {
 				apart := lookups[i+1] - lookups[i] - z.took
-				// Just over 30 s gRPC's resolver is asked, and waits until these are over.
+				// Just above 30 s gRPC's resolver is asked, and waits until its 30 s are over.
 				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
 					t.Errorf("every %v: look-up %d came %v after the one before", every, i+1, apart)
 				}
@@ -53,8 +52,8 @@ func TestRefreshAsksAgain(t *testing.T) {
 	}
 }
 
-// "An address leaves only after it was missing from so many answers in a row": what is new
-// is used with the first.
+// "An address leaves only after it was missing from so many answers in a row". New addresses are
+// used at once.
 func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1 c:1", "c:1 b:1", "c:1", "b:1 c:1", "c:1", "c:1", "c:1"}}
@@ -77,9 +76,9 @@ func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	})
 }
 
-// An answer without addresses, and an error, leave all as it is, are logged once each, do
-// not count as answers that miss an address, and are asked again at the interval although
-// gRPC's resolver waits longer and longer.
+// An answer without addresses and an error change nothing, are logged once each, and do not count
+// as answers without an address. The next lookup comes after the interval, although gRPC's resolver
+// backs off.
 func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1", "", "", "!no server", "!no server"}}
@@ -108,7 +107,7 @@ func TestRefreshAfterFailures(t *testing.T) {
 	})
 }
 
-// A look-up that takes longer than the interval is not broken off for the next.
+// A lookup that takes longer than the interval is not interrupted.
 func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1", "b:1", "a:1"}, took: 20 * time.Second}
@@ -122,8 +121,8 @@ func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	})
 }
 
-// A request for re-resolution goes to the resolver, which has its own pause, and the next
-// question comes the interval after the answer to that.
+// A re-resolution request goes to the resolver, which delays it. The next lookup comes an interval
+// after its answer.
 func TestRefreshPassesRequestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1"}}
@@ -142,8 +141,8 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 	})
 }
 
-// Closed at any moment, nothing is asked or said any more. The
-// bubble ends only when no goroutine is left.
+// After Close, which may come at any time, no lookup is made and nothing is reported. The bubble
+// ends only when no goroutine is left.
 func TestRefreshEndsWithClose(t *testing.T) {
 	for at := range 25 {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,7 +151,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 			r := refreshed(t, z, cc, time.Second, 1)
 			time.Sleep(time.Duration(at) * 100 * time.Millisecond)
 			r.Close()
-			synctest.Wait() // Close does not wait for an update that is under way
+			synctest.Wait() // Close does not wait for an update in progress
 			cc.take()
 			z.taken()
 			time.Sleep(time.Minute)
@@ -163,7 +162,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 	}
 }
 
-// unwilling is a source that answers at each start, or refuses to.
+// unwilling is a source that answers at each start, or cannot be started.
 type unwilling struct{ refuses atomic.Bool }
 
 func (*unwilling) Check(bool) error { return nil }
@@ -176,7 +175,7 @@ func (u *unwilling) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// A source that cannot be started again says so, and is tried again.
+// The failure to restart a source is reported, and the start is retried.
 func TestRefreshOfASourceThatDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &unwilling{}

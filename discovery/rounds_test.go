@@ -11,16 +11,16 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// steered is a source that notes what is asked of it.
+// steered is a source that records its requests.
 type steered struct {
 	mu        sync.Mutex
-	receivers []*discovery.Receiver // of each start
+	receivers []*discovery.Receiver // one for each start
 	closes    func()                // called inside the next start
-	busy      chan struct{}         // if there is one, a question takes until it is closed
+	busy      chan struct{}         // requests block until it is closed
 	open      int
 	asked     int
-	updates   int   // that were taken
-	refused   error // what the channel says of them
+	updates   int   // accepted
+	refused   error // the channel's verdict
 }
 
 func (*steered) Check(bool) error { return nil }
@@ -49,7 +49,7 @@ func (s *steered) note(f func()) {
 	f()
 }
 
-// take takes an update for the channel.
+// take receives an update for the channel.
 func (s *steered) take(discovery.Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,14 +64,14 @@ func (s *steered) last() *discovery.Receiver {
 	return s.receivers[len(s.receivers)-1]
 }
 
-// saw is what happened so far.
+// saw returns the requests so far.
 func (s *steered) saw() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("started %d times, %d open, asked %d times, %d updates", len(s.receivers), s.open, s.asked, s.updates)
 }
 
-// rounds starts a source that is refreshed every 5 minutes, which gRPC's DNS resolver would allow.
+// rounds starts a source that is refreshed every 5 minutes, which gRPC's DNS resolver allows.
 func rounds(t *testing.T, s *steered) discovery.Started {
 	t.Helper()
 	r := new(discovery.Receiver).With(discovery.Hooks{Update: s.take, Fail: func(error) {}})
@@ -93,8 +93,8 @@ func wantSaw(t *testing.T, s *steered, want string) {
 	}
 }
 
-// gRPC's resolvers wait longer and longer after a failure, also after an answer that the channel
-// refuses, so one that failed is started again and not asked.
+// After a failure or a refused answer gRPC's resolvers back off, so such a source is restarted
+// instead of asked.
 func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	for _, refused := range []error{nil, errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// What a source says after it was closed for a new round neither counts nor moves the next question.
+// A source that was closed for a new round has no further effect on the answers or the timer.
 func TestRefreshForgetsOldRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -141,7 +141,7 @@ func TestRefreshForgetsOldRounds(t *testing.T) {
 	})
 }
 
-// A source that is closed while it is started again is closed once it is, and never asked.
+// A source that is closed during its restart is closed afterwards, and not asked.
 func TestRefreshIsClosedInARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -156,8 +156,8 @@ func TestRefreshIsClosedInARestart(t *testing.T) {
 	})
 }
 
-// The interval is over while the source is being asked, and the channel closes: nothing is asked or
-// started after that.
+// If the channel closes while the source is being asked and the interval is over, the source is
+// neither asked nor started again.
 func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steered{busy: make(chan struct{})}

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// What parts tell is counted by the name of the whole: a management server may name ever
-// other parts.
+// Metrics count the reports of a list's entries under the mechanism's name, because a management
+// server may name any number of entries.
 func TestPartsAreCountedAsTheWhole(t *testing.T) {
 	for name, label := range map[string]string{"": "x", "whole": "whole"} {
 		metrics, whole := &lbtest.Recorder{}, &scripted{}

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// Shared returns a source that is started once in the process for all that have the same key,
-// however many channels use it, such as one watch of a service of a registry. A channel that
-// comes later gets its last answer at once, with the failure or the doubt since. The source is
-// closed linger after the last channel was, so that one that is opened again soon need not wait;
-// 0 is at once.
+// Shared returns a source that the channels of the process share: all sources with the same key are
+// started once. For example, many channels can share one watch of a registry's service. A later
+// channel receives the last answer at once, with any later failure or doubt. The source is closed
+// linger after its last channel, so that a channel that soon follows need not wait; 0 closes it at
+// once.
 //
-// The key has to be comparable, of a type of the package that has the source, and to hold all
-// that decides what it finds, credentials among it: of several sources with one key the one that
-// is started first is used. No channel waits for another. So Update always returns nil to the
-// source; where a channel does not take an answer, the source is asked to look again, once until it does.
+// The key must be comparable, have a type of the source's package, and contain everything that
+// determines the result, including credentials: of several sources with one key the first one
+// started is used. Channels do not wait for each other, so Update always returns nil to the source.
+// If a channel refuses an answer, the source is asked to look again, once until the channel accepts
+// one.
 func Shared(key any, linger time.Duration, s Source) Source {
 	return shared{key, linger, s}
 }
@@ -60,23 +61,23 @@ func (s shared) Start(r *Receiver) (Started, error) {
 	return started, nil
 }
 
-// groups are the sources that are shared, by their keys.
+// groups holds the shared sources by key.
 var groups = struct {
 	mu  sync.Mutex
 	all map[any]*group
 }{all: make(map[any]*group)}
 
-// group is a shared source at work.
+// group is a shared source that was started.
 type group struct {
 	key   any
-	users int         // guarded by groups.mu, as the timer is
-	timer *time.Timer // closes the source, while it has no users
+	users int         // guarded by groups.mu, like timer
+	timer *time.Timer // closes the source while it has no users
 
 	starting sync.Mutex
 	begun    bool // guarded by starting
 	started  Started
 
-	asking sync.Mutex // one question at a time, and none after Close
+	asking sync.Mutex // serializes requests, and prevents them after Close
 	ended  bool       // guarded by asking
 
 	mu      sync.Mutex
@@ -84,7 +85,7 @@ type group struct {
 	said    state
 }
 
-// join returns the group of a source, which has one user more.
+// join returns the group of a source with one more user.
 func join(s shared) *group {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -100,7 +101,7 @@ func join(s shared) *group {
 	return g
 }
 
-// leave takes a user out.
+// leave removes a user.
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -122,8 +123,8 @@ func (g *group) leave(linger time.Duration) {
 	g.timer = timer
 }
 
-// start starts the source, unless it was. Whoever comes meanwhile waits, and tries as well where
-// that failed.
+// start starts the source unless it was started. Concurrent callers wait, and retry after a
+// failure.
 func (g *group) start(s Source, first *Receiver) error {
 	g.starting.Lock()
 	defer g.starting.Unlock()
@@ -146,7 +147,7 @@ func (g *group) ask() {
 	}
 }
 
-// tellFailing tells the source that endpoints fail.
+// tellFailing reports to the source that endpoints fail.
 func (g *group) tellFailing() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -184,7 +185,7 @@ func (g *group) receiver(first *Receiver) *Receiver {
 	})
 }
 
-// note notes what the source says, and has all members told.
+// note records a result of the source and wakes all members.
 func (g *group) note(change func(*state)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -194,18 +195,18 @@ func (g *group) note(change func(*state)) {
 	}
 }
 
-// add tells a new member what there is, and has it told what comes.
+// add sends a new member the present state and then all changes.
 func (g *group) add(m *member) {
 	g.mu.Lock()
 	now := g.said
-	m.told.rejected = now.rejected // those were before its time
+	m.told.rejected = now.rejected // earlier rejections do not concern it
 	g.members[m] = true
 	g.mu.Unlock()
 	m.tell(now)
 	go m.run()
 }
 
-// remove takes a member out. It may be on the stack of a call of the member.
+// remove removes a member. It may run on the stack of a call of the member.
 func (g *group) remove(m *member, linger time.Duration) {
 	g.mu.Lock()
 	there := g.members[m]
@@ -217,11 +218,11 @@ func (g *group) remove(m *member, linger time.Duration) {
 	}
 }
 
-// state is all that a shared source has said that counts. Each number grows when what stands
-// beside it is said.
+// state is the present result of a shared source. Each number grows when the field beside it is
+// set.
 type state struct {
 	answered  int
-	last      func(*Receiver) error // passes on the last answer, or list of parts
+	last      func(*Receiver) error // passes on the last answer or list
 	confirmed int
 	failed    int
 	failure   error // since the last answer, nil for none
@@ -232,25 +233,25 @@ type state struct {
 	trying    string
 }
 
-// doubt is why a source does not know whether its answer holds, if it does not.
+// doubt is the reason why a source cannot verify its answer.
 type doubt struct {
 	err   error
 	since time.Time
 }
 
-// answer notes an answer.
+// answer records an answer.
 func (s *state) answer(pass func(*Receiver) error) {
 	s.answered, s.last = s.answered+1, pass
 	s.well()
 }
 
-// confirm notes that the last answer is current.
+// confirm records that the last answer is confirmed.
 func (s *state) confirm() {
 	s.confirmed++
 	s.well()
 }
 
-// well ends what the next answer ends.
+// well clears what an answer ends.
 func (s *state) well() {
 	s.failure, s.trying = nil, ""
 	if !s.doubt.since.IsZero() {
@@ -263,22 +264,22 @@ type member struct {
 	group    *group
 	receiver *Receiver
 	news     chan struct{}
-	done     chan struct{} // closed when it uses the source no longer
+	done     chan struct{} // closed when it no longer uses the source
 
 	// Used by one goroutine at a time: Start, and then run.
 	told    state
-	refused bool // the channel did not take the last answer
+	refused bool // the channel refused the last answer
 }
 
-// wake has the member told what is new.
+// wake makes run send the member the changes.
 func (m *member) wake() {
 	select {
 	case m.news <- struct{}{}:
-	default: // it will be told this as well
+	default: // a wake-up is pending
 	}
 }
 
-// run tells the member what is new until it is closed.
+// run sends the member all changes until it is closed.
 func (m *member) run() {
 	for {
 		select {
@@ -298,7 +299,7 @@ func (m *member) run() {
 	}
 }
 
-// tell tells the member what it was not told yet.
+// tell sends the member the changes since the last call.
 func (m *member) tell(now state) {
 	r, before := m.receiver, m.told
 	m.told = now
@@ -310,7 +311,7 @@ func (m *member) tell(now state) {
 		before.failed = 0
 		refused := now.last(r) != nil
 		if refused && !m.refused {
-			go m.group.ask() // it may answer at once
+			go m.group.ask() // in a goroutine, because it may answer at once
 		}
 		m.refused = refused
 	case now.confirmed != before.confirmed:

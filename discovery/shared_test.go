@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// registry is a source that counts how often it was started, closed and asked.
+// registry is a source that counts starts, closes and requests.
 type registry struct {
 	scripted
 	starts, asked int
-	told          int // that endpoints fail
+	told          int // reports that endpoints fail
 }
 
 func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
@@ -29,7 +29,7 @@ func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// sharing is channels that share a source, in a bubble.
+// sharing runs channels that share a source, in a bubble.
 type sharing struct {
 	*registry
 	t    *testing.T
@@ -66,14 +66,15 @@ const (
 	state2 = `state 10.0.0.2:1["child0" "/"]`
 )
 
-// All channels of a key have one source. A late one gets what there is before Build returns.
+// Channels with the same key share one source. A later one gets the present answer before Build
+// returns.
 func TestASharedSourceIsStartedOnce(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
 		s.say("10.0.0.1:1")
 		s.sees(a, state1)
 		b, rb := s.open()
-		if got := b.take(); got != state1 { // before the channel is there
+		if got := b.take(); got != state1 { // before Build returns
 			t.Errorf("the late one saw %q, want %q", got, state1)
 		}
 		s.say("10.0.0.2:1")
@@ -93,7 +94,7 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 	})
 }
 
-// It is closed linger after its last channel, unless another one comes before.
+// The source is closed linger after its last channel, unless another channel comes before.
 func TestASharedSourceLingers(t *testing.T) {
 	share(t, 10*time.Second, func(s *sharing) {
 		for range 3 {
@@ -105,7 +106,7 @@ func TestASharedSourceLingers(t *testing.T) {
 		if s.starts != 1 || s.closed != 0 {
 			t.Errorf("after less than 10 s it was started %d times, and closed %d times", s.starts, s.closed)
 		}
-		s.say("10.0.0.2:1") // to nobody
+		s.say("10.0.0.2:1") // without members
 		cc, r := s.open()
 		s.sees(cc, state2)
 		r.Close()
@@ -122,7 +123,7 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A late channel gets the failure since the last answer, and none that is over.
+// A late channel gets the failure since the last answer, unless it is over.
 func TestALateChannelHasTheFailure(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -154,7 +155,7 @@ func TestALateChannelHasTheFailure(t *testing.T) {
 	})
 }
 
-// A channel that takes its time holds up no other, and then gets the last answer alone.
+// A slow channel delays no other. It then gets only the last answer.
 func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		slow, rs := s.open()
@@ -175,7 +176,7 @@ func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// What cannot be started is tried again by the next channel, and not closed.
+// If Start fails, the next channel starts the source again, and Close is not called.
 func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &registry{}
@@ -196,7 +197,7 @@ func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// A channel that does not take an answer has the source asked again, once until it does.
+// If a channel refuses an answer, the source is asked once until the channel accepts one.
 func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// listener is a receiver that keeps what comes, a word each.
+// listener is a receiver that records calls, one word each.
 type listener struct {
 	words   []string
 	started discovery.Started
@@ -40,7 +40,7 @@ func listen(t *testing.T, s discovery.Source) *listener {
 	return l
 }
 
-// take returns what the listener was told since.
+// take returns the calls since the last time.
 func (l *listener) take() string {
 	synctest.Wait()
 	words := strings.Join(l.words, " ")
@@ -48,7 +48,8 @@ func (l *listener) take() string {
 	return words
 }
 
-// Everything that a shared source says reaches all, and a late one what counts of it.
+// All reports of a shared source reach all members. A late member gets the ones that are still in
+// effect.
 func TestWhatASharedSourceSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -87,7 +88,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 				t.Errorf("the early one got %q, want %q", got, step.early)
 			}
 			late := listen(t, source)
-			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // which change nothing
+			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // these change nothing
 			if got != step.late {
 				t.Errorf("after %q a late one got %q, want %q", step.early, got, step.late)
 			}

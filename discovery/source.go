@@ -1,97 +1,94 @@
-// Package discovery is the contract of sources of endpoints. Package understudy, which a program
-// imports as well, makes resolvers of them.
+// Package discovery is the contract between sources of endpoints and channels. Programs also import
+// package understudy, which builds resolvers of sources.
 //
-// A source finds endpoints. It knows nothing of policies, service configs or channels.
-// It tells a Receiver what it finds, or why it finds nothing. The receiver does the
-// rest: it joins sources in priority order, keeps the names of children and the last
-// good answer, merges the user's service config, and tells the channel.
+// A source finds endpoints. It does not know policies, service configs or channels. It sends a
+// Receiver its answers, or the reasons for having none. The receiver joins sources in priority
+// order, keeps the names of children and the last good answer, merges the user's service config,
+// and updates the channel.
 //
-// The packages below this one are sources: file, eds, srv, failover. A source of your own
-// is a function that reads a target and returns a Source, given to Register; the
-// examples of this package are complete. There are three ways to make a Source. One that
-// pushes implements the interface, Poll makes one that is polled, and FromResolver makes
-// one of a gRPC resolver. Shared lets the channels of a process share one, Refreshed has one asked
-// again, and package sourcetest holds one against this contract.
+// The packages below this one are sources: file, eds, srv, failover, kubernetes. Your own source is
+// a function that parses a target and returns a Source, given to Register; the examples of this
+// package are complete. There are three ways to make a Source: implement the interface, for sources
+// that push; Poll, for sources that are polled; FromResolver, for a gRPC resolver. Shared lets the
+// channels of a process share a source, Refreshed asks one again at intervals, and package
+// sourcetest tests a source against this contract.
 //
-// An answer that holds no endpoint is a failure, unless its field Empty says that it is meant:
-// the last one stays in use.
+// An answer without endpoints is a failure, and the last answer stays in use, unless its field
+// Empty is set.
 //
-// docs/options.md lists the options of all sources, for programs and for targets.
+// docs/options.md lists the options of all sources, for programs and targets.
 package discovery
 
 import "time"
 
 // Source finds the endpoints of one target.
 type Source interface {
-	// Check reports what is wrong on this machine, in the target's options or the environment,
-	// and in files where read is set. It asks nobody, starts nothing, and may be called at any
-	// time, from several goroutines. What only a server knows is none of its business: that is a
-	// failure (Receiver.Fail, Mistake). understudy.NewClient calls it with false, and
-	// understudy.Validate with true.
+	// Check validates the target's options and the environment and, with read set, the files. It
+	// must not access the network or start anything. It must be safe for concurrent use at any
+	// time. Problems that only a server knows are failures instead (Receiver.Fail, Mistake).
+	// understudy.NewClient calls Check(false), and understudy.Validate calls Check(true).
 	Check(read bool) error
-	// Start begins to look for endpoints, for one channel, and returns at once. It may call r
-	// from inside; that takes effect when all sources of the channel have been started. It
-	// returns an error only for what Check(false) reports. That is then the failure of this
-	// part, for which Start is not called again until the channel has been idle; the other
-	// parts go on. Nothing is closed where Start failed.
+	// Start starts to look for endpoints for one channel, and returns at once. It may call r from
+	// inside, which takes effect once all sources of the channel have been started. It returns an
+	// error only for a problem that Check(false) finds. This is a failure of this mechanism alone:
+	// Start is not called again until the channel has been idle, and the other mechanisms continue.
+	// Nothing is closed after a failed Start.
 	//
-	// The same Source is started once for each channel that uses it, from any goroutine and while
-	// others run, and again after Close, when an idle channel is used again.
+	// The same Source is started once for each channel that uses it, from any goroutine and
+	// concurrently, and again after Close when an idle channel is used again.
 	Start(r *Receiver) (Started, error)
 }
 
-// Started is a source at work for one channel: what can be asked of it. A field is nil where it
-// cannot.
+// Started is a running source of one channel: the requests that it accepts. Fields are nil for
+// requests that it does not accept.
 type Started struct {
-	// Close ends the search. It is called once, from any goroutine, maybe from inside a call of
-	// the Receiver. It should not wait for such a call to return: it may be on its stack. So it
-	// may return before the goroutines of the source end. What they tell the receiver from then
-	// on has no effect.
+	// Close stops the source. It is called once, from any goroutine, maybe from inside a method of
+	// the Receiver. It must not wait for such a method to return, because the method may be on its
+	// stack. So it may return before the source's goroutines end. Their later results have no
+	// effect.
 	Close func()
-	// ResolveNow asks the source to look again, when a connection to one of its endpoints fails.
-	// Where it is nil the source sends what is new unasked, and such requests go nowhere
-	// (ignore_reresolution_requests of gRFC A37 and A56). It may be called from any goroutine, at
-	// any time until Close, but never while another call of it runs. It should return at once.
+	// ResolveNow asks the source to look again after a connection to one of its endpoints failed.
+	// It is nil for a source that pushes changes, for which such requests are ignored
+	// (ignore_reresolution_requests of gRFC A37 and A56). It may be called from any goroutine until
+	// Close, but calls do not overlap. It should return at once.
 	ResolveNow func()
-	// EndpointsFailed notes that a connection to one of its endpoints fails, for a source that sends
-	// what is new unasked: its server may be gone without a word. It is called as ResolveNow is, and
-	// by any number of failures.
+	// EndpointsFailed reports that a connection to one of its endpoints failed, to a source that
+	// pushes changes: its server may be unreachable. It is called like ResolveNow, for any number
+	// of failures.
 	EndpointsFailed func()
-	// Confirmed returns until when the last answer was confirmed, where the source may have lost
-	// its server without a word. It is called shortly before Close, and for each channel that
-	// shares the source. Where it is nil, the last answer was confirmed until then, or else until
-	// the source failed.
+	// Confirmed returns when the last answer was last confirmed. It is for a source that may have
+	// lost its server without noticing. It is called shortly before Close, for each channel that
+	// shares the source. If it is nil, the answer counts as confirmed until Close or the source's
+	// failure.
 	Confirmed func() time.Time
 }
 
-// Mechanism is one part of a target, which becomes one discovery mechanism of the channel
-// (gRFC A37): one source, whose endpoints make one or more priorities.
+// Mechanism is one discovery mechanism of a target (gRFC A37): one source whose endpoints make one
+// or more priorities.
 type Mechanism struct {
-	// Name is what people call the part, so it must hold no secret. It must be valid UTF-8 and different from
-	// those of the other parts; the only part of a target needs none. The endpoints of
-	// a part with a name are verified against its Authority, those of one without
-	// against the channel's.
+	// Name is shown to people and must hold no secret. It must be valid UTF-8 and unique among the
+	// mechanisms; it may be empty if there is only one. The endpoints of a named mechanism are
+	// verified against its Authority, those of an unnamed one against the channel's.
 	Name string
-	// Source finds the part's endpoints.
+	// Source finds the mechanism's endpoints.
 	Source Source
-	// Authority is the one that a channel to this part alone would have, percent-encoded
-	// where need be. "" stands for what gRPC makes of the target. The first part's is the
-	// channel's.
+	// Authority is the authority that a channel with this mechanism alone would have,
+	// percent-encoded if necessary. "" is gRPC's authority for the target. The first mechanism's is
+	// the channel's.
 	Authority string
-	// TrustNames verifies an endpoint against the hostname that the Answer gives it,
-	// where it gives one, in place of Authority. Whoever can change what the source says
-	// then chooses the names, so set it only where the user asks for it. An authority that
-	// the user gives wins over it.
+	// TrustNames verifies an endpoint against the hostname in the Answer, if there is one, in place
+	// of Authority. Whoever controls the source then controls the names, so set it only if the user
+	// asks for it. The user's authority takes precedence.
 	TrustNames bool
-	// Prefer is what is preferred of the part's endpoints where neither the target nor the program says
-	// it: "hints" for a source whose hints were made to be used, "" for nothing. Where nobody says where
-	// the client runs it has no effect, and nothing is said of that.
+	// Prefer is the default for the preference of near endpoints if neither the target nor the
+	// program sets it: "hints" for a source with hints that should be used, "" for none. It has no
+	// effect, and causes no note, if the client's location is unknown.
 	Prefer string
-	// OutlierDetection is the configuration of understudy_outlier_detection for the part, a JSON
-	// object with the fields of gRFC A50 and without childPolicy, "" for none. It counts in a list
-	// that a source gives (Receiver.Parts), where the channel has no setting of its own.
+	// OutlierDetection is the configuration of understudy_outlier_detection for the mechanism: a
+	// JSON object with the fields of gRFC A50 except childPolicy, "" for none. It applies only in a
+	// list (Receiver.Parts), and only if the channel has no setting.
 	OutlierDetection string
 
-	// own is set where the target itself gives the part its authority.
+	// own is set if the target itself gives the mechanism its authority.
 	own bool
 }

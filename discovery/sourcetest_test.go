@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// The sources over a resolver keep the contract, refreshed or not, whether it finds something or
-// fails.
+// Sources over a resolver keep the contract, refreshed or not, with results or failures.
 func TestTheContractOfSourcesOverResolvers(t *testing.T) {
 	for about, answers := range map[string][]string{
 		"well":     {"a:1"},

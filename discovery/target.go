@@ -15,32 +15,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Target is the target of a channel, or of a part of one, as a Parser gets it. Its
-// methods are for the Parser, before it returns.
+// Target is the target of a channel, or a target within it, as passed to a Parser. Only the Parser
+// may call its methods, before it returns.
 type Target struct {
-	// Target is the target to read. Parameter reads its query.
+	// Target is the target to parse. Parameter reads its query.
 	resolver.Target
-	// Channel is the channel's target. It differs from Target where that is a part of
-	// it.
+	// Channel is the channel's target. It differs from Target for a target within it.
 	Channel resolver.Target
-	// ClientConn and BuildOptions are the channel's, for FromResolver. They are empty
-	// where the target is read for its authority alone, or by Validate.
+	// ClientConn and BuildOptions are the channel's, for FromResolver. They are empty if the target
+	// is parsed for its authority alone or by Validate.
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
 	given  options.Given
-	notes  []string // of options of the program that the target switches off
+	notes  []string // about options of the program that the target overrides
 	place  options.Scope
 	query  url.Values
 	own    map[string]bool // parameters that the source asked for
 	common string          // one of them that is not its own, "" for none
-	asked  *sync.Map       // types of options that were asked for, by this or a target within
+	asked  *sync.Map       // types of the options asked for, including those of targets within
 }
 
-// Parameter returns the value of a parameter of the source's own in the target's query,
-// or "" if it is not given. A parameter that is in the query and for which nobody asks
-// is a mistake, so a Parser asks for all that it knows. A parameter that is common to all targets
-// cannot be a source's own: to ask for one is a mistake in the source, which fails the target.
+// Parameter returns the value of the source's own parameter in the target's query, "" if it is
+// missing. Parameters that the Parser does not ask for are mistakes, so it must ask for all that it
+// knows. A parameter common to all targets cannot be a source's own: asking for one is an error of
+// the source, which fails the target.
 func (t *Target) Parameter(name string) string {
 	for _, place := range []options.Scope{options.Channel, options.Lookups} {
 		if slices.Contains(options.Names(place), name) {
@@ -55,7 +54,7 @@ func (t *Target) parameter(name string) string {
 	return t.query.Get(name)
 }
 
-// shown returns the target without its passwords and tokens.
+// shown returns the target without passwords and tokens.
 func (t *Target) shown() string {
 	u := printable.HideTarget(t.URL)
 	return u.String()
@@ -66,10 +65,10 @@ func (t *Target) wrong(format string, args ...any) error {
 	return fmt.Errorf("target %s %s", printable.Quote(t.shown()), fmt.Sprintf(format, args...))
 }
 
-// longName is how many bytes of the name of a parameter an error shows.
+// longName limits the length of a parameter's name in errors.
 const longName = 100
 
-// readQuery reads the parameters that all sources have.
+// readQuery parses the parameters that all sources have.
 func (t *Target) readQuery() error {
 	query, err := url.ParseQuery(t.URL.RawQuery)
 	switch {
@@ -91,7 +90,7 @@ func (t *Target) readQuery() error {
 	return err
 }
 
-// checkQuery returns an error if the query has a parameter that nobody knows.
+// checkQuery returns an error if the query has an unknown parameter.
 func (t *Target) checkQuery() error {
 	if t.common != "" {
 		return fmt.Errorf("the source has the parameter %q for its own, which is common to all targets; want another name", t.common)
@@ -117,7 +116,7 @@ func (t *Target) names() string {
 
 var errNoName = errors.New("part 1 has no name, want one")
 
-// checkParts returns an error if a part breaks the rules of Part.
+// checkParts returns an error if a mechanism is invalid.
 func checkParts(parts []Mechanism) error {
 	if len(parts) == 0 {
 		return errors.New("the target has no parts")

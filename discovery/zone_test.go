@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// zone is a name in DNS, and builds resolvers that look it up as gRPC's do: at once when
-// they are built, then when they are asked, though no sooner than 30 s after the last
-// look-up, and after a failure when a backoff of 1 s and more is over.
+// zone is a DNS name. It builds resolvers that look it up like gRPC's: at once when built, then on
+// request, but at least 30 s after the last lookup, and after a failure once a backoff of at least
+// 1 s is over.
 type zone struct {
 	mu      sync.Mutex
 	answers []string // of one look-up each, the last for all that follow: addresses, or "!error"
 	lookups []time.Duration
 	builds  int
-	took    time.Duration // by a look-up
+	took    time.Duration // by a lookup
 	began   time.Time
 }
 
@@ -32,7 +32,7 @@ func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return r, nil
 }
 
-// next returns the answer to a look-up.
+// next returns the answer to a lookup.
 func (z *zone) next() string {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A client whose connection to the management server has become too old connects again. No call fails
-// meanwhile, and what changes is followed.
+// A client whose connection to the management server has exceeded its age reconnects. No call
+// fails, and the client receives later changes.
 func TestConnectionsToServeEnd(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -23,7 +23,7 @@ func TestConnectionsToServeEnd(t *testing.T) {
 			for range 3 {
 				p.wait(t, "client connected")
 				if got := answered(t, conn, 20); got[one] != 20 {
-					t.Errorf("20 calls were answered by %v, want the one backend", got)
+					t.Errorf("20 calls were answered by %v, want only %s", got, one)
 				}
 			}
 			write(t, path, place{address: other})

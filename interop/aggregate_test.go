@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// static is a cluster with one endpoint in a file, aggregate one that names others, and
-// logical one that is a name in DNS.
+// static returns a cluster with one endpoint, logical a LOGICAL_DNS cluster, and aggregate an
+// aggregate cluster.
 func static(name, address string) string {
 	return fmt.Sprintf("- {name: %s, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{%s}]}]}}\n", name, endpointAt(address))
 }
@@ -46,7 +46,7 @@ func writeClusters(t *testing.T, path string, list ...string) {
 	}
 }
 
-// dead returns an address at which nobody listens.
+// dead returns an address at which no server listens.
 func dead(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,8 +57,8 @@ func dead(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// An aggregate cluster that is served is followed by gRPC's own xDS client, and by ours, in
-// the same way: the first cluster that works is used, whatever is in the others.
+// gRPC's own xDS client and ours use a served aggregate cluster in the same way: calls go to the
+// first cluster that works.
 func TestAggregateAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -80,10 +80,9 @@ func TestAggregateAgainstServe(t *testing.T) {
 			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", far))...)
 			until(t, conn, far)
 			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", dead(t)))...)
-			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the name, behind two that are dead
+			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the DNS cluster, after two clusters that do not work
 			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
 			until(t, conn, near)
-			// Another order.
 			writeClusters(t, path, append(last, aggregate("shop", "rest", "near"), static("near", near), static("far", far))...)
 			until(t, conn, far)
 		})

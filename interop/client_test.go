@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// lineClient is a client in a process of its own that makes calls when it is told
-// to by a line: the one in stockclient/main.go, or that in grpcjs/client.js.
+// lineClient is a client in a separate process, stockclient/main.go or grpcjs/client.js. It makes
+// calls on request.
 type lineClient struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// newLineClient starts a client of the management server at this address, which is
-// killed with the test.
+// newLineClient starts a client of the management server at address. The process is killed when the
+// test ends.
 func newLineClient(t *testing.T, address string, cmd *exec.Cmd) *lineClient {
 	t.Helper()
 	cmd.Env = append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+string(bootstrap(address)), "GRPC_XDS_BOOTSTRAP=")
@@ -44,13 +44,13 @@ func newLineClient(t *testing.T, address string, cmd *exec.Cmd) *lineClient {
 	return &lineClient{in, bufio.NewReader(out)}
 }
 
-// newStockClient starts a gRPC-Go client that knows nothing of this project.
+// newStockClient starts a gRPC-Go client that does not use this project.
 func newStockClient(t *testing.T, address, target string) *lineClient {
 	t.Helper()
 	return newLineClient(t, address, exec.Command(filepath.Join(filepath.Dir(binary), "stockclient"), target))
 }
 
-// answered makes n calls, none of which may fail, and counts them by backend.
+// answered makes n calls, which must succeed, and counts them by backend.
 func (c *lineClient) answered(t *testing.T, n int) map[string]int {
 	t.Helper()
 	counts, err := c.calls(n)
@@ -82,18 +82,17 @@ func (c *lineClient) calls(n int) (map[string]int, error) {
 	return answer.Counts, nil
 }
 
-// until makes calls, none of which may fail, until one is answered by want.
+// until makes calls, which must succeed, until one reaches want.
 func (c *lineClient) until(t *testing.T, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); c.answered(t, 1)[want] == 0; {
 		if time.Now().After(end) {
-			t.Fatalf("no call was answered by %s within %v", want, patience)
+			t.Fatalf("no call reached %s within %v", want, patience)
 		}
 	}
 }
 
-// traffic makes calls all the time, none of which may fail, until stop is called,
-// which returns how many there were.
+// traffic makes calls, which must succeed, until stop is called. stop returns their number.
 func (c *lineClient) traffic(t *testing.T) (stop func() int) {
 	t.Helper()
 	done, total := make(chan struct{}), make(chan int)

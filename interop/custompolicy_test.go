@@ -35,11 +35,10 @@ import (
 
 func init() { balancer.Register(recording{balancer.Get(weightedroundrobin.Name)}) }
 
-// newest is the picker that weighted_round_robin published last, while READY.
+// newest is the last picker that weighted_round_robin published while READY.
 var newest atomic.Pointer[balancer.Picker]
 
-// recording is weighted_round_robin, which it replaces in this test binary, with a
-// look at what it publishes.
+// recording replaces weighted_round_robin in this test binary, and records its pickers.
 type recording struct{ balancer.Builder }
 
 func (r recording) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
@@ -69,7 +68,7 @@ func documented(t *testing.T) *clusterv3.Cluster {
 	_, rest, found := strings.Cut(string(page), "<!-- tested by interop/custompolicy_test.go -->\n```json\n")
 	snippet, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatal("docs/xds.md has no snippet that says it is tested here")
+		t.Fatal("docs/xds.md has no snippet that is marked as tested here")
 	}
 	cluster := new(clusterv3.Cluster)
 	if err := protojson.Unmarshal([]byte(snippet), cluster); err != nil {
@@ -78,7 +77,7 @@ func documented(t *testing.T) *clusterv3.Cluster {
 	return cluster
 }
 
-// listener returns one that sends every call to cluster.
+// listener returns a listener that routes every call to cluster.
 func listener(t *testing.T, cluster string) *listenerv3.Listener {
 	t.Helper()
 	l := new(listenerv3.Listener)
@@ -94,7 +93,7 @@ func listener(t *testing.T, cluster string) *listenerv3.Listener {
 	return l
 }
 
-// linear returns a cache that serves one resource of each of these types.
+// linear returns a cache with a single resource of each type.
 func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	t.Helper()
 	mux := &cachev3.MuxCache{
@@ -110,11 +109,11 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	return mux
 }
 
-// The policy gives endpoints their shares inside gRPC-Go's own tree. It sees weights
-// in UQ1.31, which is why the shares are those of the file only to 1e-5.
+// The policy gives endpoints their shares in gRPC-Go's own tree. It receives weights in UQ1.31, so
+// the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
 	weights := [][]uint32{{2, 1}, {5, 3}}          // of the endpoints, by locality
-	localities := []uint32{3, 1}                   // their weights
+	localities := []uint32{3, 1}                   // weights of the localities
 	want := []float64{0.09375, 0.15625, 0.25, 0.5} // sorted
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
 	var backends []string

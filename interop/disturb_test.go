@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// away is how long a management server is killed for.
+// away is how long the management server stays down.
 const away = 10 * time.Second
 
-// disturbed is a directory that is served while things happen to it that must not
-// cost a client a call, nor the changes that come after them.
+// disturbed is a served directory and its server. Its tests disturb both; clients must lose no
+// call, and must still receive later changes.
 type disturbed struct {
-	dir, other string // other is where it is when it is away
+	dir, other string // other is where the directory is moved to
 	server     *process
 	flags      []string
 	a, b       string // backends
@@ -44,19 +44,19 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// everything lets happen all that must cost nothing. alive returns once some more
-// calls were answered, and follows once one was answered by the backend.
+// everything runs all disturbances. alive makes some calls, and follows makes calls until the given
+// backend handles one.
 func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
 	t.Helper()
 	alive()
-	try(t, os.Rename(d.dir, d.other)) // the directory vanishes
+	try(t, os.Rename(d.dir, d.other)) // the directory disappears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
-	try(t, os.Mkdir(d.dir, 0o700)) // what it was mounted on appears
+	try(t, os.Mkdir(d.dir, 0o700)) // an empty mount point appears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
-	try(t, os.Symlink(d.other, d.dir)) // it is back, as a link to another place
+	try(t, os.Symlink(d.other, d.dir)) // it reappears as a symbolic link
 	write(t, d.file(), place{d.b, 0})
 	follows(d.b)
 
@@ -64,10 +64,10 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	try(t, os.Rename(d.file(), moved)) // the file is renamed
 	write(t, moved, place{d.a, 0})
 	follows(d.a)
-	try(t, os.Remove(moved)) // and removed
+	try(t, os.Remove(moved)) // the file is removed
 	d.server.wait(t, "cluster has no file any more")
 	alive()
-	write(t, d.file(), place{d.b, 0}) // and written again
+	write(t, d.file(), place{d.b, 0}) // the file is written again
 	follows(d.b)
 
 	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
@@ -83,8 +83,8 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	follows(d.a)
 }
 
-// Clients lose no call, whatever happens to the directory and to its server: ours, one
-// of gRPC-Go's own xds: targets, and one that knows nothing of this project.
+// Clients lose no call while the directory and its server are disturbed: our channel, a channel
+// with gRPC-Go's own xds: target, and a stock client.
 func TestNoCallIsLost(t *testing.T) {
 	d := newDisturbed(t)
 	address := d.server.address

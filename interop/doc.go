@@ -1,4 +1,3 @@
-// Package interop holds the tests against grpc-go's xDS stack. It is a module of
-// its own because that stack is heavy, and registers policies and resolvers of its
-// own on import.
+// Package interop holds tests against grpc-go's xDS stack. It is a separate module because that
+// stack is large and registers its own policies and resolvers on import.
 package interop

@@ -40,8 +40,8 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	}
 }
 
-// The management server is killed in the middle of the traffic: no call is lost, and
-// once it is back the client catches up.
+// If the management server is killed during traffic, no call is lost, and the client receives
+// changes after its restart.
 func TestManagementServerIsKilled(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
@@ -59,14 +59,14 @@ func TestManagementServerIsKilled(t *testing.T) {
 	serve(t, p.address, path)
 	until(t, conn, b)
 	t.Logf("caught up %v after the return; %d calls, none lost", time.Since(back), stop())
-	// The server was away for seconds at most, so the next attempt is due within
-	// the third delay, 2.56 s ± 20 %.
+	// The server was down for a few seconds at most, so the next attempt follows within the third
+	// backoff delay, 2.56 s ± 20 %.
 	if took := time.Since(back); took > 10*time.Second {
 		t.Errorf("the client caught up after %v", took)
 	}
 }
 
-// managementServer starts a bare server of go-control-plane over cache.
+// managementServer starts a plain go-control-plane server for cache.
 func managementServer(t *testing.T, cache cachev3.Cache) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +100,7 @@ func TestOurChannelAgainstASnapshotServer(t *testing.T) {
 	until(t, conn, a)
 	bad := adstest.Cluster("payments", b)
 	bad.Endpoints[0].Priority = 7
-	set("2", bad) // rejected: the first stays
+	set("2", bad) // the client rejects it, and the first one stays in use
 	if got := answered(t, conn, 100); got[a] != 100 {
 		t.Errorf("100 calls after a bad snapshot were answered by %v, want %s", got, a)
 	}
@@ -118,7 +118,7 @@ func TestOurChannelAgainstALinearServer(t *testing.T) {
 	}
 	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments")
 	conn.Connect()
-	set(adstest.Cluster("payments", a)) // perhaps only after it was asked for
+	set(adstest.Cluster("payments", a)) // possibly after the client's request
 	until(t, conn, a)
 	set(adstest.Cluster("payments", b))
 	until(t, conn, b)

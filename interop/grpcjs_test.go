@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// newNodeClient starts a client of gRPC for Node.js.
 func newNodeClient(t *testing.T, address, target string) *lineClient {
 	t.Helper()
 	cmd := exec.Command("node", "client.js", target)
@@ -16,7 +15,7 @@ func newNodeClient(t *testing.T, address, target string) *lineClient {
 	return newLineClient(t, address, cmd)
 }
 
-// gRPC for Node.js follows a file that is served.
+// gRPC for Node.js receives the changes of a served file.
 func TestNodeClientAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
@@ -30,8 +29,8 @@ func TestNodeClientAgainstServe(t *testing.T) {
 	client.until(t, b)
 }
 
-// Nor does gRPC for Node.js lose a call, which never recovers from a listener that
-// was removed.
+// A gRPC client for Node.js loses no call either, although it does not recover from the removal of
+// a listener.
 func TestNodeClientLosesNoCall(t *testing.T) {
 	d := newDisturbed(t)
 	steady, probe := newNodeClient(t, d.server.address, "xds:///payments"), newNodeClient(t, d.server.address, "xds:///payments")
@@ -40,7 +39,7 @@ func TestNodeClientLosesNoCall(t *testing.T) {
 	t.Logf("none lost of %d calls", stop())
 }
 
-// gRPC for Node.js, which lacks the policy that clusters name, takes the next one.
+// gRPC for Node.js does not have the cluster's preferred policy, and uses the next one.
 func TestNodeClientWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))

@@ -21,10 +21,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// patience is how long a test waits for what must come.
+// patience is the time limit of each wait.
 const patience = time.Minute
 
-var binary string // understudy, built for these tests, beside stockclient
+var binary string // understudy, built for these tests in the same directory as stockclient
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -51,8 +51,8 @@ type process struct {
 	lines   chan map[string]any // of its log
 }
 
-// serve starts a management server for the files at path, which is killed with the
-// test. address may have the port 0.
+// serve starts a management server for the files at path, which is killed when the test ends. The
+// port of address may be 0.
 func serve(t *testing.T, address, path string, flags ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", path, "--listen", address, "-o", "json"}, flags...)...)
@@ -81,7 +81,7 @@ func (p *process) read(lines *bufio.Scanner) {
 	}
 }
 
-// wait returns the next line of the log with the message msg.
+// wait returns the next log line with the message msg.
 func (p *process) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	deadline := time.After(patience)
@@ -100,14 +100,12 @@ func (p *process) wait(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// kill ends the process at once, as kill -9 does.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// backend starts a server that names itself in the header "backend" of each answer,
-// and returns its address.
+// backend starts a server that sends its address in the header "backend", and returns the address.
 func backend(t *testing.T) string {
 	t.Helper()
 	_, address := backendServer(t, new(atomic.Int64))
@@ -128,7 +126,7 @@ func (c counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// backendServer is backend with the server, which counts its connections.
+// backendServer starts a backend whose connections are counted in opened.
 func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,7 +146,7 @@ func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	return server, address
 }
 
-// call returns which backend answers one call.
+// call makes a call, and returns the backend that handled it.
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -159,7 +157,7 @@ func call(conn *grpc.ClientConn) (string, error) {
 	return strings.Join(header.Get("backend"), ","), nil
 }
 
-// answered makes n calls, none of which may fail, and counts them by backend.
+// answered makes n calls, which must succeed, and counts them by backend.
 func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	t.Helper()
 	counts := make(map[string]int)
@@ -173,8 +171,8 @@ func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	return counts
 }
 
-// traffic makes calls from n goroutines until stop is called, which returns how many
-// there were. None may fail.
+// traffic makes calls, which must succeed, from n goroutines until stop is called. stop returns
+// their number.
 func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	t.Helper()
 	var calls atomic.Int64
@@ -205,7 +203,7 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	return stop
 }
 
-// until makes calls, none of which may fail, until one is answered by want.
+// until makes calls, which must succeed, until one reaches want.
 func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -217,16 +215,16 @@ func until(t *testing.T, conn *grpc.ClientConn, want string) {
 			return
 		}
 	}
-	t.Fatalf("no call was answered by %s within %v", want, patience)
+	t.Fatalf("no call reached %s within %v", want, patience)
 }
 
-// place is an endpoint of a file: its address, and its weight (0: none is given).
+// place is an endpoint in a file. If the weight is 0, the file has none.
 type place struct {
 	address string
 	weight  int
 }
 
-// write replaces the file at path by one with these endpoints, in one locality.
+// write replaces the file at path by one with the given endpoints in one locality.
 func write(t *testing.T, path string, places ...place) {
 	t.Helper()
 	var b strings.Builder

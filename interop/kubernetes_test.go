@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// A fleet whose clients know nothing of Kubernetes: two replicas of serve behind one address follow a
-// Service. Its backends are restarted one by one, as a Deployment does it, and one replica dies in the middle.
-// No call fails, and that a client moves to the other replica costs it no connection.
+// Two replicas of serve behind one address follow a Service for clients that do not use Kubernetes.
+// Backends are restarted one by one, and one replica is killed. No call fails, and a client that
+// moves to the other replica opens no connection to a backend.
 func TestAFleetFollowsAService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
@@ -38,7 +38,7 @@ func TestAFleetFollowsAService(t *testing.T) {
 	}
 	stopStock, stopOurs, stopOther := traffic(t, stock, 2), traffic(t, ours, 2), other.traffic(t)
 
-	roll := func(i int) { // the new one is ready before the old one goes
+	roll := func(i int) { // the new one is ready before the old one drains
 		next := newPodServer(t, api, len(pods)+i)
 		for _, c := range conns {
 			until(t, c, next.address)
@@ -53,14 +53,14 @@ func TestAFleetFollowsAService(t *testing.T) {
 	}
 	used := front.dies(0, replicas[0].kill)
 	if used == 0 {
-		t.Error("no client used the replica that dies")
+		t.Error("no client used the killed replica")
 	}
 	front.moved(t, used)
 	for _, c := range conns {
 		answered(t, c, 200)
 	}
 	if after := opened(pods); after != before {
-		t.Errorf("%d connections were opened to the backends when a replica died", after-before)
+		t.Errorf("%d connections to the backends were opened after a replica was killed", after-before)
 	}
 	roll(1)
 	roll(2)
@@ -73,7 +73,7 @@ func replica(t *testing.T, api *kubetest.Server) *process {
 	return serve(t, "127.0.0.1:0", "--from=web=kubernetes:///web.shop:grpc", "--kubeconfig", api.Kubeconfig(t))
 }
 
-// podServer is a backend that is in a slice of its own, as all are at one address.
+// podServer is a backend in its own slice, because all backends have the same IP address.
 type podServer struct {
 	*grpc.Server
 	api     *kubetest.Server
@@ -95,14 +95,14 @@ func (p *podServer) set(conditions string) {
 	p.api.Set("web", p.slice, n, fmt.Sprintf(`{"addresses":[%q],"conditions":%s}`, host, conditions))
 }
 
-// drain ends a backend as the kubelet does: it terminates, and serves what it has.
+// drain ends a backend like the kubelet: it is marked as terminating, and finishes pending calls.
 func (p *podServer) drain() {
 	p.set(`{"ready":false,"serving":true,"terminating":true}`)
 	p.GracefulStop()
 	p.api.Delete(p.slice)
 }
 
-// opened returns how many connections all of them have taken.
+// opened returns the number of connections that all pods have accepted.
 func opened(pods []*podServer) (n int64) {
 	for _, p := range pods {
 		n += p.opened.Load()
@@ -110,7 +110,7 @@ func opened(pods []*podServer) (n int64) {
 	return n
 }
 
-// front takes connections for replicas, as a Service does: each goes to one that is alive, in turn.
+// front forwards connections to replicas in round robin, like a Service.
 type front struct {
 	address string
 
@@ -118,8 +118,8 @@ type front struct {
 	changed *sync.Cond
 	to      []string
 	next    int
-	begun   int                 // connections
-	conns   map[string]net.Conn // to replicas, by the addresses of the clients
+	begun   int
+	conns   map[string]net.Conn // connections to replicas, by client address
 }
 
 func newFront(t *testing.T, replicas ...string) *front {
@@ -167,8 +167,8 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies takes a replica out and kills it. It returns how many connections there will be once its clients have
-// come back.
+// dies removes and kills a replica. It returns the total number of connections that is expected
+// once its clients have reconnected, or 0 if it had no clients.
 func (f *front) dies(n int, kill func()) (begun int) {
 	f.mu.Lock()
 	gone, used := f.to[n], 0
@@ -187,7 +187,7 @@ func (f *front) dies(n int, kill func()) (begun int) {
 	return begun
 }
 
-// moved waits until there were so many connections.
+// moved waits until begun connections have been made in total.
 func (f *front) moved(t *testing.T, begun int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,7 +195,7 @@ func (f *front) moved(t *testing.T, begun int) {
 	defer time.AfterFunc(patience, f.changed.Broadcast).Stop()
 	for f.begun < begun {
 		if f.changed.Wait(); !time.Now().Before(end) {
-			t.Fatalf("the clients of the replica that died have not come back within %v", patience)
+			t.Fatalf("the clients of the killed replica have not reconnected within %v", patience)
 		}
 	}
 }

@@ -36,7 +36,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lan is a network of hosts that are up, down, or answer all calls with an error.
+// lan is a network of hosts that are up, down, or fail all calls.
 type lan struct {
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -55,7 +55,7 @@ func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
 	return listener.DialContext(ctx)
 }
 
-// up starts a host. The caller takes it down.
+// up starts a host. The caller stops it with down.
 func (l *lan) up(host string, start func(net.Listener) interface{ Stop() }) {
 	listener := bufconn.Listen(1 << 16)
 	server := start(listener)
@@ -75,7 +75,7 @@ func (l *lan) down(hosts ...string) {
 	}
 }
 
-// backend starts a host that answers.
+// backend starts a host that serves the health service.
 func (l *lan) backend(host string) {
 	l.up(host, func(listener net.Listener) interface{ Stop() } {
 		server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -93,7 +93,7 @@ func (l *lan) backend(host string) {
 	})
 }
 
-// shop is a cluster with two endpoints in one tier, one in the next, and drops.
+// shop returns a cluster with two endpoints in one priority, one in the next, and drops.
 func shop() *endpointv3.ClusterLoadAssignment {
 	near, far := adstest.Cluster("shop", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("shop", "10.0.0.3:1")
 	near.Endpoints[0].Locality = &corev3.Locality{Region: "near"}
@@ -106,8 +106,8 @@ func shop() *endpointv3.ClusterLoadAssignment {
 	return near
 }
 
-// manage is a management server that first sends what nobody asked for, then the shop, and
-// then whatever comes. It does not have the cluster "nothing".
+// manage returns the script of a management server that sends an unrequested type, then the shop,
+// and then the clusters from more. It does not have the cluster "nothing".
 func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
@@ -133,7 +133,7 @@ func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	}
 }
 
-// exported returns the sets of labels of each metric, in the words of OpenTelemetry.
+// exported returns the label sets of each metric, by name and kind.
 func exported(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -187,8 +187,8 @@ func rows(t *testing.T) map[string][]string {
 	return all
 }
 
-// A channel lives through all that is counted, and each metric of the document is
-// exported, as the kind and with the labels that it has there.
+// A channel goes through all counted events. OpenTelemetry then exports every metric of the
+// document with the documented kind and labels.
 func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
@@ -226,10 +226,10 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		time.Sleep(time.Second) // the management server is down
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
-		time.Sleep(20 * time.Second) // and then has not got one of the clusters
-		calls(conn, 50)              // enough to eject the sick one, which takes a moment
+		time.Sleep(20 * time.Second) // the management server does not have one of the clusters
+		calls(conn, 50)              // enough to eject the failing one after an interval
 		if got := calls(conn, 200); got < 120 {
-			t.Errorf("%d of 200 calls were answered", got)
+			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
 		}
 		exported(t, reader)
 		bad := shop()
@@ -241,7 +241,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		calls(conn, 100)
 
 		got, want := exported(t, reader), rows(t)
-		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // as gRPC has them
+		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // as gRPC reports them
 		if len(want) < 10 {
 			t.Fatalf("the document has %d metrics", len(want))
 		}
@@ -264,11 +264,11 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		}
 		refused := attribute.NewSet(attribute.String("grpc.target", targets[0]), attribute.String("understudy.source", "eds"), attribute.String("understudy.source.result", "refused"))
 		if updates := got["understudy.source.updates counter"]; !slices.Contains(updates, refused) {
-			t.Errorf("the update that was refused is not among %v", updates)
+			t.Errorf("the rejected update is not among %v", updates)
 		}
 		for metric, sets := range got {
 			if _, listed := want[metric]; strings.HasPrefix(metric, "understudy.") && !listed {
-				t.Errorf("%s was exported, and is not in the document", metric)
+				t.Errorf("%s was exported but is not in the document", metric)
 			}
 			if testing.Verbose() {
 				for _, set := range sets {

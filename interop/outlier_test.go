@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// failing starts a server that answers every call with INTERNAL, and returns its address.
+// failing starts a server that fails every call with INTERNAL, and returns its address.
 func failing(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,9 +29,8 @@ func failing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// The outlier_detection of a cluster that is served is obeyed by gRPC's own xDS client, and
-// by ours, in the same way: an endpoint that answers with errors is out after an interval
-// or two.
+// gRPC's own xDS client and ours apply the outlier_detection of a served cluster in the same way:
+// an endpoint that fails calls is ejected after one or two intervals.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -58,11 +57,11 @@ func TestOutlierDetectionAgainstServe(t *testing.T) {
 					t.Fatal(err)
 				}
 				if time.Since(begin) > patience {
-					t.Fatalf("%d calls failed within %v, and no 300 in a row were answered", failed, patience)
+					t.Fatalf("%d calls failed within %v, and no 300 in a row succeeded", failed, patience)
 				}
 			}
 			if failed == 0 {
-				t.Error("no call failed, want the endpoint that is broken to be in use at first")
+				t.Error("no call failed, want the failing endpoint to be used at first")
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// twoLocalities writes a file whose localities have the weights 3 and 1, the first of
-// them two endpoints with the weights 2 and 1.
+// twoLocalities writes a file with two localities of weights 3 and 1. The first has two endpoints
+// of weights 2 and 1.
 func twoLocalities(t *testing.T, a, b, c string) string {
 	t.Helper()
 	text := `endpoints:
@@ -35,8 +35,8 @@ func twoLocalities(t *testing.T, a, b, c string) string {
 
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// shares makes calls and fails the test unless the backends answer these parts of
-// them, within tolerance. The clients choose among localities at random.
+// shares fails the test unless each backend handled its share of the calls, within tolerance. The
+// clients choose localities at random.
 func shares(t *testing.T, counts map[string]int, tolerance float64, want map[string]float64) {
 	t.Helper()
 	total := 0
@@ -45,13 +45,13 @@ func shares(t *testing.T, counts map[string]int, tolerance float64, want map[str
 	}
 	for backend, share := range want {
 		if got := float64(counts[backend]) / float64(total); math.Abs(got-share) > tolerance {
-			t.Errorf("%s answers %.4f of the calls, want %.4f ± %.4f: %v", backend, got, share, tolerance, counts)
+			t.Errorf("%s handled %.4f of the calls, want %.4f ± %.4f: %v", backend, got, share, tolerance, counts)
 		}
 	}
 }
 
-// A gRPC-Go program that has the policy gives each endpoint of a file its share, with
-// no more than its import; its tree is gRPC's own otherwise.
+// A gRPC-Go program that imports the policy gives each endpoint of a file its share. The rest of
+// its policy tree is gRPC's own.
 func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
@@ -62,8 +62,8 @@ func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	shares(t, answered(t, conn, 2000), 0.001, map[string]float64{a: 0.5, b: 0.25, c: 0.25})
 }
 
-// One that lacks it, or is not to use it, gives localities their shares, and the
-// endpoints of each the same.
+// A program without the policy, or with --policy round_robin, gives each locality its share. The
+// endpoints of a locality get equal shares.
 func TestServeToClientsWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)

@@ -12,9 +12,9 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// A server that is started again with a broken file, or before its volume is mounted, and
-// without a cache, says nothing to clients who have endpoints. They lose no call, and follow
-// edits once it knows more.
+// A server that restarts without a cache, with a broken file or an unmounted volume, sends nothing
+// to clients that have endpoints. They lose no call, and receive changes after the file is valid
+// again.
 func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, d *disturbed){
 		"broken": func(t *testing.T, d *disturbed) {
@@ -33,7 +33,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			t.Parallel()
 			d := newDisturbed(t)
 			d.server.kill()
-			d.flags = []string{"--log-level", "debug"} // and no cache
+			d.flags = []string{"--log-level", "debug"} // without a cache
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			conn := stockChannel(t, d.server.address, "payments")
 			answered(t, conn, 10)
@@ -43,21 +43,21 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			d.server.wait(t, "client asks")
 			if name == "beside a good one" {
-				d.server.wait(t, "client ACK") // of endpoints: only those of others
+				d.server.wait(t, "client ACK") // the ACK is for other clusters
 			} else {
-				d.server.wait(t, "client disconnected") // since there is no answer for it
+				d.server.wait(t, "client disconnected") // because the server has no response for it
 			}
 			answered(t, conn, 100)
 			write(t, d.file(), place{d.b, 0})
 			until(t, conn, d.b)
 			if n := stop(); n == 0 {
-				t.Error("no calls were made meanwhile")
+				t.Error("no calls were made during the restart")
 			}
 		})
 	}
 }
 
-// Where the first of two servers knows nothing, the second one is asked.
+// If the first of two servers has no valid file, the client uses the second.
 func TestTheServerAfterOneWithoutKnowledgeIsAsked(t *testing.T) {
 	d := newDisturbed(t)
 	spoiled := filepath.Join(t.TempDir(), "payments.yaml")

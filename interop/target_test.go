@@ -7,7 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// What a target of several parts leads to is served, and followed by gRPC's own xDS client as by ours.
+// A target with several mechanisms is served, and gRPC's own xDS client and ours receive its
+// changes.
 func TestATargetAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
@@ -26,11 +27,11 @@ func TestATargetAgainstServe(t *testing.T) {
 			write(t, east, place{address: near})
 			until(t, conn, near)
 			if got := answered(t, conn, 20); got[near] != 20 {
-				t.Errorf("20 calls were answered by %v, want the first part", got)
+				t.Errorf("20 calls were answered by %v, want the first mechanism", got)
 			}
 			p.kill()
 			if got := answered(t, conn, 20); got[near] != 20 {
-				t.Errorf("without the management server 20 calls were answered by %v, want the first part", got)
+				t.Errorf("without the management server 20 calls were answered by %v, want the first mechanism", got)
 			}
 		})
 	}

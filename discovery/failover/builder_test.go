@@ -57,7 +57,8 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A channel that cannot parse the config refuses it once, at the beginning.
+// strict is a channel that cannot parse the service config. It refuses the config once, at the
+// beginning.
 type strict struct{ channel }
 
 func (*strict) ParseServiceConfig(string) *serviceconfig.ParseResult {
@@ -124,7 +125,7 @@ func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
 	}
 }
 
-// Resolvers that know no endpoints send addresses alone, and old ones by NewAddress.
+// Resolvers that do not know endpoints send addresses, and old ones call NewAddress.
 func TestAddressesWithoutEndpoints(t *testing.T) {
 	type key struct{}
 	f, cc := newFakes(), &channel{}

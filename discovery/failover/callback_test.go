@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// E5: a resolver that answers during Build, or closes during an update, does not
-// deadlock. Under synctest a deadlock ends the test.
+// E5: a resolver that answers during Build or closes during an update does not deadlock. synctest
+// detects a deadlock.
 
 func TestPartsMayAnswerWhileTheyAreBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		cc.onUpdate = func(resolver.State) {
-			f.resolvers["b"].answer("10.0.2.1:1") // would be sent next
+			f.resolvers["b"].answer("10.0.2.1:1") // pending
 			r.Close()
 		}
 		f.resolvers["a"].answer("10.0.1.1:1")
@@ -102,8 +102,7 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 	})
 }
 
-// A part's resolver is never asked after it was closed, nor closed while it is
-// asked.
+// The resolver of a mechanism is not asked after or while it is closed.
 func TestCloseWhileAPartIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, cc := newFakes(), &channel{}
@@ -156,8 +155,8 @@ func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
 	})
 }
 
-// Whatever the order of many answers at once, one update is under way at a time and
-// the last one has the last answers. Run with -race.
+// Updates do not overlap, whatever the order of concurrent answers, and the last one contains the
+// last answers. Run with -race.
 func TestManyAnswersAtOnce(t *testing.T) {
 	f, cc := newFakes(), &channel{}
 	var asker atomic.Pointer[func(string, bool)]

@@ -29,7 +29,7 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// E2: the same address in two parts is accepted.
+// E2: the same address in two mechanisms is accepted.
 func TestTheSamePartTwice(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
@@ -55,7 +55,7 @@ func TestAfterAnIdleTime(t *testing.T) {
 	}
 }
 
-// The target's mistakes reach the first call, since NewClient cannot tell.
+// NewClient does not validate targets, so the first call reports mistakes.
 func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///":                                        "failover: target has no parts",
@@ -93,7 +93,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("call = %v, want Unavailable with %q", err, want)
 	}
 
-	// A call that waits gets through as soon as there is an address.
+	// A waiting call is sent as soon as there is an address.
 	eu := startTier(t, "eu", insecure.NewCredentials())
 	done := make(chan error, 1)
 	go func() {
@@ -107,12 +107,12 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("a call that waits failed: %v", err)
 	}
 
-	// An answer without addresses leaves the last in use.
+	// An answer without addresses leaves the last one in use.
 	n.set("eu", nil)
 	await(t, conn, "eu as eu")
 }
 
-// What a call sees of a part without endpoints is the error of that part.
+// A call to a mechanism without endpoints fails with that mechanism's error.
 func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	n := newNames()
 	eu := startTier(t, "eu", insecure.NewCredentials())
@@ -137,7 +137,7 @@ func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	}
 }
 
-// A retry policy given to the builder is in force before and after an update.
+// The builder's retry policy is in force before and after an update.
 func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
 	var calls atomic.Int64
 	everyOther := func() bool { return calls.Add(1)%2 == 1 }

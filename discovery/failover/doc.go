@@ -1,101 +1,83 @@
-// Package failover resolves a list of targets in priority order: calls go to the
-// first one that can be reached, and to the next while it cannot.
+// Package failover resolves a list of targets in priority order: calls go to the first target that
+// can be reached, and to the next one while it cannot.
 //
 //	conn, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443", …)
 //
-// The targets of the list are called its parts. Each part has a resolver of its
-// own and becomes one priority of understudy_priority (gRFC A56); within a part,
-// calls go to its endpoints by their weights. Importing the package registers the
-// scheme.
+// Each target of the list is a discovery mechanism with its own resolver and becomes one priority
+// of understudy_priority (gRFC A56). Within a priority, calls go to its endpoints by weight.
+// Importing the package registers the scheme.
 //
-// # Parts
+// # List
 //
-// Parts are separated by commas. A part is any target that [grpc.NewClient] takes,
-// with these differences:
+// Commas separate the targets. They are targets as for [grpc.NewClient], with these differences:
 //
-//   - it is percent-decoded once, so that a part with a comma or a question mark
-//     is written with %2C and %3F;
+//   - a target is percent-decoded once, so that commas and question marks in it are written %2C and %3F;
 //
-//   - a part of a scheme of ours, such as eds, file or srv, brings all of its priorities,
-//     in its order, before those of the next part;
+//   - a target with a scheme of this module, such as eds, file or srv, contributes all its priorities, in its order, before those of the next target;
 //
-//   - a failover target within the list stands for its parts;
+//   - a failover target in the list is replaced by its own list;
 //
-//   - a part of ours, or one that a resolver of gRPC's is for, may have parameters:
-//     authority, those of its source, and for DNS refresh and removeAfter
-//     (docs/options.md);
+//   - a target of this module, or of one of gRPC's resolvers, may have parameters: authority, those of its source, and for DNS refresh and removeAfter (docs/options.md);
 //
-//   - a part with "://" whose scheme nobody registered is an error;
+//   - a target with "://" and an unregistered scheme is an error;
 //
-//   - a part without a registered scheme is looked up by DNS, whatever
-//     [resolver.SetDefaultScheme] says: host:443 means dns:///host:443. As in
-//     NewClient, unix:/path and dns:host are read as targets with a scheme, because
-//     those schemes are registered;
+//   - a target without a registered scheme is looked up by DNS, regardless of [resolver.SetDefaultScheme]: host:443 is dns:///host:443. As in NewClient, unix:/path and dns:host have a scheme;
 //
-//   - xds is refused: it configures load balancing itself.
+//   - xds is refused, because it configures load balancing itself.
 //
 //     failover:///eds://xds.example.com:18000/checkout,srv:///checkout.example.com,backup.example.com:443%3Frefresh=30s
 //
-// In errors, logs, metrics and pages a part has the name that stands in the list, with xxxxx in
-// place of a password, of a user without one, and of the values of parameters that are not this
-// module's: they may be tokens.
+// In errors, logs, metrics and pages a mechanism has its name in the list, with xxxxx in place of
+// passwords, of users without one, and of the values of unknown parameters, which may be tokens.
 //
-// There are at most 64. The same part may be given twice. The failover
-// target itself has no host or fragment, and its query has the parameters of every
-// target, such as ?failoverTimeout=5s (docs/options.md). Whatever is wrong is reported by
-// understudy.Validate, and by the first call on the channel, since gRPC builds resolvers
-// when they are needed.
+// A list has at most 64 targets. The same target may occur twice. The failover target has no host
+// and no fragment. Its query has the parameters of every target, such as ?failoverTimeout=5s
+// (docs/options.md). understudy.Validate reports mistakes, and so does the first call on the
+// channel, because gRPC builds resolvers on demand.
 //
-// Each part's resolver is built with service configs disabled: the channel's is
-// given by understudy.Options.ServiceConfig.
+// The resolvers of the list are built with service configs disabled:
+// understudy.Options.ServiceConfig has the channel's.
 //
 // # Starting
 //
-// A part without an answer holds back those behind it, at most for the failover timeout
-// (10 seconds unless it is given). Nothing is sent to the channel until the first part
-// that has not failed has answered, so that a slow look-up does not send the first calls
-// to the next part. From then on a part joins the list with its first answer or failure,
-// and each later answer replaces the one before. gRFC A74 makes an xDS tree wait until all
-// resources are there; here no part is waited for longer than the timeout.
+// A mechanism without an answer delays those behind it for at most the failover timeout (10 seconds
+// by default). The channel gets its first update when the first mechanism that has not failed has
+// answered, so that a slow lookup does not send the first calls to the next target. From then on
+// each mechanism joins with its first answer or failure, and each later answer replaces the one
+// before. gRFC A74 makes an xDS tree wait for all resources; here the timeout bounds the wait.
 //
-// A part that answered once keeps its last addresses when its resolver fails or answers
-// without any, also if the channel was idle in between, for up to an hour. A part that
-// never answered is a priority that has failed, and its error is the one that calls to it
-// fail with. Where no part has an address, calls fail with the errors of all.
+// A mechanism keeps its last addresses when its resolver fails or answers without any, also while
+// the channel is idle, for up to an hour. A mechanism that has never answered is a failed priority,
+// whose calls fail with its error. If no mechanism has an address, calls fail with the errors of
+// all.
 //
-// gRPC looks DNS names up again only when a connection fails. With refresh they are looked
-// up by an interval as well, and an address is given up only after it was missing from two
-// answers in a row, or as many as removeAfter says.
+// gRPC looks DNS names up again only after a failed connection. With refresh they are also looked
+// up at an interval, and an address is removed after two successive answers without it, or as many
+// as removeAfter sets.
 //
-// A request for re-resolution goes to the part whose connection failed or broke; the
-// policies know which it is. The channel asks as well, but does not say for which part. It
-// is not heard where there are several: otherwise DNS would be looked up for as long as
-// the endpoints of another part are down. The resolver of DNS names looks them up no more
-// than once in 30 seconds, however often it is asked.
+// A re-resolution request goes to the mechanism whose connection failed. Requests of the channel,
+// which do not name a mechanism, are ignored if there are several: otherwise DNS would be looked up
+// as long as endpoints of another mechanism are down. gRPC's DNS resolver looks names up at most
+// once in 30 seconds.
 //
 // # Authority and TLS
 //
-// The channel's authority is the first part's. Each address carries, as its ServerName,
-// the authority that a channel to its part alone would have, so that each part is verified
-// against its own certificate and is sent its own :authority. This name comes from the
-// target alone: one that a part's resolver puts on an address is replaced. Where the
-// credentials carry a name (tls.Config.ServerName), addresses carry none. Where the
-// channel has [grpc.WithAuthority], gRPC ignores them. In both cases the one name given
-// holds for all parts, as with ?authority=NAME or understudy.Options.Authority. (gRPC does not
-// look for a name in a bundle of credentials. A bundle that has one gets the first part's
-// authority for all parts.)
+// The channel's authority is that of the first mechanism. The ServerName of each address is the
+// authority that a channel to its mechanism alone would have, so that each mechanism is verified
+// against its own certificate and receives its own :authority. It comes only from the target: a
+// name that a mechanism's resolver sets is replaced. If the credentials have a name
+// (tls.Config.ServerName), addresses have none. With [grpc.WithAuthority], gRPC ignores the names
+// of addresses. In both cases the one name applies to all mechanisms, as with ?authority=NAME or
+// understudy.Options.Authority. (gRPC does not look for a name in a bundle of credentials: with
+// such a bundle, all mechanisms have the first one's authority.)
 //
 // # Proxies
 //
-// Where HTTPS_PROXY names a proxy, gRPC hands a name to the proxy as it is, unless
-// it is told to look names up itself. A part looked up by DNS is treated the same:
-// its name goes to the proxy, unless NO_PROXY lists it or [WithLocalDNSResolution]
-// was given. Two things differ from a channel to one target, because gRPC reads the
-// whole list as one host name:
+// If HTTPS_PROXY names a proxy, gRPC passes names on to it, unless it is configured to look names
+// up itself. Mechanisms that use DNS behave in the same way: their name goes to the proxy, unless
+// NO_PROXY lists it or [WithLocalDNSResolution] is set. Two things differ from a channel to one
+// target, because gRPC reads the whole list as one host name:
 //
-//   - a NO_PROXY entry that matches the end of the last part, such as .example.com,
-//     makes gRPC use no proxy for any part (a line in the log says so);
-//   - with [grpc.WithNoProxy], which a resolver is not told about, give
-//     WithLocalDNSResolution too; without it a part that the environment would send
-//     through the proxy has one address, its name, looked up when it is dialled.
+//   - a NO_PROXY entry that matches the end of the last target, such as .example.com, makes gRPC use no proxy for any mechanism (the log notes it);
+//   - with [grpc.WithNoProxy], which resolvers cannot see, also set WithLocalDNSResolution. Without it a mechanism that the environment would send through the proxy has one address, its name, which is looked up when it is dialled.
 package failover

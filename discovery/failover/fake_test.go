@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// journal is what happened, in order, a line each.
+// journal records events in order, one line each.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -29,7 +29,7 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns what happened since it was last called, once nothing more happens.
+// take waits for quiet and returns the events since the last call.
 func (j *journal) take() string {
 	settle.Wait()
 	j.mu.Lock()
@@ -42,18 +42,18 @@ func (j *journal) take() string {
 	return s
 }
 
-// channel is a fake for the ClientConn that a failover resolver reports to.
+// channel is a fake resolver.ClientConn.
 type channel struct {
 	resolver.ClientConn
 	journal
-	refuse   error                // returned by UpdateState
+	refuse   error                // the result of UpdateState
 	onUpdate func(resolver.State) // called by UpdateState
 	last     resolver.State
 	config   string // the last service config
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it has nothing else
+	if awaiting.Is(state) { // it contains nothing else
 		return nil
 	}
 	c.add("state%s", c.describe(state))
@@ -71,13 +71,13 @@ func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
 }
 
-// rawConfig is a service config that is not parsed.
+// rawConfig is an unparsed service config.
 type rawConfig struct {
 	serviceconfig.Config
 	json string
 }
 
-// describe returns the listed parts and their addresses, with the server names.
+// describe returns the mechanisms and their addresses with server names.
 func (c *channel) describe(state resolver.State) string {
 	var config struct {
 		LoadBalancingConfig []map[string]struct{ Priorities []string }
@@ -150,7 +150,7 @@ func (r *fake) Close() {
 	}
 }
 
-// answer sends an endpoint with each of addresses to the channel.
+// answer sends the channel an endpoint for each address.
 func (r *fake) answer(addresses ...string) {
 	state := resolver.State{Endpoints: []resolver.Endpoint{}}
 	for _, a := range addresses {
@@ -163,7 +163,7 @@ func (r *fake) answer(addresses ...string) {
 
 func (r *fake) fail(text string) { r.cc.ReportError(errors.New(text)) }
 
-// target returns the failover target over fakes with the given names.
+// target returns a failover target over fakes with these names.
 func target(names ...string) resolver.Target {
 	return parsed("failover:///fake:" + strings.Join(names, ",fake:"))
 }
@@ -176,7 +176,7 @@ func parsed(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build builds a failover resolver over fakes with the given names.
+// build builds a failover resolver over fakes with these names.
 func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
 	return given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target(names...), cc, resolver.BuildOptions{})
 }

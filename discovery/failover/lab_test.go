@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// authority is a certificate authority of one test.
+// authority is a test's certificate authority.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -77,19 +77,19 @@ func (a *authority) server(t *testing.T, names ...string) credentials.TransportC
 	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
 }
 
-// client returns credentials that trust a, with serverName if it is not empty.
+// client returns credentials that trust a, with serverName unless it is empty.
 func (a *authority) client(serverName string) credentials.TransportCredentials {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
 }
 
-// tier is one server on a loopback port. It answers health checks, and says in the
-// header of each answer which tier it is and what :authority it was called by.
+// tier is a server on a loopback port. It answers health checks, with its name and the call's
+// :authority in the response header.
 type tier struct {
 	name    string
 	creds   credentials.TransportCredentials
-	fails   func() bool // whether the next call does; may be nil
+	fails   func() bool // whether the next call fails; may be nil
 	address string
 	server  *grpc.Server
 }
@@ -102,7 +102,7 @@ func startTier(t *testing.T, name string, creds credentials.TransportCredentials
 	return s
 }
 
-// start starts the server, on the port that it had if it ran before.
+// start starts the server, on its previous port if it had one.
 func (s *tier) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
@@ -117,7 +117,7 @@ func (s *tier) start(t *testing.T) {
 }
 
 func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	// A header that was sent before a failure would forbid retries.
+	// A header sent before the failure would prevent retries.
 	if s.fails != nil && s.fails() {
 		return nil, status.Error(codes.Unavailable, "made to fail")
 	}
@@ -139,7 +139,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (
 	return header.Get("tier")[0] + " as " + header.Get("called")[0], nil
 }
 
-// await calls, one call after the other, until one is answered as wanted.
+// await makes calls until one is answered as wanted.
 func await(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -155,7 +155,7 @@ func await(t *testing.T, conn *grpc.ClientConn, want string) {
 	}
 }
 
-// dial opens a channel to target that is closed after the test.
+// dial opens a channel to target until the end of the test.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(target, opts...)
@@ -168,7 +168,7 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
 
-// names resolves lab:///NAME to the addresses that are set for NAME.
+// names resolves lab:///NAME to the addresses set for NAME.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
@@ -186,7 +186,7 @@ func newNames() *names {
 	return &names{addresses: make(map[string][]string), failures: make(map[string]error), watchers: make(map[*watcher]bool)}
 }
 
-// set makes name resolve to addresses, or to an error.
+// set makes name resolve to addresses or to an error.
 func (n *names) set(name string, failure error, addresses ...string) {
 	n.mu.Lock()
 	n.addresses[name], n.failures[name] = addresses, failure
@@ -213,7 +213,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return w, nil
 }
 
-// ResolveNow answers at once, if the name was set.
+// ResolveNow answers at once if the name was set.
 func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
 	w.names.mu.Lock()
 	addresses, known := w.names.addresses[w.name]

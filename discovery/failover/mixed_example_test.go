@@ -18,9 +18,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// Two DNS names, looked up every 30 s, so that new backends are used without waiting for a
-// failure. The name server is one of this example's own, so the target names it; without,
-// a part is a name and a port, and the name server the system's.
+// Two DNS names are looked up every 30 s, so that new backends are used without waiting for a
+// failure. The target names this example's own DNS server; usually an entry is just a name and a
+// port.
 func Example_twoNames() {
 	us, usPort := exampleServer()
 	eu, euPort := exampleServer()
@@ -41,8 +41,7 @@ func Example_twoNames() {
 	// eu answers: true
 }
 
-// Endpoints from a management server, and behind all of its priorities those of a DNS name:
-// the case that gRFC A37 was written for.
+// Behind all priorities of a management server come the endpoints of a DNS name, as in gRFC A37.
 func Example_edsBeforeDNS() {
 	first, firstPort := exampleServer()
 	last, lastPort := exampleServer()
@@ -69,8 +68,8 @@ func Example_edsBeforeDNS() {
 	// what DNS knows answers: true
 }
 
-// A part may have parameters: its ? is written %3F, so that it does not begin those of the
-// whole target. Here the second part is verified against another name than its own.
+// An entry may have parameters. Its ? is written %3F, so that it does not begin the parameters of
+// the whole target. Here the second entry is verified against another name.
 func ExampleValidate_parameters() {
 	fmt.Println(understudy.Validate("failover:///us.example.com:443,10.0.0.1:443%3Fauthority=eu.example.com?refresh=30s", understudy.Options{}))
 	// Output: <nil>
@@ -96,7 +95,7 @@ func exampleClient(target string) *grpc.ClientConn {
 	return conn
 }
 
-// answeredBy calls until a call is answered, and returns by which port.
+// answeredBy makes calls until one is answered, and returns the port of its server.
 func answeredBy(conn *grpc.ClientConn) int {
 	for {
 		var from peer.Peer

@@ -11,7 +11,7 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// A list of names knows no zones. The log says so, once for each part.
+// A list of names has no zones. The log notes it once for each mechanism.
 func TestAPreferenceOfNames(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	const note = "prefer=zone has no effect on endpoints without localities, such as those of DNS"

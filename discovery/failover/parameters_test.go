@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The policies take what a target says.
+// A target's parameters reach the policies.
 func TestParametersOnAChannel(t *testing.T) {
 	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
 	n := newNames()

@@ -15,26 +15,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxParts is the largest number of parts in a target. Every part costs a resolver, and
-// it takes over ten minutes to go through a list of this length at 10 s a part.
+// maxParts limits the entries of a target. Every entry costs a resolver, and failing over through a
+// list of this length takes over ten minutes at 10 s each.
 const maxParts = 64
 
-// form is shown where a target does not have it.
+// form is shown for a target of another form.
 const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
-// refused holds the schemes of resolvers that cannot work without a service config of
-// their own.
+// refused holds the schemes of resolvers that cannot work without their own service config.
 var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
 
-// list is a target that is being read.
+// list is a target that is being parsed.
 type list struct {
 	*discovery.Target
 	options
-	first string // the authority of the first part
+	first string // the authority of the first mechanism
 }
 
-// parse returns the parts of the target in priority order, at least one. An entry that has
-// several parts, such as a list, is replaced by them.
+// parse returns the mechanisms of the target in priority order, at least one. An entry with several
+// mechanisms, such as a list, is replaced by them.
 func (l *list) parse() ([]discovery.Mechanism, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func (l *list) parse() ([]discovery.Mechanism, error) {
 	return parts, nil
 }
 
-// checkShape returns an error where u has more than a scheme, a path and a query.
+// checkShape returns an error if u has more than a scheme, a path and a query.
 func checkShape(u url.URL) error {
 	var what, given string
 	switch {
@@ -85,8 +84,8 @@ func checkShape(u url.URL) error {
 	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, printable.Quote(given), form)
 }
 
-// parsePart reads one part as it stands in the target. The part's name is the
-// text as given, decoded, unless it has names of its own within.
+// parsePart parses one entry. The mechanism's name is the decoded text, unless the entry has its
+// own names.
 func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
@@ -112,8 +111,7 @@ func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	return parts, err
 }
 
-// find reads text as grpc.NewClient reads a target, except that it refuses what
-// looks like a scheme but is none.
+// find parses text like grpc.NewClient, but refuses text that looks like a scheme and is none.
 func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
@@ -143,7 +141,7 @@ func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	return target, inner, o.checkDNS(target)
 }
 
-// lookup returns the builder for scheme, or nil.
+// lookup returns the builder for a scheme, or nil.
 func (o *options) lookup(scheme string) resolver.Builder {
 	if inner := o.own(scheme); inner != nil {
 		return inner
@@ -160,8 +158,7 @@ func (o *options) own(scheme string) resolver.Builder {
 	return nil
 }
 
-// checkDNS returns an error where target is for gRPC's own DNS resolver, which would
-// not accept it.
+// checkDNS returns an error if target is for gRPC's DNS resolver and that would refuse it.
 func (o *options) checkDNS(target resolver.Target) error {
 	if target.URL.Scheme != "dns" || o.own("dns") != nil {
 		return nil
@@ -170,8 +167,8 @@ func (o *options) checkDNS(target resolver.Target) error {
 	return err
 }
 
-// hostPort returns endpoint, as gRPC's DNS resolver reads it, as host:port: the
-// port is 443 unless given, and the host localhost.
+// hostPort returns endpoint as host:port, parsed like in gRPC's DNS resolver: the default port is
+// 443, the default host localhost.
 func hostPort(endpoint string) (string, error) {
 	if endpoint == "" {
 		return "", errors.New("no host is given; want host:port")
@@ -195,7 +192,7 @@ func hostPort(endpoint string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// isAddress reports whether endpoint needs no look-up.
+// isAddress reports whether endpoint needs no lookup.
 func isAddress(endpoint string) bool {
 	address, err := hostPort(endpoint)
 	if err != nil {
@@ -205,8 +202,7 @@ func isAddress(endpoint string) bool {
 	return err == nil
 }
 
-// uniqueName returns name, or name with a number where it is taken already: the
-// same part may be given twice. It adds what it returns to taken.
+// uniqueName returns name, with a number if it is taken, and adds the result to taken.
 func uniqueName(name string, taken map[string]bool) string {
 	unique := name
 	for i := 2; taken[unique]; i++ {
@@ -216,7 +212,7 @@ func uniqueName(name string, taken map[string]bool) string {
 	return unique
 }
 
-// shown returns an entry of a list as it stands there, without passwords and tokens.
+// shown returns an entry of a list without passwords and tokens.
 func shown(escaped string) string {
 	text, err := url.PathUnescape(escaped)
 	if err != nil {
@@ -228,7 +224,7 @@ func shown(escaped string) string {
 	return escaped
 }
 
-// unread returns the reason why text does not parse, without the text.
+// unread returns why text does not parse, without the text.
 func unread(text string, err error) error {
 	if strings.Contains(text, "@") {
 		return errors.New("it does not parse (why is not shown, because a password may stand in it)")
@@ -236,8 +232,7 @@ func unread(text string, err error) error {
 	return cause(err)
 }
 
-// cause returns the reason in an error of net or net/url, without the text that was
-// parsed.
+// cause returns the reason in an error of net or net/url, without the parsed text.
 func cause(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// inner describes how each part of target is resolved: name -> target authority.
+// inner describes the mechanisms of a target: name -> target authority.
 func inner(t *testing.T, target string) string {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -45,8 +45,8 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///dns:///us.example.com:443": "dns:///us.example.com:443 -> dns:///us.example.com:443 us.example.com:443",
 		"failover:///dns://192.0.2.53/us:443":   "dns://192.0.2.53/us:443 -> dns://192.0.2.53/us:443 us:443",
 		"failover:///passthrough:///us:443":     "passthrough:///us:443 -> passthrough:///us:443 us:443",
-		// As grpc.NewClient: a registered scheme needs no slashes, and what is not
-		// registered is a host.
+		// As in grpc.NewClient, a registered scheme needs no slashes, and an unregistered one is a
+		// host.
 		"failover:///dns:us:443":         "dns:us:443 -> dns:///us:443 us:443",
 		"failover:///unix:/run/a.sock":   "unix:/run/a.sock -> unix:///run/a.sock localhost",
 		"failover:///unix:///run/a.sock": "unix:///run/a.sock -> unix:///run/a.sock localhost",
@@ -55,24 +55,24 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///:443":               ":443 -> dns:///:443 localhost:443",
 		"failover:///[2001:db8::1]:443":  "[2001:db8::1]:443 -> dns:///[2001:db8::1]:443 [2001:db8::1]:443",
 		"failover:///192.0.2.1:443":      "192.0.2.1:443 -> dns:///192.0.2.1:443 192.0.2.1:443",
-		// gRPC takes one slash for three.
+		// gRPC accepts one slash in place of three.
 		"failover:/us:443": "us:443 -> dns:///us:443 us:443",
-		// Each part is decoded once, after the list was split.
+		// Each entry is decoded once, after the list was split.
 		"failover:///fake:///a%2Cb,c:1":     "fake:///a,b -> fake:///a,b a,b\nc:1 -> dns:///c:1 c:1",
 		"failover:///fake:///a%3Fx=1":       "fake:///a?x=1 -> fake:///a a",
 		"failover:///fake:///a%252Cb":       "fake:///a%2Cb -> fake:///a,b a,b",
 		"failover:///fake%3A%2F%2F%2Fa":     "fake:///a -> fake:///a a",
 		"failover:///fake:///a b,fake:///c": "fake:///a b -> fake:///a b a%20b\nfake:///c -> fake:///c c",
-		// A source of ours is a part as any other, and a list within the list takes its place.
+		// A source of this module is an entry like any other, and a nested list replaces its entry.
 		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
 			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
 		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
-		// A part may have parameters: the nearest authority counts.
+		// An entry may have parameters. The innermost authority applies.
 		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
 			"eds://h:1/shop?authority=y/z -> its own y%2Fz\nb:1 -> dns:///b:1 b:1",
 		"failover:///failover:///a:1%253Fauthority=x%2Cb:1%3Fauthority=y": "a:1?authority=x -> dns:///a:1 x\nb:1 -> dns:///b:1 y",
-		// The same part may be given twice.
+		// The same entry may occur twice.
 		"failover:///a:1,a:1,a:1": "a:1 -> dns:///a:1 a:1\na:1 (2) -> dns:///a:1 a:1\na:1 (3) -> dns:///a:1 a:1",
 	} {
 		if got := inner(t, target); got != want {
@@ -156,8 +156,8 @@ func TestTheBuilderIsRegistered(t *testing.T) {
 	}
 }
 
-// FuzzParseTarget looks for targets that panic, whose error is not a short line, or
-// whose parts do not have different names and authorities that gRPC would take.
+// FuzzParseTarget looks for targets that panic, whose error is not one short line, or whose
+// mechanisms do not have different names and valid authorities.
 func FuzzParseTarget(f *testing.F) {
 	long := "l" + strings.Repeat("%89", 1000)
 	for _, seed := range []string{
@@ -171,7 +171,7 @@ func FuzzParseTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string) {
 		u, err := url.Parse(target)
 		if err != nil {
-			return // no resolver sees it
+			return // no resolver receives it
 		}
 		err = check(target, given.Sources(WithResolvers(fakes)))
 		if err != nil {

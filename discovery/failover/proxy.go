@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// proxyFunc is the type of http.ProxyFromEnvironment, which gRPC asks too.
+// proxyFunc is the type of http.ProxyFromEnvironment, which gRPC uses, too.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
 // uses reports whether a connection to address would go through a proxy.
@@ -23,29 +23,27 @@ func (f proxyFunc) uses(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-// way says how the endpoints of a part are found and reached.
+// way describes how the endpoints of a mechanism are found and reached.
 type way struct {
-	address string // host:port of the part; empty: its resolver finds them
-	byProxy bool   // the proxy looks address up; else address is dialled without it
+	address string // host:port; empty if the mechanism's resolver finds it
+	byProxy bool   // the proxy looks address up; otherwise it is dialled directly
 }
 
-// route decides for a DNS part whether its name is looked up here. On a channel
-// that uses a proxy, gRPC sends every address that it is given through it, except
-// those in NO_PROXY, so:
+// route decides whether the name of a DNS mechanism is looked up locally. On a channel that uses a
+// proxy, gRPC sends every address through it, except those in NO_PROXY:
 //
-//	the part's name                 is looked up    and its addresses are
-//	goes through the proxy          by the proxy    its name alone
-//	goes, WithLocalDNSResolution    here            what was found
-//	is in NO_PROXY                  here            what was found if that is in
-//	                                                NO_PROXY as well, else its name
+//	the mechanism's name           is looked up    and its addresses are
+//	goes through the proxy         by the proxy    its name alone
+//	goes, WithLocalDNSResolution   here            the addresses found
+//	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
+//	                                               too, else its name
 //
-// The last row is what direct is for: NO_PROXY seldom lists the addresses behind the
-// names.
+// The last row needs direct, because NO_PROXY seldom lists the addresses behind the names.
 func (s source) route() (way, error) {
 	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
-		return way{}, nil // a dialer does it itself
+		return way{}, nil // a dialer looks names up itself
 	}
-	// gRPC asks for the proxy of the whole target, as if it were one host.
+	// gRPC looks up the proxy for the whole target as if it were one host.
 	channel, err := s.options.proxy.uses(s.list)
 	if err != nil {
 		return way{}, err
@@ -68,10 +66,10 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct passes on a part's endpoints so that the channel dials them without its proxy.
+// direct passes the endpoints of a mechanism on so that the channel dials them without its proxy.
 type direct struct {
 	receiver *discovery.Receiver
-	address  string // of the part, by name
+	address  string // of the mechanism, by name
 	proxy    proxyFunc
 }
 

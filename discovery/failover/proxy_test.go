@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// behind makes the names and numbers of parts, except those that end in one of noProxy,
-// reached through a proxy.
+// behind makes names and addresses reachable through a proxy only, except for those that end in one
+// of noProxy.
 func behind(noProxy ...string) given.Option {
 	return given.Sources(discovery.OwnOption(func(o *options) {
 		o.proxy = func(r *http.Request) (*url.URL, error) {
@@ -31,7 +31,7 @@ func behind(noProxy ...string) given.Option {
 	}))
 }
 
-// routed describes what becomes of each part of target.
+// routed describes the route of each mechanism of target.
 func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...given.Option) string {
 	t.Helper()
 	var lines []string

@@ -22,8 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// dnsFake is a name that gRPC's scheme dns is to look up: each look-up has the next of its
-// answers, in a circle.
+// dnsFake is a name for gRPC's scheme dns. Each lookup has the next of its answers, in a circle.
 type dnsFake struct {
 	mu      sync.Mutex
 	answers []string
@@ -69,8 +68,8 @@ func (w *dnsWatch) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*dnsWatch) Close() {}
 
-// memory is a network in memory, on which every address has a server. It counts what is
-// dialled, and what the client closes.
+// memory is an in-memory network with a server at every address. It counts dials, and closes by the
+// client.
 type memory struct {
 	mu            sync.Mutex
 	listeners     map[string]*bufconn.Listener
@@ -105,7 +104,7 @@ func (m *memory) stop() {
 	}
 }
 
-// seen returns how often each address was dialled and closed by the client.
+// seen returns how often the client dialled and closed each address.
 func (m *memory) seen() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +134,7 @@ type named string
 func (named) Network() string  { return "memory" }
 func (n named) String() string { return string(n) }
 
-// inMemory runs f in a bubble with a channel to a DNS name on a network in memory.
+// inMemory runs f in a bubble with a channel to a DNS name on an in-memory network.
 func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts ...given.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,12 +169,12 @@ func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	return fmt.Sprint(counts)
 }
 
-// A name that rotates n subsets for an hour drops no connection when the setting is n.
+// With removeAfter n, a name that rotates n subsets for an hour closes no connection.
 func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	for _, subsets := range [][]string{{"a:1"}, {"a:1 b:1", "c:1 d:1"}, {"a:1 b:1", "b:1 c:1", "d:1"}, {"a:1", "b:1", "c:1", "d:1", "e:1"}} {
 		d := &dnsFake{answers: subsets}
 		inMemory(t, d, func(network *memory, conn *grpc.ClientConn) {
-			// All subsets are seen after so many answers.
+			// All subsets have been seen after this many answers.
 			time.Sleep(time.Duration(len(subsets)) * 34 * time.Second)
 			before := network.seen()
 			time.Sleep(time.Hour)
@@ -189,7 +188,7 @@ func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	}
 }
 
-// With a smaller setting the same rotation does drop connections: the test above can fail.
+// With a smaller setting the same rotation closes connections, so the test above can fail.
 func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	inMemory(t, &dnsFake{answers: []string{"a:1", "b:1", "c:1"}}, func(network *memory, _ *grpc.ClientConn) {
 		time.Sleep(10 * time.Minute)
@@ -199,9 +198,8 @@ func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", 2))
 }
 
-// A backend that is added takes its share within the refresh, its jitter and the look-up;
-// one that is removed is left after two answers, and not after one; nobody else's
-// connection is touched.
+// A new backend gets its share within the refresh interval, its jitter and the lookup. A removed
+// one is left after two answers, not after one. Other connections stay.
 func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 	const refresh, jitter = 30 * time.Second, 3 * time.Second
 	d := &dnsFake{answers: []string{"a:1 b:1"}}

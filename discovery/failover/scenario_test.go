@@ -14,14 +14,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// TestScenarios runs the files in testdata. What the channel and the parts'
-// resolvers see is the output of each command:
+// TestScenarios runs the files in testdata. The output of each command is the events of the channel
+// and the mechanisms' resolvers:
 //
-//	build a b c          a target with these parts
-//	answer a 10.0.0.1:1  part a's resolver answers
-//	fail a text          part a's resolver reports an error
-//	pass 10s             so much time passes
-//	resolve-now [a]      everything, or what is in the child of part a, asks for it
+//	build a b c          a target with these entries
+//	answer a 10.0.0.1:1  a's resolver answers
+//	fail a text          a's resolver reports an error
+//	pass 10s             time passes
+//	resolve-now [a]      the channel, or the child of a, requests re-resolution
 //	refuse [text]        the channel returns this error to updates from now on
 //	close
 func TestScenarios(t *testing.T) {
@@ -89,8 +89,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	return s.take()
 }
 
-// take returns what the channel saw, and then what the resolvers saw, which is
-// sorted because it may come from several goroutines.
+// take returns the channel's events, and then the resolvers', sorted because they may come from
+// several goroutines.
 func (s *scenario) take() string {
 	lines := strings.SplitAfter(s.fakes.take(), "\n")
 	slices.Sort(lines)

@@ -1,6 +1,6 @@
 package failover_test
 
-// The schemes of parts. They are imported here because file: itself has parts of failover:.
+// The schemes of entries. They are imported in a test because package file uses failover, too.
 import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/file"

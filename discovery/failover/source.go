@@ -3,7 +3,7 @@ package failover
 import (
 	"net/http"
 
-	_ "google.golang.org/grpc" // registers dns, passthrough and unix, to read targets without a channel
+	_ "google.golang.org/grpc" // registers dns, passthrough and unix, to parse targets without a channel
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
@@ -27,42 +27,41 @@ type options struct {
 	proxy     proxyFunc
 }
 
-// WithResolvers makes the schemes of builders available to parts, before those
-// that are registered globally. A channel's own grpc.WithResolvers are not known
-// to the resolvers of parts.
+// WithResolvers makes the schemes of builders available to the entries of a list, in preference to
+// globally registered ones. The channel's own grpc.WithResolvers are not available to them.
 func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.resolvers = append(o.resolvers, builders...) })
 }
 
-// WithLocalDNSResolution looks up the names of DNS parts in this process even
-// where a proxy would do it, as grpc.WithLocalDNSResolution does for a channel to
-// one target. It has no effect where no proxy is configured.
+// WithLocalDNSResolution looks up DNS names in this process even if a proxy would do it, like
+// grpc.WithLocalDNSResolution for a channel to one target. It has no effect without a proxy.
 func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// unlessAsked is the Refresh of DNS parts by default.
+// unlessAsked is the default Refresh of DNS mechanisms.
 var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
-// parts reads a target.
+// parts parses a target.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
-	if _, err := t.Refresh(unlessAsked); err != nil { // the parts read it again
+	if _, err := t.Refresh(unlessAsked); err != nil { // the entries read it again
 		return nil, err
 	}
 	l := list{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
 	return l.parse()
 }
 
-// grpcs holds the schemes of gRPC's own resolvers. They read no query, so this package
-// may.
+// grpcs holds the schemes of gRPC's own resolvers. They ignore the query, so that this package may
+// use it.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
-// within returns the parts of an entry of ours. They have names of their own if they are
-// several.
+// within returns the mechanisms of an entry with a scheme of this module. Several of them have
+// their own names.
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
-		// It is not one that the user set, which would hold for every part.
+		// The authority of this target would otherwise apply to all mechanisms as if the user had
+		// set it.
 		outer.BuildOptions.Authority = ""
 	}
 	_, ours := builder.(program.Builder)
@@ -76,7 +75,7 @@ func (l *list) within(target resolver.Target, builder resolver.Builder) ([]disco
 	return l.resolved(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
 }
 
-// resolved returns the part whose endpoints come from a resolver of gRPC's kind.
+// resolved returns the mechanism of an entry with a gRPC resolver.
 func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	p := part{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
 	opts := t.BuildOptions
@@ -97,21 +96,21 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
 }
 
-// part is an entry of the list that a resolver of gRPC's kind resolves.
+// part is an entry with a gRPC resolver.
 type part struct {
 	name      string // for the log
 	target    resolver.Target
-	authority string // of a channel to this target alone
+	authority string // of a channel to this entry alone
 }
 
-// nameOf returns what the log calls a part.
+// nameOf returns the name of an entry for the log.
 func nameOf(target resolver.Target) string {
 	target.URL.RawQuery = ""
 	return target.URL.Redacted()
 }
 
-// authorityOf returns the authority that a channel to target alone would have, if
-// neither its credentials nor an option gave one.
+// authorityOf returns the authority that a channel to target alone would have if neither its
+// credentials nor an option set one.
 func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
 		return overrider.OverrideAuthority(target)
@@ -119,13 +118,13 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	return xnet.AuthorityOfEndpoint(target.Endpoint())
 }
 
-// source finds the endpoints of one part by its resolver, unless a proxy does it.
+// source finds the endpoints of an entry by its resolver, unless a proxy looks the name up.
 type source struct {
-	discovery.Source // the part's resolver
+	discovery.Source // the entry's resolver
 	part             part
 	options          options
 	list             string // the endpoint of the whole target
-	dialer           bool   // the channel has one of its own
+	dialer           bool   // the channel has its own dialer
 }
 
 // Start implements discovery.Source.
@@ -135,7 +134,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	case err != nil:
 		return discovery.Started{}, err
 	case way.byProxy:
-		// An error is ignored: there is no other answer.
+		// An error is ignored, because there is no other answer.
 		_ = r.Update(answerWith(way.address))
 		return discovery.Started{}, nil
 	case way.address != "":

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// inChild is set in the process that TestChannelThroughAProxy starts for each of its
-// cases: the environment is read once a process.
+// inChild names the case for the child process of TestChannelThroughAProxy, because Go reads the
+// proxy environment once per process.
 const inChild = "FAILOVER_TEST_CASE"
 
 func TestChannelThroughAProxy(t *testing.T) {
@@ -38,8 +38,7 @@ func TestChannelThroughAProxy(t *testing.T) {
 	}
 }
 
-// testProxyLooksUpNames has both names looked up by the proxy: they exist nowhere
-// else.
+// testProxyLooksUpNames lets the proxy look up both names, which exist nowhere else.
 func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	us := startTier(t, "us", ca.server(t, "us-east.example.com"))
@@ -57,7 +56,7 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	}
 }
 
-// testPartInNoProxy has the first part, a loopback name, dialled without the proxy.
+// testPartInNoProxy dials the first entry, a loopback name, without the proxy.
 func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	near := startTier(t, "near", ca.server(t, "localhost"))
@@ -77,8 +76,8 @@ func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	await(t, conn, "far as eu-west.example.com:443")
 }
 
-// startProxy starts a proxy and makes it that of the process. It must be called
-// before anything asks for the process's proxy.
+// startProxy starts a proxy and configures it for the process. It must be called before the process
+// first uses a proxy.
 func startProxy(t *testing.T) *testproxy.Proxy {
 	t.Helper()
 	proxy := testproxy.Start(t)

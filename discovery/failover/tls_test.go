@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// twoTiers starts two tiers with a certificate for the given names each, and returns
-// them with a builder that finds them under us.test:443 and eu.test:443.
+// twoTiers starts two servers with certificates for the given names. The resolver in found resolves
+// us.test:443 and eu.test:443 to them.
 func twoTiers(t *testing.T, ca *authority, usName, euName string) (us, eu *tier, found grpc.DialOption) {
 	t.Helper()
 	us, eu = startTier(t, "us", ca.server(t, usName)), startTier(t, "eu", ca.server(t, euName))
@@ -38,7 +38,7 @@ func TestEachTierIsVerifiedAgainstItsOwnCertificate(t *testing.T) {
 	await(t, conn, "us as us.test:443")
 }
 
-// The first part's certificate does not do for the second.
+// The first mechanism's certificate is not valid for the second.
 func TestATierWithTheCertificateOfAnotherIsRefused(t *testing.T) {
 	ca := newAuthority(t)
 	us, _, found := twoTiers(t, ca, "us.test", "us.test")
@@ -96,7 +96,7 @@ func TestCredentialsInABundle(t *testing.T) {
 	await(t, conn, "eu as eu.test:443")
 }
 
-// A part's authority is the one that gRPC itself gives a channel to it alone.
+// The authority of a mechanism is the one that gRPC gives a channel to it alone.
 func TestAuthoritiesAreThoseOfChannelsToOnePart(t *testing.T) {
 	n := newNames()
 	server := startTier(t, "x", insecure.NewCredentials())

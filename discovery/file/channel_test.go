@@ -85,7 +85,7 @@ func TestOnAChannel(t *testing.T) {
 		t.Fatalf("without the file: %v, want UNAVAILABLE with %q", err, want)
 	}
 	write(t, path, at(first))
-	_ = check(grpc.WaitForReady(true)) // began without a service config, so it may not be tried again
+	_ = check(grpc.WaitForReady(true)) // created without a service config, so it may not be retried
 	if err := check(); err != nil || first.calls.Load() == 0 {
 		t.Fatalf("with the file: %v after %d calls", err, first.calls.Load())
 	}
@@ -100,8 +100,7 @@ func TestOnAChannel(t *testing.T) {
 	}
 }
 
-// A channel that was idle while the directory of its file vanished goes on with what was
-// in it.
+// A channel that was idle while its file's directory vanished continues with the last good answer.
 func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// static is a cluster with one endpoint, aggregate one that names others.
+// static returns a cluster with one endpoint, aggregate one that names others.
 func static(name, address string) string {
 	return "- name: " + name + "\n  type: STATIC\n  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + address + ", port_value: 1}}}}]}]}\n"
 }
@@ -26,7 +26,7 @@ func aggregate(name, children string) string {
 
 func clustersFile(list ...string) string { return "clusters:\n" + strings.Join(list, "") }
 
-// watchCluster builds a resolver for a cluster in the file.
+// watchCluster builds a resolver for a cluster of the file.
 func watchCluster(t *testing.T, path, cluster string, opts ...given.Option) *fakeChannel {
 	t.Helper()
 	return watchFile(t, path+"?cluster="+cluster, opts...)
@@ -39,7 +39,7 @@ func TestAggregateInAFile(t *testing.T) {
 	if got, want := c.next(t), `10.0.0.2:1["b/child0" "/"] 10.0.0.3:1["c/child0" "/"] 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Fatalf("state = %s, want %s", got, want)
 	}
-	// Another order, and another address, keep the names of children.
+	// Another order and another address keep the names of children.
 	replace(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.9"), static("b", "10.0.0.2")))
 	for want := `10.0.0.9:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`; ; {
 		if got := c.next(t); got == want {
@@ -56,8 +56,8 @@ func TestAggregateInAFile(t *testing.T) {
 	c.expect(t, 80)
 }
 
-// What is wrong with one cluster is the error of its priority, with the place in the file;
-// the others go on.
+// A mistake in one cluster is the error of its priority, with the position in the file. The other
+// clusters stay in use.
 func TestMistakesInClusters(t *testing.T) {
 	deep := []string{static("good", "10.0.0.1")}
 	name := func(i int) string { return "c" + strings.Repeat("i", i) }
@@ -93,7 +93,7 @@ func TestMistakesInClusters(t *testing.T) {
 	}
 }
 
-// What is wrong with the file as a whole leaves all as it is.
+// A mistake in the file as a whole changes nothing.
 func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	for content, want := range map[string]string{
 		clustersFile(static("a", "10.0.0.1"), static("b", "10.0.0.2")): `holds 2 clusters, "a", "b": want one of them in the target, as in ?cluster=a`,
@@ -121,7 +121,7 @@ func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	}
 }
 
-// The authority is that of the cluster which the target names.
+// The authority is the name of the target's cluster.
 func TestAuthorityOfACluster(t *testing.T) {
 	for text, want := range map[string]string{
 		"file:///etc/shop.yaml":                       "shop",
@@ -134,7 +134,7 @@ func TestAuthorityOfACluster(t *testing.T) {
 	}
 }
 
-// What has no effect in a cluster is in the log, once.
+// The log has fields of a cluster without effect once.
 func TestNotesOfClusters(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n  outlier_detection: {interval: 1s, consecutive_5xx: 3}\n"))
@@ -143,8 +143,8 @@ func TestNotesOfClusters(t *testing.T) {
 	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
 }
 
-// What a cluster says of outlier detection is that of its priorities, and an edit of it
-// alone reaches the policies.
+// A cluster's outlier detection applies to its priorities, and an edit of it alone reaches the
+// policies.
 func TestOutlierDetectionInAFile(t *testing.T) {
 	path := newPath(t)
 	file := func(seconds string) string {
@@ -159,7 +159,7 @@ func TestOutlierDetectionInAFile(t *testing.T) {
 	}
 }
 
-// A cluster's name is a name, and not a path: logs, pages and errors have all of it.
+// The name of a cluster is not a path: logs, pages and errors show all of it.
 func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
@@ -175,7 +175,7 @@ func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	}
 }
 
-// names is DNS as the parts see it.
+// names is a fake of DNS.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -239,7 +239,7 @@ func TestNamesInClusters(t *testing.T) {
 	if got := c.next(t); got != want {
 		t.Fatalf("state = %s\nwant %s", got, want)
 	}
-	// A name that moves.
+	// The addresses of a name change.
 	dns.mu.Lock()
 	dns.answers["east.example.com:1"] = []string{"10.2.0.3:1"}
 	dns.mu.Unlock()
@@ -247,7 +247,7 @@ func TestNamesInClusters(t *testing.T) {
 	if got := c.next(t); !strings.HasPrefix(got, `10.2.0.3:1["strict/child0" "east"] 10.2.0.9:1`) || !strings.Contains(got, `10.2.0.2:1["strict/child1" "west"]`) {
 		t.Errorf("state = %s, want the new address, and the one that is free now", got)
 	}
-	// An edit of another cluster does not ask the names again.
+	// An edit of another cluster does not look the names up again.
 	builds := dns.built("backup.example.com:443")
 	replace(t, path, strings.Replace(content, "[strict, logical]", "[logical, strict]", 1))
 	for got := c.next(t); !strings.HasPrefix(got, `10.1.0.1:443["logical" "/"]`); {

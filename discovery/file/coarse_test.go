@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A file is read in the middle of a write, the rest of which changes neither its size nor
-// its time, since the file system's clock has steps of up to two seconds.
+// A file is read during a write whose rest changes neither size nor time, because the clock of a
+// file system may have steps of up to two seconds.
 func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

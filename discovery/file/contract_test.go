@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// The file is polled, since a bubble hears nothing of the system.
+// The file is polled, because a bubble receives no notifications from the system.
 func TestTheContractOfSources(t *testing.T) {
 	for about, content := range map[string]string{
 		"endpoints": onePort(1),

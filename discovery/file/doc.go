@@ -2,14 +2,13 @@
 //
 //	file:///path/to/endpoints.yaml[?cluster=CLUSTER&authority=NAME&…]
 //
-// to the endpoints in a file, and watches the file. An edit reaches the calls within a
-// second, or with 100,000 endpoints within about three. Importing the package registers
-// the resolver and the policies it uses. A file is watched, read and parsed once in a
-// process, however many channels use it.
+// to the endpoints in a file, and watches the file. An edit takes effect within a second, or with
+// 100,000 endpoints within about three. Importing the package registers the resolver and its
+// policies. A file is watched, read and parsed once per process, however many channels use it.
 //
-// The file is an envoy.config.endpoint.v3.ClusterLoadAssignment, what an xDS control
-// plane sends for a cluster, in YAML or JSON with the names of protobuf's JSON form
-// (lb_endpoints and lbEndpoints alike):
+// The file is an envoy.config.endpoint.v3.ClusterLoadAssignment, which is what an xDS control plane
+// sends for a cluster, in YAML or JSON. Field names are those of protobuf's JSON form (lb_endpoints
+// or lbEndpoints):
 //
 //	endpoints:
 //	- locality: {region: us-east, zone: a}
@@ -23,12 +22,12 @@
 //	  lb_endpoints:
 //	  - endpoint: {address: {socket_address: {address: 198.51.100.1, port_value: 443}}}
 //
-// If no locality of a priority has a weight, each has the weight 1. Otherwise a
-// locality without weight, or with weight 0, gets no traffic, and the log says so. One
-// locality of each priority may lack its name, and the file its cluster_name.
+// If no locality of a priority has a weight, each has weight 1. Otherwise a locality without
+// weight, or with weight 0, gets no traffic, and the log notes it. One locality of each priority
+// may lack a name, and the file its cluster_name.
 //
-// Or the file is a list of clusters, each an envoy.config.cluster.v3.Cluster, of which the
-// target names one:
+// Alternatively, the file is a list of clusters, each an envoy.config.cluster.v3.Cluster. The
+// target names one of them:
 //
 //	clusters:
 //	- name: checkout
@@ -50,31 +49,28 @@
 //	    - lb_endpoints:
 //	      - endpoint: {address: {socket_address: {address: far.example.com, port_value: 443}}}
 //
-// The priorities of the clusters that an aggregate names are priorities of the channel, in
-// order (gRFC A37). Aggregates may name aggregates, up to 16 deep and 256 clusters in all.
-// A cluster that is named twice counts at its first place. Endpoints of type STATIC are in
-// the file. With STRICT_DNS each name stands for all its addresses, each with the weight
-// of the name. LOGICAL_DNS has one name. Those of type EDS come from the management
-// servers of the xDS bootstrap (package eds). Names are looked up again as in a failover:
-// target (refresh). A cluster that cannot be used is a priority without endpoints, with an
-// error that names the way to it and its place in the file; the others go on. docs/xds.md
-// says which fields of a cluster are read.
+// The priorities of an aggregate's clusters are priorities of the channel, in order (gRFC A37).
+// Aggregates may contain aggregates, up to 16 deep and 256 clusters in total. A cluster that occurs
+// twice counts at its first position. The file contains the endpoints of type STATIC. With
+// STRICT_DNS each name is resolved to all its addresses, which have the weight of the name.
+// LOGICAL_DNS has one name. Endpoints of type EDS come from the management servers of the xDS
+// bootstrap (package eds). Names are refreshed as in a failover: target. An invalid cluster is a
+// priority without endpoints, whose error names the path to it and its position in the file; the
+// other clusters stay in use. docs/xds.md lists the fields that are read.
 //
-// A file of more than 16 MiB, and one with mistakes, is rejected. It is logged once, with the line and column of each
-// mistake, and the last good endpoints stay in use, also while a channel is idle, for up
-// to an hour. Where there are none, calls fail with the error. A file that is there and
-// cannot be read, such as where too many files are open, is tried again with gRPC's backoff.
+// A file of more than 16 MiB or with mistakes is rejected. The log has the line and column of each
+// mistake once. The last good endpoints stay in use, also while a channel is idle, for up to an
+// hour. Without any, calls fail with the error. An existing file that cannot be read, for example
+// because too many files are open, is retried with gRPC's backoff.
 //
-// Files are best replaced by rename: what was moved to its place is read at once. What may
-// have been written where it is may be a half of itself, in which a port is 844 in place of
-// 8443, and is not used before its size and time have stood still for half a second. That
-// becomes 2 seconds where the file is smaller than before, or ends in the middle of a line.
-// It holds for a channel that begins, too, if the file is as fresh as that, and where links or
-// directories on the way were changed, as Kubernetes does with a ConfigMap. The log says if a
-// file has not stood still for 10 seconds.
+// Replace files by rename: a file that was renamed is read at once. A file that was written in
+// place may be incomplete, for example with a port 844 instead of 8443, and is read when its size
+// and time have not changed for half a second. This becomes 2 seconds if the file is smaller than
+// before or ends in the middle of a line. The same holds for a new channel if the file is that
+// recent, and if links or directories on its path have changed, as with a ConfigMap of Kubernetes.
+// The log notes a file that keeps changing for 10 seconds.
 //
-// The channel's authority, which certificates are verified against, is NAME, or else
-// CLUSTER, or else the name of the file without its extension. It never comes from the
-// content. Where the certificates have another name, give NAME. The other parameters
-// are those of every target: docs/options.md.
+// The channel's authority, which certificates are verified against, is NAME, or else CLUSTER, or
+// else the name of the file without its extension. It never comes from the content. If the
+// certificates have another name, set NAME. docs/options.md lists the parameters of every target.
 package file

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// A client whose endpoints are in a file, with a service config of its own.
+// The client's endpoints are in a file, and it has its own service config.
 func Example() {
 	conn, err := understudy.NewClient("file:///etc/checkout/endpoints.yaml?authority=checkout.example.com",
 		understudy.Options{ServiceConfig: `{"methodConfig": [{"name": [{}], "waitForReady": true}]}`},

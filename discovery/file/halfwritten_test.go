@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// blockStyle is a file with an endpoint on each port, in which a half of a number is a number.
+// blockStyle returns a file with an endpoint for each port, which is valid even if it ends within a
+// number.
 func blockStyle(ports ...string) string {
 	text := "endpoints:\n- lb_endpoints:\n"
 	for _, port := range ports {
@@ -17,7 +18,7 @@ func blockStyle(ports ...string) string {
 	return text
 }
 
-// slowly writes pieces into the file at path, where it is.
+// slowly writes pieces into the file at path, in place.
 func slowly(t *testing.T, path string, between time.Duration, pieces ...string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -35,8 +36,8 @@ func slowly(t *testing.T, path string, between time.Duration, pieces ...string) 
 	}
 }
 
-// A file that is written slowly where it is counts once it is complete: not a port 844 of 8443,
-// and not the first half of the endpoints.
+// A file that is written slowly in place is used once it is complete: not with port 844 instead of
+// 8443, and not with the first half of the endpoints.
 func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	content := blockStyle("8443", "8444", "8445", "8446")
 	for what, test := range map[string]struct {
@@ -72,13 +73,13 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	}
 }
 
-// So does one that is new.
+// The same holds for a new file.
 func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	path, content := newPath(t), blockStyle("8443")
 	synctest.Test(t, func(t *testing.T) {
 		c := watchFile(t, path, polled)
 		pass(time.Second)
-		<-c.errors // that there is none
+		<-c.errors // the file does not exist
 		slowly(t, path, 1500*time.Millisecond, content[:len(content)-2], "3\n")
 		pass(3 * time.Second)
 		c.expect(t, 8443)
@@ -88,7 +89,7 @@ func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	})
 }
 
-// A file that never stands still is not used, and that is said.
+// A file that never stops changing is not used, and the log notes it.
 func TestAFileThatNeverStandsStill(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -23,18 +23,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// logged is what was logged.
+// logged captures the log.
 var logged = testlog.Keep()
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-// fakeChannel is the resolver.ClientConn of a resolver under test.
+// fakeChannel is a fake resolver.ClientConn.
 type fakeChannel struct {
-	resolver.ClientConn // nil: implements what grpc-go may add
+	resolver.ClientConn // nil: implements additions of grpc-go
 	states              chan resolver.State
 	errors              chan error
-	rejects             error // of every service config
-	answers             error // to every state
+	rejects             error // for every service config
+	answers             error // for every state
 }
 
 type config struct {
@@ -47,7 +47,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // it has nothing else
+	if awaiting.Is(s) { // it contains nothing else
 		return nil
 	}
 	c.states <- s
@@ -58,10 +58,10 @@ func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
 }
 
-// patient is how long a test waits for what must come. It is no measure of speed.
+// patient bounds the wait for events that must occur.
 const patient = 20 * time.Second
 
-// next returns the next state, as the line that describe makes.
+// next returns the next state, formatted by describe.
 func (c *fakeChannel) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -73,7 +73,7 @@ func (c *fakeChannel) next(t *testing.T) string {
 	}
 }
 
-// untilConfig waits for a state whose configuration has all of texts.
+// untilConfig waits for a state whose configuration contains all texts.
 func (c *fakeChannel) untilConfig(t *testing.T, texts ...string) {
 	t.Helper()
 	late := time.After(patient)
@@ -119,7 +119,7 @@ func target(t testing.TB, text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// watchFile builds a resolver for path, closed at the end of the test.
+// watchFile builds a resolver for path until the end of the test.
 func watchFile(t *testing.T, path string, opts ...given.Option) *fakeChannel {
 	t.Helper()
 	channel := newFakeChannel()
@@ -131,8 +131,8 @@ func watchFile(t *testing.T, path string, opts ...given.Option) *fakeChannel {
 	return channel
 }
 
-// onePort is a file with one endpoint on a port of 192.0.2.1, and one is how a state
-// with it is described.
+// onePort returns a file with one endpoint on a port of 192.0.2.1, and one the description of its
+// state.
 func onePort(port int) string {
 	return fmt.Sprintf("endpoints:\n- lb_endpoints:\n  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: %d}}}\n", port)
 }
@@ -146,7 +146,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// writeBefore is write for a file that was written long ago.
+// writeBefore is write for a file with an old modification time.
 func writeBefore(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)
@@ -156,7 +156,7 @@ func writeBefore(t *testing.T, path, content string) {
 	}
 }
 
-// replace puts content in the place of the file at path, by rename.
+// replace replaces the file at path by rename.
 func replace(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path+".new", content)
@@ -184,7 +184,7 @@ func symlink(t *testing.T, to, path string) {
 	}
 }
 
-// expect fails the test unless the next state is the one with the port.
+// expect fails the test unless the next state is that of the port.
 func (c *fakeChannel) expect(t *testing.T, port int) {
 	t.Helper()
 	if got := c.next(t); got != one(port) {
@@ -197,14 +197,14 @@ func newPath(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
 
-// polled lets a channel live in a bubble, where the system notifies of nothing.
+// polled disables notifications, which do not work in a bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
-// pass lets time pass, and waits until all that was due has happened.
+// pass lets time pass and waits for everything that is due.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// longest is how long it takes at most until a file is read again.
+// longest is the longest time until a file is read again.
 const longest = 145 * time.Second

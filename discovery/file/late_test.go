@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A channel that comes just after an edit, where others have the file, begins with what is in
-// it now, once that is complete; or with what others have, where it takes too long.
+// If other channels use a file, a channel that opens just after an edit begins with the edited
+// content once it is complete, or with the others' content if that takes too long.
 func TestAChannelThatComesAfterAnEdit(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

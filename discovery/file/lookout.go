@@ -14,46 +14,46 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// lookout watches and reads a file for all channels that use it. There is one a file,
-// however many they are: to look at a file twice a second for each of 1,000 channels costs a
-// process almost a twentieth of a core, and to parse it for each takes megabytes a channel.
+// lookout watches and reads a file for all channels that use it. There is one for each file,
+// because looking at a file twice a second for each of 1,000 channels takes almost a twentieth of a
+// core, and parsing it for each takes megabytes.
 type lookout struct {
 	of    watched
 	users int           // guarded by lookouts.mu
-	done  chan struct{} // closed once nobody uses it
+	done  chan struct{} // closed when the last user leaves
 
 	mu   sync.Mutex
 	last *reading      // nil until the file has been read
-	info fs.FileInfo   // how the file looked then, nil if there was none
-	news chan struct{} // closed, and replaced, when there is another
+	info fs.FileInfo   // of the file when it was read, nil if it did not exist
+	news chan struct{} // closed and replaced after each reading
 
-	// Used by run.
+	// Used by run only.
 	file   *filewatch.File
 	parsed reading // the last content
 	sum    [sha256.Size]byte
 }
 
-// reading is what was found in a file, the same for all channels.
+// reading is the result of reading a file, shared by all channels.
 type reading struct {
-	known   bool                  // the content is
-	doc     *clusterfile.Document // nil where err says why there is none
+	known   bool                  // the content is known
+	doc     *clusterfile.Document // nil if err is the reason for having none
 	version string                // of the content
 	err     error
 }
 
-// watched is what is watched, and how.
+// watched identifies what is watched, and how.
 type watched struct {
 	path    string
 	options filewatch.Options
 }
 
-// lookouts are those that are used.
+// lookouts holds the lookouts in use.
 var lookouts = struct {
 	mu  sync.Mutex
 	all map[watched]*lookout
 }{all: make(map[watched]*lookout)}
 
-// join returns the lookout for a file. The caller calls leave.
+// join returns the lookout for a file. The caller must call leave.
 func join(of watched) *lookout {
 	lookouts.mu.Lock()
 	defer lookouts.mu.Unlock()
@@ -76,15 +76,14 @@ func (l *lookout) leave() {
 	}
 }
 
-// read returns what was found last, nil for nothing yet, and what is closed when there is
-// something else.
+// read returns the last reading, nil before the first, and a channel that is closed after the next.
 func (l *lookout) read() (*reading, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last, l.news
 }
 
-// isCurrent reports whether the file still looks as it did then.
+// isCurrent reports whether the file still looks as it did when it was read.
 func (l *lookout) isCurrent() bool {
 	info, err := os.Stat(l.of.path)
 	if err != nil {
@@ -95,7 +94,7 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish passes on what was found, which may be what it was.
+// publish passes on a reading, which may equal the last one.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +116,7 @@ func (l *lookout) run() {
 	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, soon.C) {
 		soon.Stop()
 		if notice == filewatch.Moved && w.Of(l.of.path) != filewatch.Moved {
-			notice = filewatch.Changed // a directory or a link has come, and not the file alone
+			notice = filewatch.Changed // a directory or a link appeared, not only the file
 		}
 		l.look(notice)
 		if next := l.file.Next(); !next.IsZero() {
@@ -126,7 +125,7 @@ func (l *lookout) run() {
 	}
 }
 
-// look looks at the file, and reads it if that is due.
+// look examines the file and reads it if that is due.
 func (l *lookout) look(notice filewatch.Notice) {
 	switch l.file.Look(notice) {
 	case filewatch.Unfinished:
@@ -163,7 +162,7 @@ func (l *lookout) take() {
 	l.publish(&parsed)
 }
 
-// fail passes on why the file cannot be read. Where the reason may pass, it is tried again.
+// fail passes on why the file cannot be read, and retries if the reason may be temporary.
 func (l *lookout) fail(err error) {
 	if mayPass(err) {
 		l.file.Failed()
@@ -174,9 +173,8 @@ func (l *lookout) fail(err error) {
 	l.publish(&reading{err: err})
 }
 
-// mayPass returns whether err is the system's, which may be over without a change of the
-// file: there are too few descriptors, or the disk does not answer. A file that appears is
-// noticed.
+// mayPass reports whether err is a system error that may end without a change of the file, such as
+// too few descriptors. A file that appears is noticed anyway.
 func mayPass(err error) bool {
 	_, system := errors.AsType[syscall.Errno](err)
 	return system && !errors.Is(err, fs.ErrNotExist)

@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// notifiers counts the instances of inotify that this process has. A user has 128 unless
-// the system says otherwise.
+// notifiers counts this process's inotify instances. By default a user may have 128.
 func notifiers(t *testing.T) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/self/fd/*")
@@ -27,9 +26,8 @@ func notifiers(t *testing.T) int {
 	return n
 }
 
-// However many channels use a file, it takes one of the system's notifiers to watch it,
-// and each channel hears of each edit, also one that comes when others are there or have
-// gone.
+// The channels of a file share one inotify instance, and each receives each edit, also after others
+// have come or gone.
 func TestChannelsOfOneFileShareItsWatch(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))

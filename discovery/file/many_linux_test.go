@@ -11,12 +11,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// However many files are watched, they take one of the system's notifiers. Each channel hears
-// of the edits of its file, whoever has gone, and nothing is left once all have.
+// All files of a process share one inotify instance. Each channel receives the edits of its file,
+// and nothing is left after the last Close.
 func TestManyFilesTakeOneNotifier(t *testing.T) {
 	const files = 40
 	const before = 0
-	for notifiers(t) != before { // that of the test before ends beside its last Close
+	for notifiers(t) != before { // the previous test's instance is closed shortly after its last Close
 		runtime.Gosched()
 	}
 	base := t.TempDir()
@@ -49,7 +49,7 @@ func TestManyFilesTakeOneNotifier(t *testing.T) {
 	for _, r := range open[:files/2] {
 		r.Close()
 	}
-	for notifiers(t) != before { // the watch ends beside the last Close
+	for notifiers(t) != before { // it is closed shortly after the last Close
 		runtime.Gosched()
 	}
 }

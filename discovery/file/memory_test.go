@@ -12,7 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// manyClusters is a file of an aggregate of clusters, each with so many endpoints on its port.
+// manyClusters returns a file with an aggregate of clusters, each with this many endpoints on its
+// port.
 func manyClusters(ports []int, endpoints int) string {
 	var names, list []string
 	for i, port := range ports {
@@ -27,17 +28,17 @@ func manyClusters(ports []int, endpoints int) string {
 	return clustersFile(append(list, aggregate("all", strings.Join(names, ", ")))...)
 }
 
-// heap returns how many bytes are in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	var m runtime.MemStats
-	for range 3 { // what is let go of may be cleaned up first
+	for range 3 { // finalizers may need several cycles
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// drain forgets all states, and returns how many endpoints the last one has on a port.
+// drain discards all states and returns the number of endpoints of the last one with the port.
 func (c *fakeChannel) drain(port int) (n int) {
 	for len(c.states) > 0 {
 		n = 0
@@ -50,8 +51,8 @@ func (c *fakeChannel) drain(port int) (n int) {
 	return n
 }
 
-// A file of clusters of which one is edited after another is in memory once: what was edited
-// is let go of, and what was not does not keep what was around it.
+// While a file's clusters are edited one after the other, one copy is in memory: old versions are
+// freed, and unchanged clusters do not keep their old file alive.
 func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	path, ports := newPath(t), make([]int, 25)
 	for i := range ports {
@@ -74,7 +75,7 @@ func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// What is kept of closed channels is bounded, all told.
+// The memory for the answers of closed channels is bounded in total.
 func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, manyClusters([]int{1, 1, 1}, 700))
@@ -93,7 +94,7 @@ func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	}
 }
 
-// What is kept of a channel that was idle needs nothing of the file.
+// The stored answer of an idle channel does not keep the file's content alive.
 func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))

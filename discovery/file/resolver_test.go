@@ -88,7 +88,7 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	r.Close()
 	write(t, path, onePort(2))
 	rename(t, path, path+".gone")
-	// Another channel sees both, so the first would have.
+	// Another channel receives both edits, so that the first would have, too.
 	other := watchFile(t, path)
 	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {
@@ -96,7 +96,7 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	}
 }
 
-// closingChannel closes its resolver while it is given an update.
+// closingChannel closes its resolver during an update.
 type closingChannel struct {
 	*fakeChannel
 	built    chan struct{}
@@ -111,7 +111,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 
 // Row E5: a resolver that is closed during an update does not deadlock.
 func TestCloseDuringAnUpdate(t *testing.T) {
-	path := newPath(t) // written later: what was found by then is sent from inside Build
+	path := newPath(t) // written later: a known content would be sent from inside Build
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
@@ -184,8 +184,8 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	}
 }
 
-// A priority without endpoints makes a policy answer with ErrBadResolverState: that
-// is what the file says, and no refusal of the rest. Other answers are logged.
+// With ErrBadResolverState a policy reports a priority without endpoints, which the file intends.
+// It is not logged as a refusal, unlike other errors.
 func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 	for because, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {
 		path := newPath(t)
@@ -198,7 +198,7 @@ func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 		}
 		channel.expect(t, 1)
 		replace(t, path, onePort(2))
-		channel.expect(t, 2) // so the first answer has been handled
+		channel.expect(t, 2) // the first answer has been handled
 		r.Close()
 		if got := logged.Count("answer to " + path); min(got, 1) != want {
 			t.Errorf("%v: logged %d times, want %d", because, got, want)

@@ -28,13 +28,13 @@ const Scheme = "file"
 
 func init() { discovery.Register(Scheme, parts) }
 
-// parts reads a target.
+// parts parses a target.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	path, err := pathOf(t.Target)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
+	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with names read it again
 		return nil, err
 	}
 	cds.Reach(t)
@@ -64,7 +64,7 @@ func pathOf(target resolver.Target) (string, error) {
 	return "", fmt.Errorf("target %s %s, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), what)
 }
 
-// source finds out the endpoints in a file.
+// source finds the endpoints in a file.
 type source struct {
 	path    string
 	cluster string // of those in the file, "" for the only one
@@ -72,8 +72,7 @@ type source struct {
 	options filewatch.Options
 }
 
-// Start implements discovery.Source: it begins to watch the file, which need not exist
-// yet.
+// Start implements discovery.Source. The file need not exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{source: s, receiver: r, done: ctx.Done(), current: explainer{new(atomic.Pointer[clusterfile.Document])}}
@@ -82,7 +81,7 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel}, nil
 }
 
-// watch is a file that is being watched for one channel.
+// watch is a file's subscription by one channel.
 type watch struct {
 	*source
 	receiver *discovery.Receiver
@@ -90,12 +89,11 @@ type watch struct {
 
 	maker   cds.Maker
 	current explainer
-	noted   string // what was said of the clusters last
+	noted   string // the last notes about clusters
 }
 
-// eds returns where the endpoints of an EDS cluster come from: the management servers of
-// the bootstrap. The cluster is the file's, even if the user wants those of other targets
-// to begin at one of the servers'.
+// eds returns the source of an EDS cluster's endpoints: the management servers of the bootstrap.
+// The cluster is the file's, even if the user's eds: targets begin with a server's cluster.
 func (w *watch) eds(service string) (discovery.Source, error) {
 	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
@@ -104,11 +102,11 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 	return parts[0].Source, nil
 }
 
-// run passes on what is found in the file.
+// run passes readings on.
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
-	defer w.current.Store(nil) // sources that are kept need no document
+	defer w.current.Store(nil) // stored sources need no document
 	if r, news := l.read(); r != nil && !l.isCurrent() && !w.wait(news, time.After(current)) {
 		return
 	}
@@ -124,11 +122,11 @@ func (w *watch) run() {
 	}
 }
 
-// current is how long a channel waits for an edit that has just been made, where others have
-// what was there before. It is longer than it takes to see that the file is complete (docs/waits.md).
+// current limits how long a channel waits for a very recent edit if others have the old content. It
+// exceeds the time for detecting a complete file (docs/waits.md).
 const current = 3 * time.Second
 
-// wait returns true once there are news, or it is late, and false once the watch is closed.
+// wait returns true after a reading or a timeout, and false after close.
 func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
 	select {
 	case <-w.done:
@@ -139,7 +137,7 @@ func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
 	return true
 }
 
-// tell passes on what was found.
+// tell passes a reading on.
 func (w *watch) tell(r *reading) {
 	if r.err != nil {
 		w.receiver.Fail(r.err)
@@ -159,12 +157,11 @@ func (w *watch) tell(r *reading) {
 			return
 		}
 		answer.Version = r.version
-		_ = w.receiver.Update(answer) // the next edit comes unasked
+		_ = w.receiver.Update(answer) // the next edit arrives on its own
 	}
 }
 
-// pass passes on the parts that a cluster of the document stands for, and logs what has no
-// effect in it.
+// pass passes on the mechanisms of a cluster, and logs fields without effect.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)
@@ -181,8 +178,8 @@ func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	}
 }
 
-// explainer puts what is wrong with clusters into the words of the last document that was
-// passed on. A source outlives the document that it is of, and must not keep it in memory.
+// explainer adds positions in the last document to mistakes in clusters. It must not keep a
+// document alive, because sources outlive their documents.
 type explainer struct {
 	*atomic.Pointer[clusterfile.Document]
 }
@@ -197,7 +194,7 @@ func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 	}
 }
 
-// Check reads the file, where read is set, and says what is wrong in it.
+// Check reads the file if read is set, and returns its mistakes.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// large is a file with many endpoints on a port.
+// large returns a file with many endpoints on a port.
 func large(port int) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n- lb_endpoints:\n")
@@ -22,7 +22,7 @@ func large(port int) string {
 	return b.String()
 }
 
-// heard is a Receiver that passes on answers and failures.
+// heard is a receiver that passes answers and failures on.
 type heard struct {
 	answers  chan discovery.Answer
 	failures chan error
@@ -43,7 +43,7 @@ func listen(t *testing.T, path string) *heard {
 	return h
 }
 
-// next returns what comes next.
+// next returns the next value.
 func next[T any](t *testing.T, from chan T) (what T) {
 	t.Helper()
 	select {
@@ -54,7 +54,7 @@ func next[T any](t *testing.T, from chan T) (what T) {
 	return what
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -63,8 +63,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A file is parsed once in the process, and all channels have the same message, those that come
-// later as well. What an edit costs does not grow with their number.
+// A file is parsed once per process, and all channels share the message, including later ones. The
+// cost of an edit does not grow with their number.
 func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, large(1))
@@ -108,8 +108,8 @@ func first(a discovery.Answer) *discovery.Endpoint {
 	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
-// A mistake is found once for all channels, too, and to say where it is takes no more than
-// another parse.
+// A mistake is also found once for all channels, and finding its position takes at most another
+// parse.
 func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	for what, mistake := range map[string]string{
 		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),
@@ -147,8 +147,8 @@ func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	}
 }
 
-// What breaks the rules of a cluster has its place, for each channel, although the nodes of the
-// document are gone when it is asked for.
+// Each channel gets the position of an invalid field, although the document's nodes are freed by
+// then.
 func TestPlacesAreFoundLater(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, onePort(1)+"  priority: 3\n")

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// limitFiles lets the process open no more files until restore is called, or the test ends.
-// No other test may run meanwhile.
+// limitFiles prevents the process from opening files until restore is called or the test ends. No
+// other test may run meanwhile.
 func limitFiles(t *testing.T) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -32,8 +32,8 @@ func limitFiles(t *testing.T) (restore func()) {
 	return restore
 }
 
-// An edit that comes while the process has no descriptor to spare is used once it has. That
-// there is none is logged once, however long it lasts.
+// An edit while the process has no free descriptor is used once it has one. The log notes the lack
+// of descriptors once.
 func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
 		path := newPath(t)
@@ -60,7 +60,7 @@ func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	}
 }
 
-// A file that cannot be read when the channel begins is read soon after it can be.
+// A file that cannot be read when the channel opens is read soon after that is possible.
 func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
 	})
 }
 
-// failures is a Receiver that counts the failures that it was told of.
+// failures is a receiver that counts failures.
 type failures struct {
 	answers
 	count atomic.Int32
@@ -87,8 +87,8 @@ type failures struct {
 
 func (f *failures) Fail(error) { f.count.Add(1) }
 
-// Attempts to read get rarer, and an edit begins anew. What only an edit can mend is not
-// read again, nor is a file that is not there.
+// The intervals between attempts to read grow, and an edit resets them. A file with mistakes or a
+// missing file is not read again without a change.
 func TestHowOftenAFileIsReadAgain(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

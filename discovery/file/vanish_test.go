@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A file of clusters that is gone for a while, or is half written, leaves everything as it
-// is: the channel is told nothing, and no name is looked up again.
+// If a file of clusters vanishes for a while or is incomplete, the channel gets no update, and no
+// name is looked up again.
 func TestAFileOfClustersThatVanishes(t *testing.T) {
 	dns := &names{
 		answers: map[string][]string{"backup.example.com:443": {"10.1.0.1:443"}, "east.example.com:1": {"10.2.0.1:1"}},
@@ -41,7 +41,7 @@ func TestAFileOfClustersThatVanishes(t *testing.T) {
 	write(t, path, content[:len(content)/2])
 	logged.Wait(t, patient, path+":", "; the endpoints from before stay in use")
 	replace(t, path, content)
-	// An edit that can be seen comes next, and nothing before it.
+	// The next update is that of a valid edit.
 	replace(t, path, strings.Replace(content, "[a, b, c]", "[a, c, b]", 1))
 	const other = `10.0.0.1:1["a/child0" "/"] 10.1.0.1:443["c" "/"] 10.2.0.1:1["b/child0" "/"]`
 	if got := c.next(t); got != other {

@@ -10,13 +10,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// answers is a Receiver that passes on what it is told.
+// answers is a receiver that passes answers on.
 type answers chan discovery.Answer
 
 func (a answers) Update(answer discovery.Answer) error { a <- answer; return nil }
 func (a answers) Fail(error)                           {}
 
-// An answer's version tells contents of the file apart.
+// The versions of answers with different contents differ.
 func TestAnswersHaveVersions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.yaml")
 	seen := make(map[string]bool)

@@ -37,8 +37,8 @@ func TestAnEditArrivesWithinASecond(t *testing.T) {
 	}
 }
 
-// Kubernetes mounts a ConfigMap as endpoints.yaml -> ..data/endpoints.yaml, where
-// ..data -> ..2026_11_21 is replaced by rename and the old directory is removed.
+// Kubernetes mounts a ConfigMap as endpoints.yaml -> ..data/endpoints.yaml, with ..data ->
+// ..2026_11_21. An update replaces ..data by rename and removes the old directory.
 func TestConfigMapSwap(t *testing.T) {
 	path := newPath(t)
 	dir := filepath.Dir(path)
@@ -104,12 +104,12 @@ func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 	replace(t, path, "endpoints: [")
 	logged.Wait(t, patient, path+":1:1: syntax error")
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(path, later, later); err != nil { // looked at again, no other content
+	if err := os.Chtimes(path, later, later); err != nil { // the content is the same
 		t.Fatal(err)
 	}
 	replace(t, path, onePort(1)+"  priority: 1\n")
 	logged.Wait(t, patient, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
-	replace(t, path, onePort(1)) // as it was: there is nothing to send
+	replace(t, path, onePort(1)) // as before: there is nothing to send
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
 	if n := logged.Count(path + ":1:1: syntax error"); n != 1 {

@@ -13,27 +13,27 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// reply is how the server answers one request: with the body, and after a time the end. A body of
-// status 200 stays open where that time is 0.
+// reply is the server's reply to one request. Its body ends after lasts. With status 200 and lasts
+// 0, it stays open.
 type reply struct {
 	code  int
-	retry string // Retry-After
+	retry string
 	body  string
 	lasts time.Duration
 }
 
-// script answers requests in their order, and the last reply again and again.
+// script replies to requests in order, and repeats the last reply.
 type script struct {
 	replies []reply
 
 	mu       sync.Mutex
 	began    time.Time
-	requests []string        // what each asked for: a version, "all", or "list"
-	times    []time.Duration // since the first
+	requests []string        // the version requested by each, "all", or "list"
+	times    []time.Duration // since the first request
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // which Services there are
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // the request for a Service
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
 	s.mu.Lock()
@@ -62,15 +62,13 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: next.code, Header: http.Header{"Retry-After": {next.retry}}, Body: reader}, nil
 }
 
-// seen returns what was asked for.
 func (s *script) seen() (requests string, times []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.requests, " "), s.times
 }
 
-// What the server answers in place of slices decides what it is asked for next, and how soon. What is
-// known stays in use.
+// A reply without slices decides the next request and its delay. The known slices stay in use.
 func TestAnswersInPlaceOfSlices(t *testing.T) {
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
@@ -79,21 +77,21 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 	for what, test := range map[string]struct {
 		replies []reply
 		want    string
-		last    time.Duration // the last request comes so long after the end of the one before, at least
+		last    time.Duration // the least time between the end of the previous response and the last request
 	}{
-		"gone, as a status":          {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
-		"gone, as an event":          {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},
-		"too large":                  {[]reply{known, {504, "", `{"code":504,"message":"Too large resource version: 7, current: 5"}`, 0}, well}, "all 7 all", 0},
-		"too large, by its cause":    {[]reply{known, {504, "", `{"code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`, 0}, well}, "all 7 all", 0},
-		"restored, and silent":       {[]reply{known, {200, "", "", 5 * time.Minute}, well}, "all 7 all", 0},
-		"ended early":                {[]reply{known, {200, "", "", 5 * time.Second}, well}, "all 7 7", 0},
-		"an error of its own":        {[]reply{known, {500, "", "boom", 0}, well}, "all 7 7", time.Second},
-		"busy":                       {[]reply{known, {429, "7", "", 0}, well}, "all 7 7", 7 * time.Second},
-		"busy for a day, it says":    {[]reply{known, {429, "86400", "", 0}, well}, "all 7 7", 2 * time.Minute},
-		"busy at the beginning":      {[]reply{{429, "7", "", 0}, well}, "all all", 7 * time.Second},
-		"busy, and does not say how": {[]reply{{429, "soon", "", 0}, well}, "all all", time.Second},
-		"old, and cannot begin so":   {[]reply{{422, "", "", 0}, {200, "", `{"metadata":{"resourceVersion":"5"},"items":[]}`, time.Millisecond}, well}, "all list 5", 0},
-		"unauthorized":               {[]reply{known, {401, "", "", 0}, well}, "all 7 7", time.Second},
+		"gone, as a status":            {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
+		"gone, as an event":            {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},
+		"too large":                    {[]reply{known, {504, "", `{"code":504,"message":"Too large resource version: 7, current: 5"}`, 0}, well}, "all 7 all", 0},
+		"too large, by its cause":      {[]reply{known, {504, "", `{"code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`, 0}, well}, "all 7 all", 0},
+		"restored, then silent":        {[]reply{known, {200, "", "", 5 * time.Minute}, well}, "all 7 all", 0},
+		"ended early":                  {[]reply{known, {200, "", "", 5 * time.Second}, well}, "all 7 7", 0},
+		"an internal error":            {[]reply{known, {500, "", "boom", 0}, well}, "all 7 7", time.Second},
+		"busy":                         {[]reply{known, {429, "7", "", 0}, well}, "all 7 7", 7 * time.Second},
+		"busy for a day":               {[]reply{known, {429, "86400", "", 0}, well}, "all 7 7", 2 * time.Minute},
+		"busy at the beginning":        {[]reply{{429, "7", "", 0}, well}, "all all", 7 * time.Second},
+		"busy, with a bad Retry-After": {[]reply{{429, "soon", "", 0}, well}, "all all", time.Second},
+		"old, without initial events":  {[]reply{{422, "", "", 0}, {200, "", `{"metadata":{"resourceVersion":"5"},"items":[]}`, time.Millisecond}, well}, "all list 5", 0},
+		"unauthorized":                 {[]reply{known, {401, "", "", 0}, well}, "all 7 7", time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,21 +116,21 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 				for _, reply := range test.replies {
 					time.Sleep(reply.lasts)
 				}
-				time.Sleep(4 * time.Minute) // a silent watch is taken for dead after 5 and more
+				time.Sleep(4 * time.Minute) // a silent watch is canceled after more than 5 minutes
 				synctest.Wait()
 				got, times := s.seen()
 				started.Close()
 				if got != test.want {
-					t.Fatalf("it asked for %s, want %s", got, test.want)
+					t.Fatalf("the requests are %s, want %s", got, test.want)
 				}
 				n := len(times) - 1
 				if after := times[n] - times[n-1]; after < test.last || after > test.last+test.replies[n-1].lasts+3*time.Second {
-					t.Errorf("the last request came %v after the one before, want %v and no more than a backoff later", after, test.last)
+					t.Errorf("the last request came %v after the previous one, want %v plus at most a backoff", after, test.last)
 				}
 				mu.Lock()
 				defer mu.Unlock()
 				if strings.HasPrefix(test.want, "all 7") && (told[0] != "0/10.0.0.1:80=healthy" || strings.Contains(strings.Join(told, ""), "failed")) {
-					t.Errorf("it told %q, want what it knew, and no failure", told)
+					t.Errorf("the receiver got %q, want the known endpoints and no failure", told)
 				}
 			})
 		})

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// many writes n endpoints.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -22,23 +21,23 @@ func many(n int) string {
 	return b.String()[1:]
 }
 
-// "Bodies are bounded; at most 1,000 endpoints and 100 ports a slice." One slice beyond that ends the watch
-// for nobody: it is left out, or its last good form goes on, with a note as long as it is so.
+// A slice beyond the bounds does not end the watch. It is left out, or its last good form stays in
+// use, with a note while that lasts.
 func TestOneSliceBeyondTheBounds(t *testing.T) {
 	manyPorts := strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"ports":[`, `"ports":[`+strings.Repeat(`{"port":1},`, 100), 1)
 	for what, test := range map[string]struct {
 		beyond string // instead of the slice b
 		note   string
-		out    bool // nothing of b is known
+		out    bool
 	}{
-		"endpoints":              {at("MODIFIED", "b", many(1001)), "more than 1000 endpoints", false},
-		"endpoints of 2 bytes":   {at("MODIFIED", "b", "{}"+strings.Repeat(",0", 1_000_000)), "a JSON number for", false},
-		"empty endpoints":        {at("MODIFIED", "b", "{}"+strings.Repeat(",{}", 1_000_000)), "more than 1000 endpoints", false},
-		"ports":                  {manyPorts, "100 ports", false},
-		"another type":           {strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1), "7 given, want an array", false},
-		"an object of no type":   {`{"type":"MODIFIED","object":[1]}` + "\n", "it has a JSON array for object", false},
-		"more than 8 MiB":        {at("MODIFIED", "b", `{"addresses":["`+strings.Repeat("1", maxEvent)+`"]}`), "more than 8 MiB", false},
-		"one that was not there": {at("ADDED", "x", many(1001)), `slice "x" is left out: it has more than 1000 endpoints`, false},
+		"endpoints":            {at("MODIFIED", "b", many(1001)), "more than 1000 endpoints", false},
+		"endpoints of 2 bytes": {at("MODIFIED", "b", "{}"+strings.Repeat(",0", 1_000_000)), "a JSON number for", false},
+		"empty endpoints":      {at("MODIFIED", "b", "{}"+strings.Repeat(",{}", 1_000_000)), "more than 1000 endpoints", false},
+		"ports":                {manyPorts, "100 ports", false},
+		"another type":         {strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1), "7 given, want an array", false},
+		"an object of no type": {`{"type":"MODIFIED","object":[1]}` + "\n", "it has a JSON array for object", false},
+		"more than 8 MiB":      {at("MODIFIED", "b", `{"addresses":["`+strings.Repeat("1", maxEvent)+`"]}`), "more than 8 MiB", false},
+		"a new slice":          {at("ADDED", "x", many(1001)), `slice "x" is left out: it has more than 1000 endpoints`, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,10 +59,10 @@ func TestOneSliceBeyondTheBounds(t *testing.T) {
 				time.Sleep(time.Second)
 				a = l.answer()
 				if kinds, _ := s.requests(); flat(a) != "0/10.0.0.3:80=healthy 0/10.0.0.4:80=healthy" || kinds != "all" {
-					t.Errorf("once it is well the answer is %s, with the notes %q, after the requests %s", flat(a), a.Notes, kinds)
+					t.Errorf("after the correction the answer is %s, with the notes %q, after the requests %s", flat(a), a.Notes, kinds)
 				}
 				if strings.Contains(test.beyond, `"name":"b"`) && what != "more than 8 MiB" && a.Notes != nil {
-					t.Errorf("once it is well the notes are %q", a.Notes)
+					t.Errorf("after the correction the notes are %q", a.Notes)
 				}
 				stop()
 			})
@@ -71,7 +70,7 @@ func TestOneSliceBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// The same holds for a slice with which the watch begins, and in a list.
+// The same holds for the initial slices of a watch and for a list.
 func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,18 +100,18 @@ func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	}
 }
 
-// A server that sends 65,000 slices, or endpoints without end, costs no more than the bounds.
+// Neither 65,000 slices nor too many endpoints exceed the bounds.
 func TestTooManySlices(t *testing.T) {
 	c := newCollection()
 	for i := range 65_000 {
 		c.put(sliceOf(t, fmt.Sprint("s", i), "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"]}]`), nil, nil)
 	}
 	if len(c.slices) != maxSlices || len(c.wrong) != maxNotes {
-		t.Errorf("%d slices count, and %d notes, want %d and %d", len(c.slices), len(c.wrong), maxSlices, maxNotes)
+		t.Errorf("%d slices and %d notes, want %d and %d", len(c.slices), len(c.wrong), maxSlices, maxNotes)
 	}
 	c.put(sliceOf(t, "s5", "IPv4", "web", `"endpoints":[]`), nil, nil)
 	if len(c.slices["s5"].Endpoints) != 0 {
-		t.Error("one that is known does not change")
+		t.Error("an update of a known slice has no effect")
 	}
 	c = newCollection()
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
@@ -128,11 +127,11 @@ func TestTooManySlices(t *testing.T) {
 		c.put(&one, nil, nil)
 	}
 	if c.endpoints != maxAll || len(c.slices) != maxAll/1000 {
-		t.Errorf("%d endpoints count, in %d slices, want %d", c.endpoints, len(c.slices), maxAll)
+		t.Errorf("%d endpoints in %d slices, want %d", c.endpoints, len(c.slices), maxAll)
 	}
 }
 
-// "A body that never ends": a list, what a watch begins with, and an answer that is no success.
+// An endless body is an error after a minute: that of a list, or the initial slices of a watch.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	for what, test := range map[string]struct {
 		code  int
@@ -140,9 +139,9 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 		drip  string
 		want  string
 	}{
-		"what a watch begins with": {0, "", at("ADDED", "a", "10.0.0.1"), "did not send all there is in time"},
-		"a list":                   {400, `{"items":[`, `{"metadata":{"name":"a"}},`, "did not answer in time"},
-		"within an object":         {0, `{"type":"`, "a", "did not send all there is in time"},
+		"the initial slices of a watch": {0, "", at("ADDED", "a", "10.0.0.1"), "did not send the initial slices in time"},
+		"a list":                        {400, `{"items":[`, `{"metadata":{"name":"a"}},`, "did not answer in time"},
+		"within an object":              {0, `{"type":"`, "a", "did not send the initial slices in time"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -162,7 +161,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 				l, stop := listen(t, s, query{})
 				time.Sleep(61 * time.Second)
 				if got := l.said(); !strings.HasPrefix(got, "1m0s fail ") || !strings.Contains(got, test.want) {
-					t.Errorf("it says %q, want %q after a minute", got, test.want)
+					t.Errorf("the receiver got %q, want %q after a minute", got, test.want)
 				}
 				stop()
 			})
@@ -170,7 +169,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// The bounds hold for slices that count as they were before, too.
+// The bounds also cover slices that stay in use in their last good form.
 func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
 	k := newKnown()
@@ -189,11 +188,11 @@ func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 		k.replace(all, time.Now())
 	}
 	if k.endpoints > maxAll {
-		t.Errorf("%d endpoints count after three lists, want at most %d", k.endpoints, maxAll)
+		t.Errorf("%d endpoints after three lists, want at most %d", k.endpoints, maxAll)
 	}
 }
 
-// Of a slice no more is kept than counts, whatever its event holds beside it.
+// Only the used fields of a slice are retained, even if its event is large.
 func TestASliceKeepsNothingOfItsEvent(t *testing.T) {
 	const size = 1 << 20
 	long := strings.Repeat("x", size)

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// fake answers each request in the same way, and then holds the body open.
+// fake replies to each request in the same way, and then holds the body open.
 type fake struct {
 	code int
 	body string
@@ -37,7 +37,7 @@ func TestTheContractOfSources(t *testing.T) {
 {"type":"WHAT","object":1}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
 	for about, f := range map[string]*fake{
-		"well":       {200, all},
+		"healthy":    {200, all},
 		"down":       {},
 		"silent":     {200, ""},
 		"forbidden":  {403, "no"},

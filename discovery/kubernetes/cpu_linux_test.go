@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// cpu returns the CPU time of the process.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

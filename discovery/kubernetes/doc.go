@@ -1,30 +1,35 @@
-// Package kubernetes finds the endpoints of Services of Kubernetes in their EndpointSlices:
+// Package kubernetes finds the endpoints of Kubernetes Services in their EndpointSlices:
 //
 //	kubernetes:///checkout.shop:grpc              service.namespace, and the name or number of a port
-//	kubernetes:///checkout                        in the namespace of this pod, the only port, or that of gRPC
-//	kubernetes://shop/checkout:8443               as kuberesolver writes it
+//	kubernetes:///checkout                        in the namespace of this pod, with the default port
+//	kubernetes://shop/checkout:8443               the form of kuberesolver
 //	kubernetes:///web,web-canary.shop:grpc        several Services of a namespace, as one set
 //
-// k8s: is the same scheme. A program imports this package for it; package understudy does not.
-// The authority is service.namespace, or service where the target gives no namespace.
+// The scheme k8s is an alias. Programs must import this package for these targets; package
+// understudy does not. The authority is service.namespace, or service if the target has no
+// namespace.
 //
-// Calls go to endpoints that are ready, and, where there are none at all, to those that serve while they
-// terminate, unless ?terminating=never is given. Each zone is a locality. ?addressType=IPv4 or IPv6
-// leaves out the other family; by default the two addresses of a pod are one endpoint. A port by number is the
-// pod's, not the Service's. Without a port the only one counts, else the one with the name grpc, else
-// the only one whose appProtocol is grpc or kubernetes.io/h2c.
+// Calls go to endpoints that are ready. If there are none, they go to endpoints that serve while
+// they terminate, unless the target has ?terminating=never. Each zone is a locality. The two
+// addresses of a dual-stack pod are one endpoint; ?addressType=IPv4 or IPv6 selects one family. A
+// port number is that of the pod, not of the Service. The default port is the only one, else the
+// one named grpc, else the only one whose appProtocol is grpc or kubernetes.io/h2c.
 //
-// What the cluster hints for clients of a zone or a node is preferred by default: ?prefer=none prefers nothing.
+// The cluster's topology hints for zones and nodes are preferred by default; ?prefer=none disables
+// that.
 //
-// The labels understudy.dev/priority (0 to 127, the default is 0) and understudy.dev/weight (1 to 1,000, of
-// each endpoint, the default is 1) of a Service rank and weigh its endpoints.
+// The labels understudy.dev/priority (0 to 127, default 0) and understudy.dev/weight (1 to 1,000,
+// default 1) of a Service set the priority of its endpoints and the weight of each endpoint.
 //
 // # The server
 //
-// In a cluster the server, its certificate authority and the token come from the pod's environment and
-// service account. WithTransport gives others. The account needs list and watch on
-// endpointslices.discovery.k8s.io in the namespace; with get on services an error says why there are none.
-// Channels to one Service share one watch, whatever their ports, which ends 30 s after the last of them. While the server is away, what is known stays in use. A slice that is
-// deleted counts for 10 s more, so that a Service which is created again loses no connection. One that
-// is beyond the API's bounds is left out, or counts as it was before, with a note.
+// In a cluster, the address of the API server, its certificate authority and the token come from
+// the pod's environment and service account. WithTransport configures another server. The account
+// needs list and watch on endpointslices.discovery.k8s.io in the namespace. With get on services,
+// an error explains why there are no slices.
+//
+// Channels to one Service share one watch, even with different ports. The watch ends 30 s after the
+// last of them is closed. While the server is unreachable, the known endpoints stay in use. A
+// deleted slice stays in use for 10 s, so that a Service which is recreated loses no connection. A
+// slice beyond the API's bounds is left out, or used in its last good form, with a note.
 package kubernetes

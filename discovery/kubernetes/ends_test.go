@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// cut ends an answer with an error after a while, as a balancer does that closes idle connections.
+// cut ends a response with an error after a while, like a load balancer that closes idle
+// connections.
 func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	select {
 	case <-ended:
@@ -20,10 +21,11 @@ func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	return 0
 }
 
-// A server that was restored from a backup accepts a version that is later than its own, and is silent. All is
-// asked for again, however the silent watch ends; an outage alone asks nobody to do that.
+// A server that was restored from a backup accepts a watch from a later version than its own and
+// sends nothing. The source then requests all slices again, however the silent watch ends. An
+// outage alone does not cause such a request.
 func TestARestoreBehindABalancer(t *testing.T) {
-	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // the latter is longer than a watch
+	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour is longer than a watch
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
@@ -46,14 +48,14 @@ func TestARestoreBehindABalancer(t *testing.T) {
 				t.Errorf("silent for %v: the answer is %s", silent, got)
 			}
 			if kinds, _ := s.requests(); !strings.HasPrefix(kinds, "all 7000 7000 7000 7000 all") {
-				t.Errorf("silent for %v: it asks for %s", silent, kinds)
+				t.Errorf("silent for %v: the requests are %s", silent, kinds)
 			}
 			stop()
 		})
 	}
 }
 
-// A quiet Service behind a balancer that cuts idle connections is watched nearly all the time.
+// A quiet Service behind a load balancer that cuts idle connections is watched almost continuously.
 func TestAQuietServiceBehindABalancer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -68,14 +70,14 @@ func TestAQuietServiceBehindABalancer(t *testing.T) {
 		_, all := s.requests()
 		for i := range all[1:] {
 			if gap := all[i+1].at.Sub(all[i].at) - 50*time.Second; gap > 2*time.Second {
-				t.Errorf("after watch %d there is none for %v", i, gap)
+				t.Errorf("after watch %d there is no watch for %v", i, gap)
 			}
 		}
 		stop()
 	})
 }
 
-// A version that is none, from a server that cannot begin a watch with what there is, makes no loop.
+// An invalid version in a list, from a server without initial events, causes no request loop.
 func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -95,13 +97,13 @@ func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 			t.Errorf("%d requests in 10 s: %.100s", len(all), kinds)
 		}
 		if got := l.said(); !strings.Contains(got, "400 Bad Request") {
-			t.Errorf("it says %q, want the refusal", got)
+			t.Errorf("the receiver got %q, want the rejection", got)
 		}
 		stop()
 	})
 }
 
-// A server that takes no token once the watch has begun is asked again with a delay that grows.
+// A token that is rejected after the watch has begun is retried with a growing delay.
 func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	p := newPod(t)
 	asked := make(chan time.Time, 10_000)
@@ -119,11 +121,11 @@ func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 		await(t, asked, "request")
 	}
 	if took := time.Since(began); took < time.Second {
-		t.Errorf("four requests take %v, want a delay of a second or more", took)
+		t.Errorf("four requests took %v, want at least a second", took)
 	}
 }
 
-// What ends each watch is said from the second time in a row on, once nothing is heard.
+// An error that ends every watch immediately is reported from the second watch on.
 func TestWatchesThatEndAtOnceAreSaid(t *testing.T) {
 	well := at("ADDED", "a", "10.0.0.1") + bookmark("7", true)
 	for what, test := range map[string]struct {
@@ -148,7 +150,7 @@ func TestWatchesThatEndAtOnceAreSaid(t *testing.T) {
 				l, stop := listen(t, s, query{})
 				time.Sleep(time.Minute)
 				if got := l.said(); !strings.Contains(got, test.want) {
-					t.Errorf("it says %q, want %q", got, test.want)
+					t.Errorf("the receiver got %q, want %q", got, test.want)
 				}
 				stop()
 			})

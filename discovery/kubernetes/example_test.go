@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// A program outside a cluster gives the API server, and a transport that has the credentials.
+// A program outside a cluster configures the API server and a transport with credentials.
 func Example() {
 	server := kubernetes.WithTransport("https://10.0.0.1:6443", &withToken{})
 	cc, err := understudy.NewClient("kubernetes:///checkout.shop:grpc",
@@ -27,13 +27,11 @@ func Example() {
 	// Output: kubernetes:///checkout.shop:grpc
 }
 
-// withToken adds a token to each request.
 type withToken struct {
 	token string
 	http.Transport
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+t.token)

@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// source finds the endpoints of Services. It is the key by which it is shared, so it stays comparable.
+// source finds the endpoints of Services. It must stay comparable, because it is the key for
+// sharing.
 type source struct {
 	query
 	server
@@ -30,51 +31,51 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: func() { f.remove(u) }, Confirmed: f.confirmed}, nil
 }
 
-// subject is what one watch is about. Targets that differ in the port alone, or in what they make of the
-// slices, have the same one.
+// subject identifies a watch. Targets that differ only in the port or in how they use the slices
+// share it.
 type subject struct {
 	server
 	namespace string
 	services  string
 }
 
-// feeds are the watches at work, and the servers that they ask.
+// feeds holds the active watches and their servers.
 var feeds = struct {
 	mu    sync.Mutex
 	all   map[subject]*feed
 	hosts map[server]*host
 }{all: make(map[subject]*feed), hosts: make(map[server]*host)}
 
-// feed is a watch at work. It tells its users what is known.
+// feed is an active watch. It passes the known slices to its users.
 type feed struct {
 	subject
 	users int // guarded by feeds.mu
 	end   context.CancelFunc
-	at    atomic.Pointer[time.Time] // when what is known was confirmed, nil for never
+	at    atomic.Pointer[time.Time] // when the snapshot was last confirmed, nil for never
 
-	telling sync.Mutex // a user receives one thing at a time
+	telling sync.Mutex // serializes the calls of receivers
 	said    said
 
-	mu   sync.Mutex // nothing is called under it
+	mu   sync.Mutex // never held during a call
 	told map[*user]bool
 }
 
-// said is what a feed has said last.
+// said is the last state that a feed passed on.
 type said struct {
 	snapshot *snapshot // nil for none yet
-	failure  error     // why there is none
-	doubt    error     // why it is not known whether it holds, nil where it does
+	failure  error     // why there is no snapshot
+	doubt    error     // why the snapshot may be outdated, nil if it is current
 }
 
-// user is a target that is answered from the slices of a feed.
+// user is a target whose answers come from the slices of a feed.
 type user struct {
 	query
 	receiver *discovery.Receiver
-	failed   bool // the slices make no answer; guarded by feed.telling
+	failed   bool // the snapshot yields no answer; guarded by feed.telling
 	left     bool // guarded by feed.mu
 }
 
-// join returns the feed of a subject, which has one user more.
+// join adds a user to the feed of a subject, and starts the feed if necessary.
 func join(s subject) *feed {
 	feeds.mu.Lock()
 	defer feeds.mu.Unlock()
@@ -97,7 +98,7 @@ func join(s subject) *feed {
 	return f
 }
 
-// release says that a feed asks a server no longer.
+// release closes h when no feed uses it.
 func (h *host) release() {
 	feeds.mu.Lock()
 	h.users--
@@ -111,7 +112,7 @@ func (h *host) release() {
 	}
 }
 
-// add tells a new user what is known, and has it told what comes.
+// add registers a user and passes it the current state.
 func (f *feed) add(u *user) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -126,7 +127,8 @@ func (f *feed) add(u *user) {
 	}
 }
 
-// remove takes a user out. It may be on the stack of a call of the user, so it waits for none.
+// remove unregisters a user. It may run within a call of the user's receiver, so it does not wait
+// for calls.
 func (f *feed) remove(u *user) {
 	f.mu.Lock()
 	u.left = true
@@ -144,7 +146,6 @@ func (f *feed) remove(u *user) {
 	}
 }
 
-// each calls tell for each user.
 func (f *feed) each(tell func(*user)) {
 	f.mu.Lock()
 	all := make([]*user, 0, len(f.told))
@@ -157,7 +158,7 @@ func (f *feed) each(tell func(*user)) {
 	}
 }
 
-// pass tells a user all that was said. telling is held.
+// pass passes the current state to a user. The caller holds telling.
 func (f *feed) pass(u *user) {
 	switch {
 	case f.said.snapshot != nil:
@@ -165,7 +166,7 @@ func (f *feed) pass(u *user) {
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
-			_ = u.receiver.Update(a) // where it is refused, another one has to come
+			_ = u.receiver.Update(a) // the error needs no handling: only another answer can help
 		}
 		if f.said.doubt != nil {
 			u.receiver.Unconfirmed(f.said.doubt, f.confirmed())
@@ -175,7 +176,7 @@ func (f *feed) pass(u *user) {
 	}
 }
 
-// update passes on what is known now.
+// update passes on a new, current snapshot.
 func (f *feed) update(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -184,8 +185,8 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
-// revise passes on what is left of what is known once the time of a deleted slice is over. It confirms
-// nothing, and a doubt stays.
+// revise passes on the snapshot after the expiry of deleted slices. It does not confirm the
+// snapshot or end a doubt.
 func (f *feed) revise(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -193,7 +194,8 @@ func (f *feed) revise(s *snapshot) {
 	f.each(f.pass)
 }
 
-// confirm passes on that what is known holds. Where it makes no answer, the one before it does not hold.
+// confirm reports that the snapshot is current. For a user without an answer from the snapshot, it
+// does not confirm the previous answer.
 func (f *feed) confirm() {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -211,7 +213,7 @@ func (f *feed) confirm() {
 	})
 }
 
-// fail passes on why there is nothing, or nothing new.
+// fail reports why there is no snapshot or no new one.
 func (f *feed) fail(err error) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -224,13 +226,13 @@ func (f *feed) fail(err error) {
 	f.each(func(u *user) { u.receiver.Unconfirmed(err, f.confirmed()) })
 }
 
-// note notes that what is known holds now.
+// note records that the snapshot is current.
 func (f *feed) note() {
 	now := time.Now()
 	f.at.Store(&now)
 }
 
-// confirmed returns when what is known was confirmed, zero for never.
+// confirmed returns when the snapshot was last confirmed, zero for never.
 func (f *feed) confirmed() time.Time {
 	if at := f.at.Load(); at != nil {
 		return *at

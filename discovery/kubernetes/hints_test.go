@@ -22,14 +22,14 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// What the cluster hints is preferred by default, where it is known where the client runs. It is no more
-// than a default: without a place nothing is said of it, and another preference overrides it.
+// The cluster's hints are preferred by default if the client's location is known. As a default they
+// cause no warning without a location, and another preference overrides them.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {
 		target string
-		zone   string // of the environment
-		prefer string // of the program
+		zone   string // UNDERSTUDY_ZONE
+		prefer string // Options.Prefer
 		want   []string
 	}{
 		{"kubernetes:///web.shop", "", "", []string{a, b}},
@@ -38,10 +38,10 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 		{"kubernetes:///web.shop?node=n-b", "", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=hints", "b", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=none", "b", "", []string{a, b}},
-		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // whose own zone is b
+		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // the client's own zone is b
 		{"kubernetes:///web.shop", "b", "none", []string{a, b}},
 		{"kubernetes:///web.shop", "b", "zone", []string{a}},
-		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // which no hint names
+		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // no hint names c
 		{"failover:///kubernetes:///web.shop,127.0.0.1:1", "b", "", []string{b}},
 		{"failover:///kubernetes:///web.shop,127.0.0.1:1?prefer=none", "b", "", []string{a, b}},
 	} {
@@ -49,7 +49,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.zone)
 			before := logged.Count("has no effect")
 			s := newAPIServer(t)
-			// The hints are the zones the other way round, so that these are told apart.
+			// The hints name the opposite zones, so that a preference for hints differs from one
+			// for zones.
 			s.lines <- hinted("a", a, "b", "a") + hinted("b", b, "a", "b")
 			s.lines <- synced
 			cc, err := understudy.NewClient(test.target,
@@ -72,13 +73,14 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 				t.Errorf("calls go to %v, want %v", calls, want)
 			}
 			if n := logged.Count("has no effect") - before; n != 0 {
-				t.Errorf("the log says %d times that something has no effect", n)
+				t.Errorf("the log has %d warnings with \"has no effect\"", n)
 			}
 		})
 	}
 }
 
-// hinted is an event: a slice with one endpoint of a zone, whose hints are for another zone and a node.
+// hinted returns an event with a slice of one endpoint in a zone, with hints for another zone and a
+// node.
 func hinted(name, address, zone, forZone string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",`+
@@ -86,7 +88,7 @@ func hinted(name, address, zone, forZone string) string {
 		name, host, zone, forZone, port)
 }
 
-// A cluster need not hint anything. Only somebody who asked for hints hears of that.
+// A cluster without hints causes a warning only if the program prefers hints.
 func TestAClusterWithoutHints(t *testing.T) {
 	a := backend(t)
 	for prefer, want := range map[string]int{"": 0, "hints": 1} {
@@ -105,7 +107,7 @@ func TestAClusterWithoutHints(t *testing.T) {
 		}
 		_ = cc.Close()
 		if n := logged.Count("has no effect") - before; n != want {
-			t.Errorf("with prefer=%q the log says %d times that something has no effect, want %d", prefer, n, want)
+			t.Errorf("with prefer=%q the log has %d warnings with \"has no effect\", want %d", prefer, n, want)
 		}
 	}
 }

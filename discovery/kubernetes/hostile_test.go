@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A bookmark confirms what is known. Where that is that there is nothing, the last answer from before is
-// not confirmed.
+// A bookmark confirms the known slices. If there are none, it does not confirm the last answer.
 func TestABookmarkAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -32,18 +31,18 @@ func TestABookmarkAfterAFailure(t *testing.T) {
 		l, stop := listen(t, s, query{})
 		time.Sleep(60500 * time.Millisecond)
 		if got := l.said(); strings.Contains(got, "confirm") || !strings.Contains(got, "10s fail no EndpointSlice") {
-			t.Errorf("it says %q, want a failure that no bookmark ends", got)
+			t.Errorf("the receiver got %q, want a failure that the bookmark does not end", got)
 		}
 		time.Sleep(10 * time.Second)
 		got := l.said()
 		if lines := strings.Split(got, "\n"); strings.Contains(got, "confirm") || !strings.Contains(lines[0], "doubt") || !strings.Contains(got, "fail no EndpointSlice") || !strings.HasSuffix(got, "<nil>") {
-			t.Errorf("once the server is back it says %q, want the same failure, and no doubt", got)
+			t.Errorf("after the server is back the receiver got %q, want the same failure and no doubt", got)
 		}
 		stop()
 	})
 }
 
-// A version is opaque, and goes into a URL: one that is no version means that all is asked for again.
+// An invalid resource version makes the source request all slices again.
 func TestVersionsThatAreLies(t *testing.T) {
 	for what, version := range map[string]string{"long": strings.Repeat("9", 1<<20), "none": ""} {
 		for _, end := range []bool{true, false} {
@@ -65,10 +64,10 @@ func TestVersionsThatAreLies(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					want := "all all"
 					if !end && version == "" {
-						want = "all 7" // the last one that it gave
+						want = "all 7" // the last valid version
 					}
 					if kinds, _ := s.requests(); !strings.HasPrefix(kinds, want) {
-						t.Errorf("it asks for %.100s, want %s", kinds, want)
+						t.Errorf("the requests are %.100s, want %s", kinds, want)
 					}
 					if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy" {
 						t.Errorf("the answer is %s", got)
@@ -80,7 +79,7 @@ func TestVersionsThatAreLies(t *testing.T) {
 	}
 }
 
-// Texts of a slice are as long as the API allows, or the slice is left out. No note is long.
+// A slice with a text beyond the API's bounds is left out, with a short note.
 func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for what, sl := range map[string]*slice{
@@ -99,7 +98,7 @@ func TestLongTexts(t *testing.T) {
 		k := newKnown()
 		k.change(sl, nil)
 		if len(k.slices) != 0 {
-			t.Errorf("%s of 300,000 bytes is taken", what)
+			t.Errorf("%s of 300,000 bytes is accepted", what)
 		}
 		for _, note := range k.snapshot().notes {
 			if len(note) > 400 || !strings.Contains(note, "a text of more than 253 bytes") {
@@ -109,9 +108,9 @@ func TestLongTexts(t *testing.T) {
 	}
 	hints := sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"a"}`+strings.Repeat(`,{"name":"a"}`, 1000)+`]}}]`)
 	if n := len(hints.Endpoints[0].forZones); n != maxHints {
-		t.Errorf("%d hints count, want %d", n, maxHints)
+		t.Errorf("%d hints, want %d", n, maxHints)
 	}
 	if n := len(sliceOf(t, "a", "IPv4", "web", `"endpoints":[{}`+strings.Repeat(`,{}`, 100_000)+`]`).Endpoints); n != maxEndpoints+1 {
-		t.Errorf("%d endpoints are read, want one more than %d", n, maxEndpoints)
+		t.Errorf("%d endpoints, want one more than %d", n, maxEndpoints)
 	}
 }

@@ -18,11 +18,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// pod is what a pod has, and its API server: it takes one token, and answers with one slice.
+// pod is the environment of a pod and a fake API server, which accepts one token and sends one
+// slice.
 type pod struct {
 	*httptest.Server
-	files   string      // of its service account
-	token   chan string // the one that is taken; whoever takes it out puts it back
+	files   string      // the directory of the service account files
+	token   chan string // holds the accepted token
 	asked   chan *http.Request
 	updates chan string
 	errors  chan error
@@ -54,7 +55,7 @@ func (p *pod) write(t *testing.T, name, text string) {
 	}
 }
 
-// serve ends each watch once it has begun.
+// serve ends each watch after the initial slices.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.asked <- r
 	token := <-p.token
@@ -69,7 +70,7 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// start starts a source that has nothing but its pod.
+// start starts a source with only the configuration of the pod.
 func (p *pod) start(t *testing.T) {
 	r := new(discovery.Receiver).With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { p.updates <- flat(a); return nil },
@@ -88,28 +89,27 @@ func (p *pod) start(t *testing.T) {
 	t.Cleanup(started.Close)
 }
 
-// await returns the next of what comes.
 func await[T any](t *testing.T, from <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-from:
 		return v
 	case <-time.After(30 * time.Second):
-		t.Fatalf("%s: nothing comes", what)
+		t.Fatalf("timed out waiting for %s", what)
 		panic("unreachable")
 	}
 }
 
-// In a cluster the host, the roots, the token and the namespace are the pod's. A token that is taken no
-// longer is read again at once.
+// In a cluster, the host, roots, token and namespace are those of the pod. A rejected token is read
+// again immediately.
 func TestInACluster(t *testing.T) {
 	p := newPod(t)
 	p.start(t)
 	if got := await(t, p.updates, "an update"); got != "0/10.0.0.1:80=healthy" {
-		t.Errorf("the update is %s", got)
+		t.Errorf("the update is %s, want 10.0.0.1", got)
 	}
 	if r := await(t, p.asked, "a request"); !strings.HasPrefix(r.URL.Path, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices") {
-		t.Errorf("it asks for %s, want the namespace of the pod", r.URL.Path)
+		t.Errorf("the request is for %s, want the namespace of the pod", r.URL.Path)
 	}
 	p.write(t, "token", "two")
 	<-p.token
@@ -122,7 +122,7 @@ func TestInACluster(t *testing.T) {
 	}
 	select {
 	case err := <-p.errors:
-		t.Errorf("a token that was replaced is an error: %v", err)
+		t.Errorf("the replaced token causes the error %v", err)
 	default:
 	}
 }
@@ -136,7 +136,7 @@ func TestInAClusterThatTakesNoToken(t *testing.T) {
 		t.Errorf("the error is %v, want 401", err)
 	}
 	if n := len(p.asked); n < 2 {
-		t.Errorf("it asked %d times before it said so, want another time: the token may have been replaced", n)
+		t.Errorf("%d requests before the error, want a retry, because the token may have been replaced", n)
 	}
 }
 
@@ -170,8 +170,7 @@ func TestInAClusterWithoutANamespace(t *testing.T) {
 	}
 }
 
-// "Token and CA files are read again when older than a minute", and both are those of one connection to the
-// server.
+// Token and CA files are read again after a minute. A new CA gets a new transport.
 func TestFilesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pod{files: t.TempDir()}
@@ -196,7 +195,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		p.write(t, "token", "two")
 		time.Sleep(59 * time.Second)
 		if again, still := read(); again != rt || token != "one" || still != "one" {
-			t.Errorf("after 59 s the token is %s, want that which was read", still)
+			t.Errorf("after 59 s the token is %s, want the old one", still)
 		}
 		time.Sleep(time.Second)
 		if again, now := read(); again != rt || now != "two" {
@@ -205,7 +204,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		ca()
 		time.Sleep(time.Minute)
 		if again, _ := read(); again == rt {
-			t.Error("other roots are not used")
+			t.Error("the new roots are not used")
 		}
 		p.write(t, "token", "three")
 		h.expire()
@@ -215,8 +214,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	})
 }
 
-// A transport whose roots were replaced while a watch was open keeps no connection after it: nobody but
-// itself closes what is idle.
+// A replaced transport closes its idle connections after a timeout, because nothing else closes
+// those of a watch that was open during the replacement.
 func TestAReplacedTransportClosesIdleConnections(t *testing.T) {
 	h := &host{server: server{account: newPod(t).files}}
 	if _, _, err := h.prepare(); err != nil {

@@ -11,30 +11,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file is a core: it decides which slices count, and knows no network and no clock.
+// This file is a core without network and clock. It decides which slices are in use.
 
 const (
-	removal   = 10 * time.Second // how long a deleted slice counts
+	removal   = 10 * time.Second // how long a deleted slice stays in use
 	maxSlices = 10_000
-	maxAll    = 200_000 // endpoints of all slices; a cluster has 150,000 pods
+	maxAll    = 200_000 // endpoints of all slices; a cluster has at most 150,000 pods
 )
 
-// whyNone is what rights on EndpointSlices alone can tell.
+// whyNone is the reason that is reported without permission to get Services.
 const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
 
-// snapshot is what is known of the slices of Services at a time. Nobody changes it.
+// snapshot holds the known slices of Services. It is immutable.
 type snapshot struct {
-	there map[string]*slice // by name
-	left  map[string]*slice // deleted a moment ago
+	there map[string]*slice // existing slices by name
+	left  map[string]*slice // recently deleted slices by name
 	notes []string
-	wrong string // why one of those that there are does not count
-	why   string // there is none, where that was found out
+	wrong string // why an existing slice is not used
+	why   string // why there is no slice, if known
 }
 
-// collection is slices by name, within bounds.
+// collection holds slices by name, within bounds.
 type collection struct {
 	slices    map[string]*slice
-	wrong     map[string]string // why a slice does not count, or not as it is
+	wrong     map[string]string // why a slice is not used, or not in its current form
 	endpoints int
 }
 
@@ -42,8 +42,8 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), wrong: make(map[string]string)}
 }
 
-// put adds a slice, or takes it in place of the one of its name. What does not parse, or is beyond the
-// bounds, is left out, and noted: the last good form of it, if there is one, goes on counting.
+// put adds or replaces a slice. An invalid slice, or one beyond the bounds, is noted; its last good
+// form stays in use, if there is one.
 func (c *collection) put(sl *slice, problem error, last *slice) {
 	name := sl.Metadata.Name
 	before := c.slices[name]
@@ -77,10 +77,10 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	}
 }
 
-// noted returns the name under which a slice is noted: one that is too long for a slice may be megabytes.
+// noted shortens the name of a slice for a note, because an invalid name may have megabytes.
 func noted(name string) string { return printable.Line(name, 300) }
 
-// add keeps a copy of what counts of a slice, which may be a part of a large event.
+// add stores a copy of the used fields of a slice, which may be part of a large event.
 func (c *collection) add(name string, sl *slice) {
 	kept := *sl
 	kept.Metadata.ResourceVersion, kept.Metadata.Annotations.Ended = "", ""
@@ -88,7 +88,6 @@ func (c *collection) add(name string, sl *slice) {
 	c.endpoints += len(sl.Endpoints)
 }
 
-// remove takes a slice out, and returns it, nil for none.
 func (c *collection) remove(name string) *slice {
 	sl := c.slices[name]
 	if sl != nil {
@@ -99,20 +98,20 @@ func (c *collection) remove(name string) *slice {
 	return sl
 }
 
-// known is what is known of the slices of Services.
+// known is the state of the slices of Services.
 type known struct {
 	*collection
-	left     *collection          // deleted a moment ago
-	until    map[string]time.Time // when those in left go
-	oddities map[string]bool      // what came that means nothing to us
-	told     bool                 // all that there was has come once
+	left     *collection          // recently deleted slices
+	until    map[string]time.Time // when each slice in left expires
+	oddities map[string]bool      // events without effect
+	told     bool                 // the initial slices are complete
 }
 
 func newKnown() *known {
 	return &known{collection: newCollection(), left: newCollection(), until: make(map[string]time.Time), oddities: make(map[string]bool)}
 }
 
-// odd notes an event that means nothing to us, and reports whether it is the first of its kind.
+// odd notes an event without effect, and reports whether it is new.
 func (k *known) odd(e *event) bool {
 	text := "an event of the unknown type " + printable.Quote(printable.Line(e.Type, 40)) + " has no effect"
 	if e.Type == "" && e.problem != nil {
@@ -125,7 +124,6 @@ func (k *known) odd(e *event) bool {
 	return true
 }
 
-// change takes a slice that was added or changed.
 func (k *known) change(sl *slice, problem error) {
 	k.put(sl, problem, nil)
 	if k.slices[sl.Metadata.Name] != nil {
@@ -133,8 +131,8 @@ func (k *known) change(sl *slice, problem error) {
 	}
 }
 
-// remove takes a slice that was deleted: it counts for a while. Where it was the last one of its
-// Service, all that were deleted before it do.
+// remove deletes a slice, which stays in use for a while. If it was the last slice of its Service,
+// all recently deleted slices of the Service stay in use for as long.
 func (k *known) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
 	k.leave(sl, now)
@@ -143,7 +141,7 @@ func (k *known) remove(name string, now time.Time) {
 	}
 }
 
-// prolong has all deleted slices of a Service that has lost one count for a while, where it has no other.
+// prolong restarts the time of all deleted slices of a Service that has no other.
 func (k *known) prolong(service string, now time.Time) {
 	for _, other := range k.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
@@ -157,9 +155,9 @@ func (k *known) prolong(service string, now time.Time) {
 	}
 }
 
-// replace puts all there is in the place of what was known.
+// replace replaces the known slices by a complete collection.
 func (k *known) replace(all *collection, now time.Time) {
-	lost := make(map[string]bool) // Services
+	lost := make(map[string]bool) // Services that lost a slice
 	for name, sl := range k.slices {
 		if all.slices[name] == nil {
 			k.leave(sl, now)
@@ -175,7 +173,7 @@ func (k *known) replace(all *collection, now time.Time) {
 	}
 }
 
-// leave keeps a slice that was deleted for a while.
+// leave keeps a deleted slice in use for a while.
 func (k *known) leave(sl *slice, now time.Time) {
 	if sl == nil || !k.told {
 		return
@@ -191,7 +189,7 @@ func (k *known) forget(name string) {
 	delete(k.until, name)
 }
 
-// expire forgets the deleted slices whose time is over.
+// expire removes the deleted slices that have expired.
 func (k *known) expire(now time.Time) {
 	for name, at := range k.until {
 		if !at.After(now) {
@@ -200,7 +198,7 @@ func (k *known) expire(now time.Time) {
 	}
 }
 
-// next returns when the next of the deleted slices goes, zero for never.
+// next returns when the next deleted slice expires, zero for never.
 func (k *known) next() (at time.Time) {
 	for _, until := range k.until {
 		if at.IsZero() || until.Before(at) {
@@ -210,7 +208,6 @@ func (k *known) next() (at time.Time) {
 	return at
 }
 
-// snapshot returns what is known.
 func (k *known) snapshot() *snapshot {
 	s := &snapshot{there: maps.Clone(k.slices), left: maps.Clone(k.left.slices), notes: slices.Sorted(maps.Values(k.wrong))}
 	if len(s.notes) > 0 {

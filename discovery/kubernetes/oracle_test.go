@@ -14,9 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// This file has the set once more, slow and from the sentences of the design page, which does not sort.
+// This file implements the conversion of slices to an answer again, slowly and directly from its
+// specification.
 
-// given is a slice as the API has it.
+// given is a slice of the API.
 type given struct {
 	name, service, kind string
 	priority, weight    int // labels, 0 for none
@@ -37,13 +38,13 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// one is an endpoint of a slice that can be used, by itself.
+// one is a single endpoint of a slice.
 type one struct {
 	givenEndpoint
 	kind             string
 	port             int
 	priority, weight int
-	deleted          bool // its slice is
+	deleted          bool
 	order            int
 }
 
@@ -54,14 +55,16 @@ func (o one) is(condition string, otherwise bool) bool {
 	return otherwise
 }
 
-// "ready nil = true, serving nil = true, terminating nil = false." "ready wins over terminating."
+// A nil ready or serving means true, a nil terminating false. A ready endpoint counts as ready even
+// if it terminates.
 func (o one) ready() bool { return o.is("ready", true) }
 func (o one) lastResort() bool {
 	return !o.ready() && o.is("terminating", false) && o.is("serving", true)
 }
 func (o one) over() bool { return !o.ready() && o.is("terminating", false) && !o.is("serving", true) }
 
-// rank: "ready, then serving and terminating", and what may come before what does not.
+// rank orders ready endpoints first, then those that serve and terminate, then those that are not
+// ready.
 func (o one) rank() int {
 	switch {
 	case o.ready():
@@ -82,7 +85,7 @@ func (o one) address() string {
 	return host + ":" + strconv.Itoa(o.port)
 }
 
-// identity is that "by targetRef.uid, else by address, and port".
+// identity is targetRef.uid, else the address, and the port.
 func (o one) identity() string {
 	if uid := o.TargetRef["uid"]; uid != "" {
 		return uid + " " + strconv.Itoa(o.port)
@@ -90,13 +93,14 @@ func (o one) identity() string {
 	return o.address()
 }
 
-// same reports whether both cannot be used: it is one endpoint (which has an address of each family), or one
-// address.
+// same reports whether a and b cannot both be used, because they have the same address, or the same
+// identity and family.
 func same(a, b one) bool {
 	return a.address() == b.address() || a.identity() == b.identity() && a.kind == b.kind
 }
 
-// beats reports whether a holds, where a and b are the same. Beyond the conditions it is a matter of taste.
+// beats reports whether a takes precedence over b, if they are the same. After the conditions, the
+// order is arbitrary.
 func beats(a, b one) bool {
 	switch {
 	case a.rank() != b.rank():
@@ -111,7 +115,8 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether none that is the same, beats it and holds itself is there.
+// holds reports whether o is used, that is, whether no other used endpoint is the same and beats
+// it.
 func holds(o one, all []one) bool {
 	for _, other := range all {
 		if same(o, other) && beats(other, o) && holds(other, all) {
@@ -121,7 +126,7 @@ func holds(o one, all []one) bool {
 	return true
 }
 
-// choose chooses the port of a slice, 0 for none.
+// choose returns the port of a slice, 0 for none.
 func choose(ports []port, want string) int {
 	var tcp, h2 []port
 	for _, p := range ports {
@@ -157,7 +162,7 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the answer, in any order, or that there is none.
+// expected returns the lines of the answer, or that there is no answer.
 func expected(q query, there, left []given) (lines []string, none bool) {
 	var all []one
 	portless := false
@@ -172,7 +177,7 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 			}
 			for _, e := range g.endpoints {
 				o := one{e, g.kind, port, g.priority, max(g.weight, 1), i == 1, len(all)}
-				// "Deleted slices count where no other slice knows the endpoint."
+				// Deleted slices are used for endpoints that no other slice has.
 				if i == 1 && slices.ContainsFunc(all, func(k one) bool {
 					return !k.deleted && (k.identity() == o.identity() || k.address() == o.address())
 				}) {
@@ -194,11 +199,11 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 	return describe(q, held), false
 }
 
-// describe writes a line for each endpoint of those that hold.
+// describe returns a line for each endpoint in use.
 func describe(q query, held []one) (lines []string) {
 	anyReady := slices.ContainsFunc(held, one.ready)
 	pods := make(map[string][]one)
-	used := make(map[int]bool) // priorities
+	used := make(map[int]bool)
 	for _, o := range held {
 		pods[o.identity()] = append(pods[o.identity()], o)
 	}
@@ -243,7 +248,7 @@ func describe(q query, held []one) (lines []string) {
 	return lines
 }
 
-// actual writes an answer in the same way.
+// actual formats an answer like describe.
 func actual(a discovery.Answer) (lines []string) {
 	hints := func(of []string) (all []named) {
 		for _, n := range of {
@@ -262,7 +267,7 @@ func actual(a discovery.Answer) (lines []string) {
 	return lines
 }
 
-// parse makes slices of JSON of what is given.
+// parse converts g to a slice through JSON.
 func (g given) parse(t *rapid.T) *slice {
 	labels := map[string]string{serviceLabel: g.service}
 	if g.priority > 0 {
@@ -336,7 +341,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 	})
 }
 
-// What answer makes of slices is what the sentences say.
+// answer agrees with the oracle on random slices.
 func TestTheSetIsThatOfTheSentences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		there, left := draw("s").Draw(t, "there"), draw("l").Draw(t, "left")

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	maxEvent = 8 << 20   // bytes of one event, or one slice of a list; etcd has 1.5 MiB
+	maxEvent = 8 << 20   // bytes of one event, or one slice of a list; etcd's limit is 1.5 MiB
 	maxList  = 256 << 20 // bytes of one list
 )
 
-// event is one of a watch.
 type event struct {
 	Type   string `json:"type"`
 	Object struct {
 		slice
 		status
 	} `json:"object"`
-	problem error // why the object does not parse
-	err     error // why nothing comes after it
+	problem error // why the object is invalid
+	err     error // why the stream ended
 }
 
-// events reads the events of a watch, each of which is bounded. One that is too long is left out.
+// events reads the events of a watch. Each is bounded; one that is too long is left out.
 func events(ctx context.Context, body io.Reader) <-chan *event {
 	to := make(chan *event)
 	go func() {
@@ -48,7 +47,7 @@ func events(ctx context.Context, body io.Reader) <-chan *event {
 	return to
 }
 
-// stream reads JSON values one by one.
+// stream reads JSON values one by one, within bounds.
 type stream struct {
 	bounded *io.LimitedReader
 	*json.Decoder
@@ -60,8 +59,8 @@ func newStream(body io.Reader) *stream {
 	return s
 }
 
-// next reads the next value. The problem is that it is not what into wants, and the error that there is
-// no other one. Of one that is too long the rest of the line is skipped.
+// next reads the next value. problem is set if the value cannot be decoded into into, and err if no
+// further value can be read. If a value is too long, the rest of its line is skipped.
 func (s *stream) next(into any) (problem, err error) {
 	s.bounded.N = maxEvent
 	err = s.Decode(into)
@@ -80,14 +79,14 @@ func (s *stream) next(into any) (problem, err error) {
 		return fmt.Errorf("it has more than %d MiB", maxEvent>>20), nil
 	case broken(err):
 		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
-			err = fmt.Errorf("what the API server sends is no JSON: %w", err)
+			err = fmt.Errorf("the API server sends invalid JSON: %w", err)
 		}
 		return nil, err
 	}
 	return inWords(err), nil
 }
 
-// inWords says which part of a value has another type, without the names of our own.
+// inWords describes a type mismatch in terms of JSON instead of Go types.
 func inWords(err error) error {
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("it has a JSON %s for %s", typed.Value, cmp.Or(typed.Field[strings.LastIndex(typed.Field, ".")+1:], "it"))
@@ -95,7 +94,7 @@ func inWords(err error) error {
 	return err
 }
 
-// broken reports whether nothing can be read after an error.
+// broken reports whether nothing can be read after err.
 func broken(err error) bool {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, typed := errors.AsType[*json.UnmarshalTypeError](err)
@@ -103,17 +102,17 @@ func broken(err error) bool {
 	return syntax || !typed && !ours
 }
 
-// shapeError says that a value is no array.
+// shapeError is the error for a value that is not an array.
 type shapeError struct{ given string }
 
 func (e *shapeError) Error() string { return e.given + " given, want an array" }
 
-// readList reads a list: its version, and take takes each of its slices.
+// readList reads a list: it calls take for each slice and returns the version.
 func readList(body io.Reader, take func(sl *slice, problem error)) (version string, err error) {
 	s := newStream(io.LimitReader(body, maxList))
 	s.bounded.N = maxEvent
 	if t, err := s.Token(); err != nil || t != json.Delim('{') {
-		return "", errors.Join(errors.New("it is no object"), err)
+		return "", errors.Join(errors.New("it is not an object"), err)
 	}
 	for s.More() {
 		s.bounded.N = maxEvent

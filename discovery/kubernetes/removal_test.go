@@ -13,11 +13,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// pipe answers the first request with what the test writes, and holds the others.
+// pipe replies to each request with the test's body.
 type pipe struct{ body io.ReadCloser }
 
 func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // which Services there are
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // the request for a Service
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: p.body}, nil
@@ -48,14 +48,15 @@ func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if failure.Load() == nil {
-			t.Error("after 11 s the Service without slices is no failure")
+			t.Error("after 11 s there is no failure, want one")
 		}
 		started.Close()
 		_ = writer.Close()
 	})
 }
 
-// "The last known set stays for 10 s after its last slice is deleted, where slices go one by one as well."
+// The last known slices stay in use for 10 s after the last one is deleted, even if they are
+// deleted one by one.
 func TestSlicesThatGoOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -74,13 +75,13 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 		}
 		time.Sleep(1100 * time.Millisecond)
 		if got := l.said(); !strings.Contains(got, "19s fail kubernetes") && !strings.Contains(got, "19s fail no EndpointSlice of web.shop") {
-			t.Errorf("10 s after the last slice it says %q", got)
+			t.Errorf("10 s after the last slice the receiver got %q", got)
 		}
 		stop()
 	})
 }
 
-// The same holds where the last slice is found gone in all there is, after 410.
+// The same holds if the last slice is missing from the initial slices of a new watch after a 410.
 func TestTheLastSliceIsFoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -103,13 +104,14 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if got := l.said(); !strings.Contains(got, "fail no EndpointSlice of web.shop") {
-			t.Errorf("12 s after the last slice it says %q", got)
+			t.Errorf("12 s after the last slice the receiver got %q", got)
 		}
 		stop()
 	})
 }
 
-// A deleted slice goes after its 10 s while the server is away, too. That confirms nothing.
+// A deleted slice also expires after 10 s while the server is unreachable. The expiry confirms
+// nothing.
 func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -131,17 +133,17 @@ func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 		_ = l.said()
 		time.Sleep(time.Second)
 		if got := l.said(); !strings.Contains(got, "11s update 0/10.0.0.2:80=healthy\n11s doubt since 1.05s: ") {
-			t.Errorf("10 s after the slice was deleted it says %q", got)
+			t.Errorf("10 s after the slice was deleted the receiver got %q", got)
 		}
 		time.Sleep(time.Hour)
 		if got := l.said(); strings.Contains(got, "update") || strings.Contains(got, "confirm") || !strings.Contains(got, "doubt since 1.05s") {
-			t.Errorf("in the hour after it says %.500q, want the doubt alone", got)
+			t.Errorf("in the next hour the receiver got %.500q, want only the doubt", got)
 		}
 		stop()
 	})
 }
 
-// A slice that goes while others of its Service stay counts for its 10 s alone.
+// A deleted slice expires after 10 s while other slices of its Service remain.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -165,8 +167,8 @@ func TestASliceThatGoesAlone(t *testing.T) {
 	})
 }
 
-// "A Service deleted and created again … costs no connection": no answer lacks its endpoints. The new slices
-// have other names, and begin with the placeholder.
+// A Service that is deleted and recreated loses no connection: every answer has its remaining
+// endpoint. The new slices have other names, and the first is empty.
 func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -184,25 +186,25 @@ func TestAServiceThatIsCreatedAgain(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, line := range strings.Split(l.said(), "\n") {
 			if !strings.Contains(line, "10.0.0.2:80=healthy") {
-				t.Errorf("it says %q, want the endpoint that stays in it", line)
+				t.Errorf("the receiver got %q, want the remaining endpoint in it", line)
 			}
 		}
 		if got := flat(l.answer()); got != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" {
-			t.Errorf("at last the answer is %q", got)
+			t.Errorf("in the end the answer is %q", got)
 		}
 		stop()
 	})
 }
 
-// "With get services granted the error says which."
+// With permission to get Services, the error explains why there is no slice.
 func TestWhyThereIsNoSlice(t *testing.T) {
 	for want, services := range map[string]map[string]string{
 		whyNone:                   nil,
 		"there is no Service web": {},
-		"has the type ExternalName, and no endpoints: it stands for db.example.com": {"web": `{"kind":"Service","spec":{"type":"ExternalName","externalName":"db.example.com"}}`},
-		"Service web has no selector":                                   {"web": `{"kind":"Service","spec":{"type":"ClusterIP"}}`},
-		"Service web is there, and its EndpointSlices are not made yet": {"web": `{"kind":"Service","spec":{"selector":{"app":"web"}}}`},
-		"or it has the type ExternalName, or no selector":               {"web": `[` + strings.Repeat("[", 1000)},
+		"has the type ExternalName, and no endpoints: it is an alias of db.example.com": {"web": `{"kind":"Service","spec":{"type":"ExternalName","externalName":"db.example.com"}}`},
+		"Service web has no selector":                     {"web": `{"kind":"Service","spec":{"type":"ClusterIP"}}`},
+		"Service web has no EndpointSlices yet":           {"web": `{"kind":"Service","spec":{"selector":{"app":"web"}}}`},
+		"or it has the type ExternalName, or no selector": {"web": `[` + strings.Repeat("[", 1000)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{services: services, serve: func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
@@ -212,7 +214,7 @@ func TestWhyThereIsNoSlice(t *testing.T) {
 			l, stop := listen(t, s, query{})
 			time.Sleep(3 * time.Second)
 			if got := l.said(); !strings.Contains(got, "fail no EndpointSlice of web.shop: ") || !strings.Contains(got, want) {
-				t.Errorf("it says %q, want %q", got, want)
+				t.Errorf("the receiver got %q, want %q", got, want)
 			}
 			stop()
 		})

@@ -20,10 +20,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// These are failures that users of others have reported, told once more to this source. Each pod has a slice
-// of its own or several, since all are at one address.
+// These tests reproduce failures that users of other resolvers have reported. Each pod has one or
+// several slices of its own, since all pods have the same IP address.
 
-// replay is a channel to a Service, and its pods.
+// replay is a Service with its pods and a channel to it.
 type replay struct {
 	*kubetest.Server
 	t    *testing.T
@@ -39,7 +39,7 @@ func newReplay(t *testing.T, pods ...string) *replay {
 	return r
 }
 
-// set sets a slice that holds a pod, with the rest of the endpoint in JSON.
+// set sets a slice with one pod. rest is the rest of the endpoint in JSON.
 func (r *replay) set(slice, pod, rest string) {
 	host, text, _ := net.SplitHostPort(r.pods[pod])
 	var port int
@@ -47,7 +47,6 @@ func (r *replay) set(slice, pod, rest string) {
 	r.Set("web", slice, port, fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q}%s}`, host, pod, rest))
 }
 
-// open opens the channel.
 func (r *replay) open() {
 	cc, err := understudy.NewClient("kubernetes:///web.shop",
 		understudy.Options{Sources: []discovery.SourceOption{kubernetes.WithTransport(r.URL, &http.Transport{})}},
@@ -59,7 +58,6 @@ func (r *replay) open() {
 	r.t.Cleanup(func() { _ = cc.Close() })
 }
 
-// call makes a call, and returns the pod that answers.
 func (r *replay) call() string {
 	r.t.Helper()
 	var p peer.Peer
@@ -75,7 +73,7 @@ func (r *replay) call() string {
 	return ""
 }
 
-// goTo waits until the calls go to all of these pods, and to no other one in a hundred calls.
+// goTo waits until calls go to exactly the given pods.
 func (r *replay) goTo(when string, want ...string) {
 	r.t.Helper()
 	var last string
@@ -96,8 +94,8 @@ func (r *replay) goTo(when string, want ...string) {
 	r.t.Fatalf("%s calls go to %s, want %v", when, last, want)
 }
 
-// kuberesolver 66: of several slices only the endpoints of that which changed last were used; the endpoints
-// of a slice that was deleted were added; and those without a condition ready did not count.
+// kuberesolver 66: only the endpoints of the slice that changed last were used, the endpoints of a
+// deleted slice were added, and endpoints without the condition ready were ignored.
 func TestReplayOfKuberesolver66(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	r.set("web-1", "a", "")
@@ -114,8 +112,8 @@ func TestReplayOfKuberesolver66(t *testing.T) {
 	r.goTo("after one was deleted", "a", "d")
 }
 
-// go-zero PR 5659: what an event had took the place of all that was known, so that most endpoints were gone
-// after an update, and it was not merged.
+// go-zero PR 5659: each event replaced all known endpoints, so that most were lost after an update.
+// The fix was not merged.
 func TestReplayOfGoZero5659(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	for i, pod := range []string{"a", "b", "c"} {
@@ -123,7 +121,7 @@ func TestReplayOfGoZero5659(t *testing.T) {
 	}
 	r.open()
 	r.goTo("at first", "a", "b", "c")
-	for range 20 { // each event is of one slice
+	for range 20 { // each event has one slice
 		for i, pod := range []string{"a", "b", "c"} {
 			r.set(fmt.Sprint("web-", i), pod, "")
 		}
@@ -134,7 +132,7 @@ func TestReplayOfGoZero5659(t *testing.T) {
 	r.goTo("after a slice has lost what another one has", "a", "c", "d")
 }
 
-// OpenTelemetry's collector, contrib 50436: its exporter sent to pods that were dying.
+// OpenTelemetry collector contrib 50436: the exporter sent to terminating pods.
 func TestReplayOfOtelContrib50436(t *testing.T) {
 	r := newReplay(t, "a", "b")
 	r.set("web-1", "a", "")
@@ -151,6 +149,6 @@ func TestReplayOfOtelContrib50436(t *testing.T) {
 			break
 		}
 	}
-	r.set("web-2", "b", `,"conditions":{"ready":false}`) // and a is the last that serves
+	r.set("web-2", "b", `,"conditions":{"ready":false}`) // a is the only one that serves
 	r.goTo("while none is ready", "a")
 }

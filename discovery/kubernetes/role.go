@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Role returns the manifests, in YAML, of a Role that holds what a target of this package needs, and of a
-// RoleBinding that gives it to a service account: NAME in the namespace of the target, or
-// NAMESPACE:NAME. The target names its namespace. It is an error if either does not parse.
+// Role returns the YAML manifests of a Role with the permissions that a target of this package
+// needs, and of a RoleBinding to a service account. account is NAME in the namespace of the target,
+// or NAMESPACE:NAME. The target must name its namespace.
 func Role(target, account string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != Scheme && u.Scheme != "k8s" {

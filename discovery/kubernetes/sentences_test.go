@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// sliceOf makes a slice of JSON: its name, address type, the Service with more labels, and the rest.
+// sliceOf parses a slice. labels is the Service, followed by more labels; rest is the remaining
+// JSON.
 func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	t.Helper()
 	service, more, _ := strings.Cut(labels, " ")
@@ -21,7 +22,7 @@ func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	return sl
 }
 
-// long writes an answer as text, with all that is said of an endpoint.
+// long formats an answer with all properties of its endpoints.
 func long(a discovery.Answer) string {
 	var b strings.Builder
 	for i, p := range a.Priorities {
@@ -53,7 +54,7 @@ const (
 	notServing = `"conditions":{"ready":false,"serving":false,"terminating":true}`
 )
 
-// The sentences of the design page about the set and its ports.
+// These cases specify the endpoints of an answer and the choice of ports.
 func TestSentencesOfTheSet(t *testing.T) {
 	const port80 = `"ports":[{"name":"grpc","port":80}]`
 	v4 := func(endpoints, ports string) string { return "web|IPv4|" + endpoints + "|" + ports }
@@ -62,43 +63,43 @@ func TestSentencesOfTheSet(t *testing.T) {
 		query    query
 		slices   []string // Service with labels, address type, endpoints, ports
 		want     string
-		note     string // in a note
-		why      string // in Why
-		err      string // in the error
+		note     string // an excerpt of a note
+		why      string // an excerpt of Why
+		err      string // an excerpt of the error
 	}{
-		{sentence: "keyed by slice name: slices of other Services of the target count, too",
+		{sentence: "the slices of all Services of the target are used",
 			query:  query{services: "web,web-canary"},
 			slices: []string{v4(`{"addresses":["10.0.0.1"]}`, port80), `web-canary|IPv4|{"addresses":["10.0.0.2"]}|` + port80},
 			want:   "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy"},
-		{sentence: "an endpoint in two slices is one by targetRef.uid, though its addresses differ",
+		{sentence: "an endpoint in two slices is identified by targetRef.uid, even if its addresses differ",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"},`+notReady+`}`, port80), v4(`{"addresses":["10.0.0.2"],"targetRef":{"uid":"u"}}`, port80)},
 			want:   "0/10.0.0.2:80=healthy"},
-		{sentence: "else by address",
+		{sentence: "without a uid, it is identified by address",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],`+notReady+`}`, port80), v4(`{"addresses":["10.0.0.1"]}`, port80)},
 			want:   "0/10.0.0.1:80=healthy"},
-		{sentence: "and port: two ports of one pod are two endpoints",
+		{sentence: "two ports of one pod are two endpoints",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`, port80), v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`, `"ports":[{"name":"grpc","port":81}]`)},
 			want:   "0/10.0.0.1:80=healthy 0/10.0.0.1:81=healthy"},
-		{sentence: "where conditions differ the better one holds: then serving and terminating",
+		{sentence: "if conditions differ, the better one is used: serving and terminating before not ready",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],`+notReady+`}`, port80), v4(`{"addresses":["10.0.0.1"],`+ending+`}`, port80)},
 			want:   "0/10.0.0.1:80=healthy"},
-		{sentence: "two uids with one address: the one that is ready holds",
+		{sentence: "two uids with one address: the ready one is used",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"a"},"zone":"old",`+ending+`},{"addresses":["10.0.0.1"],"targetRef":{"uid":"b"},"zone":"new"}`, port80)},
 			want:   "0new/10.0.0.1:80=healthy"},
-		{sentence: "null conditions are as those that are not given",
+		{sentence: "null conditions equal absent ones",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"conditions":{"ready":null,"serving":null,"terminating":null}}`, port80)},
 			want:   "0/10.0.0.1:80=healthy"},
 		{sentence: "serving nil is true",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"terminating":true}}`, port80)},
 			want:   "0/10.0.0.1:80=healthy"},
-		{sentence: "never to one that does not serve",
+		{sentence: "an endpoint that does not serve is not used",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],`+notServing+`}`, port80)},
 			want:   "", why: "Service web.shop has no pods that serve"},
-		{sentence: "terminating=never: not to those that terminate, though none is ready",
+		{sentence: "terminating=never: terminating endpoints are not used, even if none is ready",
 			query:  query{never: true},
 			slices: []string{v4(`{"addresses":["10.0.0.1"],`+ending+`}`, port80)},
 			want:   "0/10.0.0.1:80=draining"},
-		{sentence: "pods that are not ready stay as unhealthy, so that their zone keeps its place",
+		{sentence: "pods that are not ready are unhealthy, so that their zone stays",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"zone":"a",`+notReady+`},{"addresses":["10.0.0.2"],"zone":"b"}`, port80)},
 			want:   "0a/10.0.0.1:80=unhealthy 0b/10.0.0.2:80=healthy"},
 		{sentence: "slices of IPv4 and IPv6 with the same uid are one endpoint with two addresses",
@@ -108,43 +109,43 @@ func TestSentencesOfTheSet(t *testing.T) {
 			query:  query{family: "IPv6"},
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`, port80), `web|IPv6|{"addresses":["fd00::1"],"targetRef":{"uid":"u"}}|` + port80},
 			want:   "0/[fd00::1]:80=healthy"},
-		{sentence: "only the first address of an endpoint has a meaning",
+		{sentence: "only the first address of an endpoint is used",
 			slices: []string{v4(`{"addresses":["10.0.0.1","10.0.0.9"]}`, port80)}, want: "0/10.0.0.1:80=healthy"},
-		{sentence: "FQDN slices are left out, with a note that page and calls can show",
+		{sentence: "FQDN slices are left out with a note",
 			slices: []string{`web|FQDN|{"addresses":["db.example.com"]}|` + port80},
 			want:   "", note: `slice s0 has the address type "FQDN", want IPv4 or IPv6`, why: `no pods that serve; slice s0 has the address type "FQDN"`},
-		{sentence: "ports by name: each slice's own number", query: query{port: "web"},
+		{sentence: "a port name selects the number of each slice", query: query{port: "web"},
 			slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"grpc","port":1},{"name":"web","port":2}]`), v4(`{"addresses":["10.0.0.2"]}`, `"ports":[{"name":"web","port":3}]`)},
 			want:   "0/10.0.0.1:2=healthy 0/10.0.0.2:3=healthy"},
-		{sentence: "by number: the pod's port", query: query{port: "2"},
+		{sentence: "a port number is that of the pod", query: query{port: "2"},
 			slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"grpc","port":1},{"name":"web","port":2}]`)}, want: "0/10.0.0.1:2=healthy"},
-		{sentence: "without one: the only port", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"x","port":7},{"name":"u","port":8,"protocol":"UDP"}]`)}, want: "0/10.0.0.1:7=healthy"},
-		{sentence: "else the one named grpc", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1,"appProtocol":"grpc"},{"name":"grpc","port":2}]`)}, want: "0/10.0.0.1:2=healthy"},
-		{sentence: "else the one whose appProtocol is grpc", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1},{"name":"b","port":2,"appProtocol":"grpc"}]`)}, want: "0/10.0.0.1:2=healthy"},
-		{sentence: "or kubernetes.io/h2c", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1},{"name":"b","port":2,"appProtocol":"kubernetes.io/h2c"}]`)}, want: "0/10.0.0.1:2=healthy"},
-		{sentence: "else an error that lists them", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1,"appProtocol":"grpc"},{"name":"b","port":2,"appProtocol":"grpc"}]`)}, err: "the target gives no port; want one of a:1, b:2"},
-		{sentence: "a name that no slice has is an error that lists them", query: query{port: "z"}, slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1}]`)}, err: `no port has the name "z", want one of a:1`},
-		{sentence: "a number that no slice lists is used all the same, with a note that names the ports", query: query{port: "443"},
+		{sentence: "the default port is the only one", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"x","port":7},{"name":"u","port":8,"protocol":"UDP"}]`)}, want: "0/10.0.0.1:7=healthy"},
+		{sentence: "of several ports, the default is the one named grpc", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1,"appProtocol":"grpc"},{"name":"grpc","port":2}]`)}, want: "0/10.0.0.1:2=healthy"},
+		{sentence: "without that, the default is the one whose appProtocol is grpc", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1},{"name":"b","port":2,"appProtocol":"grpc"}]`)}, want: "0/10.0.0.1:2=healthy"},
+		{sentence: "without that, the default is the one whose appProtocol is kubernetes.io/h2c", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1},{"name":"b","port":2,"appProtocol":"kubernetes.io/h2c"}]`)}, want: "0/10.0.0.1:2=healthy"},
+		{sentence: "without a default port, an error lists the ports", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1,"appProtocol":"grpc"},{"name":"b","port":2,"appProtocol":"grpc"}]`)}, err: "the target gives no port; want one of a:1, b:2"},
+		{sentence: "an unknown port name is an error that lists the ports", query: query{port: "z"}, slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1}]`)}, err: `no port has the name "z", want one of a:1`},
+		{sentence: "a port number that no slice lists is used, with a note that lists the ports", query: query{port: "443"},
 			slices: []string{v4(`{"addresses":["10.0.0.1"]}`, port80)}, want: "0/10.0.0.1:443=healthy", note: "port 443 is none of the pods' (grpc:80); a target has the pod's port, not the Service's"},
-		{sentence: "a headless slice takes a number as it is, without a note", query: query{port: "7"}, slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":null`)}, want: "0/10.0.0.1:7=healthy"},
-		{sentence: "and is an error without one", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[]`)}, err: "it lists no TCP port; want the number of one in the target"},
-		{sentence: "one slice without the port does not take those of others", query: query{port: "grpc"},
+		{sentence: "with a headless slice, a port number is used without a note", query: query{port: "7"}, slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":null`)}, want: "0/10.0.0.1:7=healthy"},
+		{sentence: "with a headless slice, no port is an error", slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[]`)}, err: "it lists no TCP port; want the number of one in the target"},
+		{sentence: "a slice without the port does not affect other slices", query: query{port: "grpc"},
 			slices: []string{v4(`{"addresses":["10.0.0.1"]}`, `"ports":[{"name":"a","port":1}]`), v4(`{"addresses":["10.0.0.2"]}`, port80)},
 			want:   "0/10.0.0.2:80=healthy", note: `slice s0: no port has the name "grpc"`},
-		{sentence: "the placeholder means no pods", slices: []string{v4("", `"ports":null`)}, want: "", why: "Service web.shop has no pods that serve"},
-		{sentence: "no slice at all is a failure that names the three", err: "no EndpointSlice of web.shop: there is no such Service, or it has the type ExternalName, or no selector"},
-		{sentence: "node and hints are on endpoints, localities from zones",
+		{sentence: "an empty slice means no pods", slices: []string{v4("", `"ports":null`)}, want: "", why: "Service web.shop has no pods that serve"},
+		{sentence: "no slice is a failure with the possible reasons", err: "no EndpointSlice of web.shop: there is no such Service, or it has the type ExternalName, or no selector"},
+		{sentence: "endpoints have nodes and hints, and zones are localities",
 			slices: []string{v4(`{"addresses":["10.0.0.1"],"nodeName":"n","zone":"a","hints":{"forZones":[{"name":"a"},{"name":"b"}],"forNodes":[{"name":"n"}]}}`, port80)},
 			want:   "0a/10.0.0.1:80=healthy@n>a>b>>n"},
-		{sentence: "weights and priorities by labels on the Service",
+		{sentence: "labels of the Service set weights and priorities",
 			query: query{services: "web,web-canary"},
 			slices: []string{`web ,"understudy.dev/priority":"1","understudy.dev/weight":"9"|IPv4|{"addresses":["10.0.0.1"]}|` + port80,
 				`web-canary|IPv4|{"addresses":["10.0.0.2"]}|` + port80},
 			want: "0/10.0.0.2:80=healthy 1/10.0.0.1:80=healthy*9"},
-		{sentence: "labels out of their range have no effect, with a note",
+		{sentence: "labels out of range are ignored with a note",
 			slices: []string{`web ,"understudy.dev/priority":"128"|IPv4|{"addresses":["10.0.0.1"]}|` + port80}, want: "0/10.0.0.1:80=healthy",
 			note: `slice s0 has the label understudy.dev/priority="128", want a number from 0 to 127`},
-		{sentence: "a Service of several that has no slice is noted", query: query{services: "web,web-canary"}, slices: []string{v4(`{"addresses":["10.0.0.1"]}`, port80)},
+		{sentence: "if one of several Services has no slice, there is a note", query: query{services: "web,web-canary"}, slices: []string{v4(`{"addresses":["10.0.0.1"]}`, port80)},
 			want: "0/10.0.0.1:80=healthy", note: "Service web-canary has no EndpointSlice"},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {

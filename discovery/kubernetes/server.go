@@ -28,17 +28,17 @@ const (
 	account   = "/var/run/secrets/kubernetes.io/serviceaccount"
 	maxFile   = 1 << 20
 	maxStatus = 64 << 10
-	fresh     = time.Minute // how long a token and a CA count without a look at their files
+	fresh     = time.Minute // how long a token and a CA are used before their files are read again
 )
 
-// server is the API server that a program names, or the one of the cluster it runs in.
+// server is a configured API server, or the one of the program's cluster if it is zero.
 type server struct {
 	host      string
 	transport http.RoundTripper
-	account   string // where a pod has the files of its service account, "" for where they are
+	account   string // the directory of the service account files, "" for the default
 }
 
-// check reports what is wrong on this machine.
+// check returns an error if the configuration is incomplete.
 func (s server) check() error {
 	switch {
 	case s.transport != nil && s.host == "":
@@ -51,7 +51,6 @@ func (s server) check() error {
 	return nil
 }
 
-// base returns the URL of the server.
 func (s server) base() string {
 	switch {
 	case s.transport == nil:
@@ -62,21 +61,20 @@ func (s server) base() string {
 	return "https://" + s.host
 }
 
-// host is a server that is asked, with the credentials of the pod, or through a transport that has its own.
-// Its methods are safe for concurrent use.
+// host sends requests to a server, with the credentials of the pod or through the program's
+// transport. It is safe for concurrent use.
 type host struct {
 	server
 	users int         // guarded by feeds.mu
-	plain atomic.Bool // it does not begin a watch with what there is
+	plain atomic.Bool // the server does not support watches with initial events
 
 	mu    sync.Mutex
 	token string
 	ca    []byte
-	own   *http.Transport // in a cluster
+	own   *http.Transport // used without a transport of the program
 	read  time.Time       // when the files were read
 }
 
-// file reads a file of the service account.
 func (s server) file(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Join(cmp.Or(s.account, account), name))
 	if err != nil {
@@ -87,7 +85,8 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// home returns the namespace of the pod. A program with a transport may be in no cluster.
+// home returns the namespace of the pod. The default for a program with a transport, which may not
+// run in a cluster, is "default".
 func (h *host) home() (string, error) {
 	b, err := h.file("namespace")
 	switch {
@@ -96,19 +95,19 @@ func (h *host) home() (string, error) {
 	case h.transport != nil:
 		return "default", nil
 	case err == nil:
-		err = errors.New("its name is not that of a namespace")
+		err = errors.New("the file holds no valid name")
 	}
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
-// expire has the files read again.
+// expire makes the next request read the files again.
 func (h *host) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.read = time.Time{}
 }
 
-// prepare reads what has to be read, and returns what asks and the token, "" for none.
+// prepare returns the transport and the token, "" for none. It reads the files if necessary.
 func (h *host) prepare() (http.RoundTripper, string, error) {
 	if h.transport != nil {
 		return h.transport, "", nil
@@ -123,7 +122,7 @@ func (h *host) prepare() (http.RoundTripper, string, error) {
 	return h.own, h.token, nil
 }
 
-// look reads the files. The lock is held.
+// look reads the files. The caller holds the lock.
 func (h *host) look() error {
 	token, err := h.file("token")
 	if err != nil {
@@ -143,7 +142,7 @@ func (h *host) look() error {
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // also once another one is in its place
+			IdleConnTimeout:     90 * time.Second, // also closes the connections of a replaced transport
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
@@ -160,8 +159,8 @@ func (h *host) close() {
 
 const slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-// get asks for something. The caller closes the body. It follows no redirect, which would send the token
-// elsewhere.
+// get sends a request. The caller closes the body. It follows no redirect, which would send the
+// token to another server.
 func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	rt, token, err := h.prepare()
 	if err != nil {
@@ -185,7 +184,7 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	var s status
-	_ = json.Unmarshal(body, &s) // a proxy's page is no status
+	_ = json.Unmarshal(body, &s) // a proxy's page is not a Status
 	s.Code = response.StatusCode
 	if n, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && n > 0 {
 		s.after = time.Duration(min(n, 120)) * time.Second
@@ -193,7 +192,7 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	return nil, &s
 }
 
-// status is what the server says in place of slices.
+// status is the Status object of an error response.
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -213,7 +212,7 @@ func (s *status) Error() string {
 	return text
 }
 
-// tooLarge reports whether the server does not know so late a version.
+// tooLarge reports whether the server has not yet reached the requested version.
 func (s *status) tooLarge() bool {
 	for _, c := range s.Details.Causes {
 		if c.Reason == "ResourceVersionTooLarge" {

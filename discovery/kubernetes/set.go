@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file is pure: slices by name in, an answer out.
+// This file is pure: it converts slices to an answer.
 
 const (
 	maxPriority = 127
@@ -21,22 +21,22 @@ const (
 	maxNotes    = 20
 )
 
-// item is an address of an endpoint, with what its slice says.
+// item is an address of an endpoint, with the properties of its slice.
 type item struct {
 	rank
 	priority, weight int
 	address, family  string
-	id               string // of the pod and the port
+	id               string // identifies the pod and the port
 	of               *endpoint
 }
 
-// better orders items: the better condition, the first priority, the greater weight.
+// better orders items by condition, priority, and descending weight.
 func better(a, b item) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 		cmp.Compare(a.id, b.id))
 }
 
-// set makes one answer of slices.
+// set converts slices to one answer.
 type set struct {
 	query
 	items   []item
@@ -44,18 +44,18 @@ type set struct {
 	listed  map[string]bool // ports of all slices
 	seen    map[string]bool // Services that have slices
 	failed  error           // why a slice has no port
-	mute    bool            // something has endpoints, and no port
-	omitted string          // the first that was left out
+	mute    bool            // a slice with endpoints has no port
+	omitted string          // the first reason for an omission
 }
 
-// note notes what has no effect.
 func (s *set) note(format string, args ...any) {
 	if len(s.notes) < maxNotes {
 		s.notes[printable.Line(fmt.Sprintf(format, args...), 300)] = true
 	}
 }
 
-// omit notes what is left out, which calls say where nothing else is there.
+// omit adds a note about something that is left out. Calls report the first one if no endpoint is
+// left.
 func (s *set) omit(format string, args ...any) {
 	if s.omitted == "" {
 		s.omitted = printable.Text(fmt.Sprintf(format, args...))
@@ -63,8 +63,8 @@ func (s *set) omit(format string, args ...any) {
 	s.note(format, args...)
 }
 
-// answer makes an answer of the slices there are, and of those that were deleted a moment ago: these
-// count where no other slice knows the endpoint.
+// answer converts the existing and the recently deleted slices to an answer. Deleted slices are
+// used only for endpoints that no existing slice has.
 func answer(q query, of *snapshot) (discovery.Answer, error) {
 	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
 	if len(of.there)+len(of.left) == 0 {
@@ -95,7 +95,7 @@ func answer(q query, of *snapshot) (discovery.Answer, error) {
 	return s.build(), nil
 }
 
-// String returns the Services, as a target has them.
+// String returns the Services in the form of a target.
 func (q query) String() string {
 	if q.namespace == "" {
 		return q.services
@@ -129,7 +129,7 @@ func (s *set) read(all map[string]*slice) {
 	}
 }
 
-// add adds an endpoint of a slice. Only its first address has a meaning.
+// add adds an endpoint of a slice. Only its first address is used.
 func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	if e.address == "" {
 		return
@@ -146,7 +146,7 @@ func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	s.items = append(s.items, i)
 }
 
-// number reads a label.
+// number parses a numeric label.
 func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
 	text, given := sl.Metadata.Labels[name]
 	if !given {
@@ -160,7 +160,6 @@ func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
 	return n
 }
 
-// portOf returns the port of the endpoints of a slice.
 func (s *set) portOf(sl *slice) (int, error) {
 	ports := slices.DeleteFunc(slices.Clone(sl.Ports), func(p port) bool {
 		return p.Protocol != "" && p.Protocol != "TCP" || p.Port < 1 || p.Port > 65535
@@ -200,7 +199,6 @@ func (s *set) ports() string {
 	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listed)), ", "))
 }
 
-// lists reports whether a slice lists this number.
 func (s *set) lists(n int) bool {
 	for p := range s.listed {
 		if strings.HasSuffix(p, ":"+strconv.Itoa(n)) {
@@ -210,7 +208,7 @@ func (s *set) lists(n int) bool {
 	return false
 }
 
-// build merges the items: of one address, and of one pod and family, the better one holds.
+// build merges the items. Of each address, and of each pod and family, it uses the best item.
 func (s *set) build() discovery.Answer {
 	slices.SortStableFunc(s.items, better)
 	taken, pods := make(map[string]bool), make(map[string][]item)
@@ -242,7 +240,7 @@ func (s *set) build() discovery.Answer {
 	return s.sorted(byPriority)
 }
 
-// made makes the endpoint of a pod. One that ends takes calls if last is set.
+// made returns the endpoint of a pod. If last is set, a terminating endpoint takes calls.
 func made(of []item, last bool) discovery.Endpoint {
 	best := of[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight
@@ -261,7 +259,7 @@ func made(of []item, last bool) discovery.Endpoint {
 	return e
 }
 
-// sorted makes the answer, in an order that does not depend on the slices.
+// sorted returns the answer in an order that does not depend on the slices.
 func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
 	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}
 	for _, p := range slices.Sorted(maps.Keys(byPriority)) {

@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// ports and slicesOf write slices: name, then the endpoints as JSON.
 const grpcPort = `"ports":[{"name":"grpc","port":80}]`
 
 func parsed(t *testing.T, name, rest string) *slice {
@@ -22,7 +21,6 @@ func parsed(t *testing.T, name, rest string) *slice {
 	return sl
 }
 
-// flat writes an answer as text.
 func flat(a discovery.Answer) string {
 	var b strings.Builder
 	for i, p := range a.Priorities {
@@ -40,33 +38,33 @@ func TestTheSet(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		port   string
-		slices []string // their fields after addressType
+		slices []string // the fields after addressType
 		left   []string
-		want   string // the answer, or a part of the error
+		want   string // the answer, or an excerpt of the error
 	}{
-		{"nil conditions are ready", "", []string{one(`{"addresses":["10.0.0.1"]}`)}, nil, "0/10.0.0.1:80=healthy"},
+		{"absent conditions mean ready", "", []string{one(`{"addresses":["10.0.0.1"]}`)}, nil, "0/10.0.0.1:80=healthy"},
 		{"a union over slices", "", []string{one(`{"addresses":["10.0.0.1"],"zone":"a"}`), one(`{"addresses":["10.0.0.2"],"zone":"b"}`)}, nil,
 			"0a/10.0.0.1:80=healthy 0b/10.0.0.2:80=healthy"},
-		{"one that moves is one", "", []string{one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"},"conditions":{"ready":false}}`), one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`)}, nil,
+		{"an endpoint that moves between slices is one endpoint", "", []string{one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"},"conditions":{"ready":false}}`), one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`)}, nil,
 			"0/10.0.0.1:80=healthy"},
-		{"an address used again", "", []string{one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"a"},"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.1"],"targetRef":{"uid":"b"}}`)}, nil,
+		{"a reused address", "", []string{one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"a"},"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.1"],"targetRef":{"uid":"b"}}`)}, nil,
 			"0/10.0.0.1:80=healthy"},
-		{"one that terminates leaves", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"]}`)}, nil,
+		{"a terminating endpoint drains", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"]}`)}, nil,
 			"0/10.0.0.1:80=draining 0/10.0.0.2:80=healthy"},
-		{"one that terminates serves where none is ready", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"],"conditions":{"ready":false}}`)}, nil,
+		{"a terminating endpoint serves if none is ready", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"],"conditions":{"ready":false}}`)}, nil,
 			"0/10.0.0.1:80=healthy 0/10.0.0.2:80=unhealthy"},
 		{"ready wins over terminating", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":false,"terminating":true}}`)}, nil, "0/10.0.0.1:80=healthy"},
-		{"the placeholder", "", []string{`"endpoints":[]`}, nil, ""},
-		{"each slice's own number", "grpc", []string{one(`{"addresses":["10.0.0.1"]}`), `"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"grpc","port":81}]`}, nil,
+		{"an empty slice", "", []string{`"endpoints":[]`}, nil, ""},
+		{"a port number for each slice", "grpc", []string{one(`{"addresses":["10.0.0.1"]}`), `"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"grpc","port":81}]`}, nil,
 			"0/10.0.0.1:80=healthy 0/10.0.0.2:81=healthy"},
-		{"grpc of several", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"http","port":8080},{"name":"grpc","port":81}]`}, nil, "0/10.0.0.2:81=healthy"},
-		{"none of several", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"a","port":1},{"name":"b","port":2}]`}, nil, "want one of a:1, b:2"},
-		{"headless, with a number", "7", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "0/10.0.0.2:7=healthy"},
-		{"headless, without", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "want the number of one"},
-		{"no slice at all", "", nil, nil, "ExternalName"},
-		{"a slice that was deleted", "", nil, []string{one(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=healthy"},
-		{"what is known holds over what was deleted", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false}}`)}, []string{one(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=unhealthy"},
-		{"an address that is none", "", []string{one(`{"addresses":["x"]},{"addresses":["10.0.0.1"]},{"addresses":[]}`)}, nil, "0/10.0.0.1:80=healthy"},
+		{"the port named grpc", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"http","port":8080},{"name":"grpc","port":81}]`}, nil, "0/10.0.0.2:81=healthy"},
+		{"several ports without a default", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"a","port":1},{"name":"b","port":2}]`}, nil, "want one of a:1, b:2"},
+		{"headless, with a port number", "7", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "0/10.0.0.2:7=healthy"},
+		{"headless, without a port", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "want the number of one"},
+		{"no slice", "", nil, nil, "ExternalName"},
+		{"a deleted slice", "", nil, []string{one(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=healthy"},
+		{"an existing slice overrides a deleted one", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false}}`)}, []string{one(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=unhealthy"},
+		{"an invalid address", "", []string{one(`{"addresses":["x"]},{"addresses":["10.0.0.1"]},{"addresses":[]}`)}, nil, "0/10.0.0.1:80=healthy"},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			there, left := map[string]*slice{}, map[string]*slice{}

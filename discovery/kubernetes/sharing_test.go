@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// "One watch for each (server, namespace, service) in the process": targets that differ in the port alone,
-// or in what they make of the slices, share it. It ends 30 s after its last user.
+// Targets that differ only in the port, or in how they use the slices, share a watch. It ends 30 s
+// after its last user is closed.
 func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended atomic.Int32
@@ -33,10 +33,10 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(2 * time.Second)
-		late, stop := listen(t, s, query{port: "grpc", never: true}) // which gets what is known at once
+		late, stop := listen(t, s, query{port: "grpc", never: true}) // receives the known endpoints immediately
 		stops = append(stops, stop)
 		if got := late.said(); got != "0s update 0/10.0.0.2:80=healthy" {
-			t.Errorf("one that comes later receives %q", got)
+			t.Errorf("a later target received %q", got)
 		}
 		for i, want := range []string{"0/10.0.0.2:80=healthy", "0/10.0.0.2:80=healthy", "0/10.0.0.2:8080=healthy", "0/10.0.0.2:80=healthy", "0/10.0.0.2:80=healthy", "", "0/10.0.0.2:80=healthy"} {
 			if got := flat(all[i].answer()); got != want {
@@ -44,24 +44,24 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 			}
 		}
 		if kinds, _ := s.requests(); kinds != "all" {
-			t.Errorf("it asks for %s, want one watch", kinds)
+			t.Errorf("the requests are %s, want one watch", kinds)
 		}
 		other, stopOther := listen(t, s, query{services: "api"})
 		_ = other
 		synctest.Wait()
 		if kinds, _ := s.requests(); kinds != "all all" {
-			t.Errorf("with another Service it asks for %s, want two watches", kinds)
+			t.Errorf("with another Service the requests are %s, want two watches", kinds)
 		}
 		for i, stop := range append(stops, stopOther) {
 			if i == len(stops)-1 {
 				go stop()
 				time.Sleep(linger - time.Second)
 				if ended.Load() != 0 {
-					t.Error("the watch ends less than 30 s after its last user")
+					t.Error("the watch ended less than 30 s after its last user")
 				}
 				time.Sleep(2 * time.Second)
 				if ended.Load() != 1 {
-					t.Error("the watch goes on 31 s after its last user")
+					t.Error("the watch has not ended 31 s after its last user")
 				}
 				continue
 			}
@@ -70,19 +70,19 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		feeds.mu.Lock()
 		defer feeds.mu.Unlock()
-		for of := range feeds.all { // those of other tests may linger
+		for of := range feeds.all { // feeds of other tests may linger
 			if of.transport == s {
-				t.Errorf("the feed of %s is left", of.services)
+				t.Errorf("the feed of %s was not removed", of.services)
 			}
 		}
 		if feeds.hosts[server{host: "http://x", transport: s}] != nil {
-			t.Error("the server is left")
+			t.Error("the server was not removed")
 		}
 	})
 }
 
-// "A client that calls seldom": its channel goes idle, and comes back. Within 30 s that costs nothing, and
-// what was known is there at once; later it costs a watch.
+// A channel that becomes idle and is used again within 30 s receives the known endpoints
+// immediately, without a new request. After that it needs a new watch.
 func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -96,22 +96,23 @@ func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 		time.Sleep(29 * time.Second)
 		l, stop := listen(t, s, query{})
 		if got := l.said(); got != "0s update 0/10.0.0.0:80=healthy" {
-			t.Errorf("after 29 s it receives %q", got)
+			t.Errorf("after 29 s it received %q", got)
 		}
 		go stop()
 		time.Sleep(31 * time.Second)
 		l, stop = listen(t, s, query{})
 		if got := l.said(); got != "0s update 0/10.0.0.1:80=healthy" {
-			t.Errorf("after 31 s it receives %q", got)
+			t.Errorf("after 31 s it received %q", got)
 		}
 		stop()
 		if kinds, _ := s.requests(); kinds != "all all" {
-			t.Errorf("it asks for %s, want two watches", kinds)
+			t.Errorf("the requests are %s, want two watches", kinds)
 		}
 	})
 }
 
-// One that comes while the server is away, or refuses, hears of it.
+// A target that starts while the server is unreachable receives the known endpoints with a doubt,
+// or the failure.
 func TestOneThatComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -127,11 +128,11 @@ func TestOneThatComesLater(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		l, stopLate := listen(t, s, query{port: "grpc"})
 		if got := l.said(); !strings.HasPrefix(got, "0s update 0/10.0.0.1:80=healthy\n0s doubt since -10s: connection refused") {
-			t.Errorf("it receives %q", got)
+			t.Errorf("it received %q", got)
 		}
 		l, stopLateDown := listen(t, down, query{port: "grpc"})
 		if got := l.said(); got != "0s fail connection refused" {
-			t.Errorf("it receives %q", got)
+			t.Errorf("it received %q", got)
 		}
 		for _, stop := range []func(){stop, stopDown, stopLate, stopLateDown} {
 			stop()

@@ -8,7 +8,7 @@ import (
 	"unique"
 )
 
-// This file is pure: it reads what the API server sends, within bounds.
+// This file is pure: it parses the API server's responses within bounds.
 
 const (
 	serviceLabel  = "kubernetes.io/service-name"
@@ -17,11 +17,11 @@ const (
 
 	maxEndpoints = 1000 // of a slice (discovery/v1)
 	maxPorts     = 100  // of a slice
-	maxHints     = 8    // of an endpoint, for zones and for nodes
-	maxText      = 253  // bytes: names of objects and nodes may be as long
+	maxHints     = 8    // of an endpoint, for zones and for nodes each
+	maxText      = 253  // bytes, the maximal length of names of objects and nodes
 )
 
-// slice is the part of an EndpointSlice (discovery.k8s.io/v1) that counts.
+// slice holds the used fields of an EndpointSlice (discovery.k8s.io/v1).
 type slice struct {
 	Metadata struct {
 		Name            string `json:"name"`
@@ -32,8 +32,8 @@ type slice struct {
 		} `json:"annotations"`
 	} `json:"metadata"`
 	AddressType string    `json:"addressType"`
-	Endpoints   endpoints `json:"endpoints"` // those beyond maxEndpoints are one
-	Ports       ports     `json:"ports"`     // those beyond maxPorts are one
+	Endpoints   endpoints `json:"endpoints"` // truncated to maxEndpoints+1
+	Ports       ports     `json:"ports"`     // truncated to maxPorts+1
 }
 
 // long reports whether a text of the slice is longer than the API allows.
@@ -55,10 +55,9 @@ func (s *slice) long() bool {
 	return slices.ContainsFunc(texts, tooLong)
 }
 
-// labels are those of a slice that count.
+// labels holds the used labels of a slice.
 type labels map[string]string
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (l *labels) UnmarshalJSON(b []byte) error {
 	var all map[string]string
 	err := json.Unmarshal(b, &all)
@@ -73,17 +72,17 @@ func (l *labels) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// endpoint is the part of an endpoint that counts. Many have the same zones and nodes, so these are kept once.
+// endpoint holds the used fields of an endpoint. Names of zones and nodes are interned, because
+// many endpoints share them.
 type endpoint struct {
 	rank
-	address            string // the first one, which alone has a meaning; "" for none
+	address            string // the first one, the only one with a meaning; "" for none
 	uid, node, zone    string
 	forZones, forNodes []string
 }
 
 type endpoints []endpoint
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (l *endpoints) UnmarshalJSON(b []byte) error {
 	var given struct {
 		Addresses  [1]string `json:"addresses"`
@@ -115,7 +114,7 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// once returns the one copy that there is of a text.
+// once interns text.
 func once(text string) string {
 	if text == "" {
 		return ""
@@ -132,16 +131,13 @@ type port struct {
 
 type ports []port
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (l *ports) UnmarshalJSON(b []byte) error {
 	var given port
 	return bounded(b, maxPorts, &given, func() { *l, given = append(*l, given), port{} })
 }
 
-// names are those of zones or nodes.
 type names []string
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (l *names) UnmarshalJSON(b []byte) error {
 	var given struct {
 		Name string `json:"name"`
@@ -155,8 +151,9 @@ func (l *names) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// bounded reads each element of an array into the value that into points to, and calls taken. It reads no
-// more than one beyond the bound: two bytes of JSON may be a hundred of memory.
+// bounded decodes each element of an array into the value that into points to, and calls taken
+// after each. It decodes at most one element beyond the bound, because two bytes of JSON may need a
+// hundred bytes of memory.
 func bounded(b []byte, most int, into any, taken func()) error {
 	if bytes.Equal(b, []byte("null")) {
 		return nil
@@ -174,17 +171,18 @@ func bounded(b []byte, most int, into any, taken func()) error {
 	return nil
 }
 
-// rank is what the conditions make of an endpoint; the better one is the higher.
+// rank is the condition of an endpoint, the best last.
 type rank int8
 
 const (
-	gone     rank = iota // terminating, and does not serve
+	gone     rank = iota // terminating and not serving
 	waiting              // not ready
 	draining             // serving and terminating
 	ready
 )
 
-// rankOf reads the conditions: ready nil is true, serving nil is true, terminating nil is false.
+// rankOf returns the rank for the conditions. A nil ready or serving means true, a nil terminating
+// false.
 func rankOf(isReady, serving, terminating *bool) rank {
 	is := func(b *bool, otherwise bool) bool {
 		if b == nil {

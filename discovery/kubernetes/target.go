@@ -16,7 +16,7 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Scheme is the scheme of the targets of this package. k8s is another name for it.
+// Scheme is the scheme of the targets of this package. k8s is an alias.
 const Scheme = "kubernetes"
 
 func init() {
@@ -26,27 +26,26 @@ func init() {
 
 const form = "kubernetes:///service.namespace:port"
 
-// linger is how long a watch outlives its last user.
+// linger is how long a watch continues after its last user is closed.
 const linger = 30 * time.Second
 
-// WithTransport makes targets of this package ask the API server at host, such as
-// https://10.0.0.1:6443, through rt, in place of the one of the cluster that the program runs in. rt adds
-// the credentials. It must be comparable, such as a pointer, and safe for concurrent use.
-// Channels with the same host and rt share their watches.
+// WithTransport makes targets of this package use the API server at host, such as
+// https://10.0.0.1:6443, through rt, instead of the one of the program's cluster. rt adds the
+// credentials. It must be comparable, such as a pointer, and safe for concurrent use. Channels with
+// the same host and rt share their watches.
 func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
-// query is what a target asks for, comparable.
+// query holds the parameters of a target. It must stay comparable.
 type query struct {
 	namespace string // "" for that of the pod
-	services  string // sorted, with commas
-	port      string // name or number, "" for the only one
-	never     bool   // terminating=never
+	services  string // sorted, comma-separated
+	port      string // name or number, "" for the default
+	never     bool
 	family    string // IPv4 or IPv6, "" for both
 }
 
-// parts reads a target.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	q, authority, err := parse(t.Target)
 	if err != nil {
@@ -72,7 +71,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// parse reads a target, and makes the authority.
+// parse parses a target, and returns its query and authority.
 func parse(target resolver.Target) (query, string, error) {
 	u := target.URL
 	bad := func(why string) (query, string, error) {
@@ -103,7 +102,7 @@ func parse(target resolver.Target) (query, string, error) {
 		case !label.MatchString(name):
 			return bad(fmt.Sprintf("has %s for a Service", printable.Quote(name)))
 		case long && domain != "svc" && !strings.HasPrefix(domain, "svc."):
-			return bad("has a name that goes on after the namespace, and not with svc")
+			return bad("has a name that continues after the namespace, but not with svc")
 		case rest != "" && !label.MatchString(namespace), q.namespace != "" && namespace != "" && namespace != q.namespace:
 			return bad(fmt.Sprintf("has the namespace %s, want one for all Services", printable.Quote(namespace)))
 		case namespace != "":
@@ -123,7 +122,7 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-// portOK reports whether a port of a target is a name or a number.
+// portOK reports whether p is a valid port name or number.
 func portOK(p string) bool {
 	n, err := strconv.Atoi(p)
 	return err == nil && n > 0 && n < 65536 || err != nil && label.MatchString(p)

@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	burst    = 50 * time.Millisecond // in which events become one update, or ten times as long as that takes
-	longest  = time.Second / 2       // but no longer
-	first    = 60 * time.Second      // in which all that there is has to come (docs/waits.md)
-	overtime = 30 * time.Second      // after which a watch that should have ended is taken for dead
-	silence  = 10 * time.Second      // of a watch, after which its end may mean that the versions went back
-	asking   = 2 * time.Second       // for what Services are there
+	burst    = 50 * time.Millisecond // the least delay of an update after an event, so that a burst is one update
+	longest  = time.Second / 2       // the greatest delay; in between, it is ten times the duration of the last update
+	first    = 60 * time.Second      // the time limit for the initial slices (docs/waits.md)
+	overtime = 30 * time.Second      // the delay before a watch that should have ended is canceled
+	silence  = 10 * time.Second      // the server may have been restored from a backup if a watch without events lasted this long
+	asking   = 2 * time.Second       // the time limit for requests of Services
 )
 
-// watch follows the slices of Services. One goroutine uses it.
+// watch follows the slices of Services. It is used by one goroutine.
 type watch struct {
 	feed      *feed
 	host      *host
 	known     *known
 	namespace string
 
-	version   string // up to which known is true, "" for nothing
-	heard     bool   // something came since the watch began
-	whole     bool   // the last request was for a watch that begins with all there is
-	tokenRead bool   // the token was read again for a 401
-	unheard   int    // how many watches in a row ended at once, with nothing heard
+	version   string // the version of known, "" for none
+	heard     bool   // the current watch has sent something
+	whole     bool   // the last request was for a watch with initial events
+	tokenRead bool   // the token was read again after a 401
+	unheard   int    // the number of consecutive watches that ended immediately without events
 
-	following time.Time // since when events are awaited, zero for not
+	following time.Time // since when the watch has followed changes, zero for not yet
 }
 
-// run asks until ctx ends.
+// run watches until ctx is done.
 func (w *watch) run(ctx context.Context) {
 	defer w.host.release()
 	for failures := 0; ctx.Err() == nil; {
@@ -53,7 +53,7 @@ func (w *watch) run(ctx context.Context) {
 		if w.unheard++; w.heard || lasted {
 			w.unheard = 0
 		}
-		if lasted { // one that ends at once again and again is no success
+		if lasted { // a watch that ends immediately does not reset the backoff
 			failures = 0
 			w.tokenRead = w.tokenRead && !w.heard
 		}
@@ -66,7 +66,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// rest waits before the next request. The time of deleted slices goes on meanwhile.
+// rest waits before the next request. Deleted slices expire meanwhile.
 func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
 	for next := w.known.next(); !next.IsZero() && next.Before(end); next = w.known.next() {
@@ -79,14 +79,15 @@ func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// judge decides how to go on after err, and what to say of it. It changes what to ask for.
+// judge handles the end of a watch or request. It returns the delay before the next request and the
+// error to report, if any.
 func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
 	}
 	s, refused := errors.AsType[*status](err)
 	if !refused && !w.heard && lasted {
-		w.version = "" // the server may have gone back in time (kubernetes 107457)
+		w.version = "" // the server may have been restored from a backup (kubernetes 107457)
 	}
 	switch {
 	case err == nil && w.unheard > 1:
@@ -112,7 +113,7 @@ func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration
 	return max(delay, time.Second, s.after), err
 }
 
-// ask lists where it has to, and watches until the watch ends.
+// ask follows a watch until it ends, after a list if the server needs one.
 func (w *watch) ask(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.host.home(); err != nil {
@@ -137,7 +138,7 @@ func (w *watch) ask(ctx context.Context) (err error) {
 	}
 	dead := time.AfterFunc(time.Duration(seconds)*time.Second+overtime, cancel)
 	defer dead.Stop()
-	slow := time.AfterFunc(first, cancel) // until there is a body, and all there is
+	slow := time.AfterFunc(first, cancel) // limits the time until all initial slices have arrived
 	defer slow.Stop()
 	body, err := w.slices(ctx, ask)
 	if err != nil {
@@ -155,13 +156,12 @@ func (w *watch) ask(ctx context.Context) (err error) {
 	return w.follow(ctx, from)
 }
 
-// slices asks for the slices of the Services.
 func (w *watch) slices(ctx context.Context, ask url.Values) (io.ReadCloser, error) {
 	ask.Set("labelSelector", serviceLabel+" in ("+w.feed.services+")")
 	return w.host.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), ask)
 }
 
-// late says in words that a request took too long.
+// late returns err, or a timeout error if ctx is done.
 func late(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the API server did not answer in time")
@@ -169,8 +169,8 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// closing closes a body when ctx ends, which ends a read of it in any transport, or when the function that
-// it returns is called.
+// closing returns a function that closes body. It also closes body when ctx is done, which ends a
+// pending read with any transport.
 func closing(ctx context.Context, body io.Closer) func() {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	return func() {
@@ -180,7 +180,7 @@ func closing(ctx context.Context, body io.Closer) func() {
 	}
 }
 
-// list takes all slices from one answer.
+// list replaces the known slices by the result of a list request.
 func (w *watch) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, first)
 	defer cancel()
@@ -199,18 +199,18 @@ func (w *watch) list(ctx context.Context) error {
 	return nil
 }
 
-// gather takes all there is, with which a watch begins.
+// gather collects the initial slices of a watch.
 func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	all := newCollection()
 	clear(w.known.oddities)
 	for {
 		select {
 		case <-ctx.Done():
-			return errors.New("the API server did not send all there is in time")
+			return errors.New("the API server did not send the initial slices in time")
 		case e := <-from:
 			switch {
 			case errors.Is(e.err, io.EOF):
-				return errors.New("the watch ended before all there is had come")
+				return errors.New("the watch ended before the initial slices were complete")
 			case e.err != nil:
 				return late(ctx, e.err)
 			}
@@ -223,7 +223,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 				all.remove(e.Object.Metadata.Name)
 			case "BOOKMARK":
 				if e.Object.Metadata.Annotations.Ended != "true" {
-					continue // until all there is has come, the versions are in no order
+					continue // versions are unordered until the initial events are complete
 				}
 				w.begin(ctx, e.Object.Metadata.ResourceVersion, all)
 				return nil
@@ -234,7 +234,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// reach notes up to which version all is known. One that is too long for a URL is none.
+// reach records the version of the known slices. It discards a version that is too long for a URL.
 func (w *watch) reach(version string) {
 	if len(version) > maxText {
 		version = ""
@@ -242,7 +242,7 @@ func (w *watch) reach(version string) {
 	w.version = version
 }
 
-// begin takes all there is.
+// begin replaces the known slices by a complete collection.
 func (w *watch) begin(ctx context.Context, version string, all *collection) {
 	w.reach(version)
 	w.heard = true
@@ -250,7 +250,7 @@ func (w *watch) begin(ctx context.Context, version string, all *collection) {
 	w.tell(ctx)
 }
 
-// follow takes events until there are no more.
+// follow processes events until the watch ends.
 func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 	var due, expired <-chan time.Time
 	pause := burst
@@ -293,7 +293,7 @@ func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// take takes an event, and reports whether something is to be told.
+// take processes an event, and reports whether an update is due.
 func (w *watch) take(e *event) (changed bool, err error) {
 	if e.err != nil {
 		return false, e.err
@@ -317,7 +317,7 @@ func (w *watch) take(e *event) (changed bool, err error) {
 	return e.Type != "BOOKMARK", nil
 }
 
-// tell passes on what there is.
+// tell passes on the known slices.
 func (w *watch) tell(ctx context.Context) {
 	w.known.expire(time.Now())
 	s := w.known.snapshot()

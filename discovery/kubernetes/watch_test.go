@@ -23,11 +23,11 @@ import (
 
 const patience = 30 * time.Second
 
-// apiServer is a scripted API server: each request gets what the test hands over.
+// apiServer is a scripted API server. The test supplies the lines of the responses.
 type apiServer struct {
 	*httptest.Server
 	requests chan *http.Request
-	lines    chan string // "" ends the answer; a number is its code
+	lines    chan string // "" ends a response; a number is a status code
 	watches  atomic.Int32
 }
 
@@ -61,21 +61,19 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next waits for a request.
 func (s *apiServer) next(t *testing.T) *http.Request {
 	t.Helper()
 	select {
 	case r := <-s.requests:
 		return r
 	case <-time.After(patience):
-		t.Fatal("no request comes")
+		t.Fatal("timed out waiting for a request")
 		return nil
 	}
 }
 
 const synced = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
 
-// added is an event: a slice with one endpoint.
 func added(kind, name, address string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},`+
@@ -131,7 +129,7 @@ func TestChannelsShareAWatchThatIsResumed(t *testing.T) {
 	}
 	s.lines <- `{"type":"ERROR","object":{"code":410,"message":"too old"}}`
 	if q := s.next(t).URL.Query(); q.Get("sendInitialEvents") != "true" || q.Has("resourceVersion") {
-		t.Errorf("after 410 it asks for %v, want all", q)
+		t.Errorf("after 410 the request is %v, want one for all slices", q)
 	}
 }
 
@@ -141,7 +139,7 @@ func TestForbidden(t *testing.T) {
 	err := call(t, client(t, s, &http.Transport{}))
 	for _, part := range []string{"list and watch", "namespace shop", `User "x"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the call ends with %v, want %q in it", err, part)
+			t.Errorf("the error of the call is %v, want %q in it", err, part)
 		}
 	}
 }
@@ -156,20 +154,19 @@ func TestServerThatCannotBeginWithWhatThereIs(t *testing.T) {
 	}
 	s.next(t)
 	if q := s.next(t).URL.Query(); q.Has("watch") {
-		t.Errorf("after 422 it asks for %v, want a list", q)
+		t.Errorf("after 422 the request is %v, want a list", q)
 	}
 	if q := s.next(t).URL.Query(); q.Get("resourceVersion") != "5" {
-		t.Errorf("after the list it asks for %v, want a watch from 5", q)
+		t.Errorf("after the list the request is %v, want a watch from 5", q)
 	}
 }
 
-// object takes the object out of an event.
 func object(event string) string {
 	_, o, _ := strings.Cut(event, `"object":`)
 	return strings.TrimSuffix(o, "}")
 }
 
-// A thousand channels to one Service, with different ports and options, cost the server one watch.
+// A thousand channels to one Service, with different ports and parameters, share one watch.
 func TestAThousandChannelsCostOneWatch(t *testing.T) {
 	s, rt := newAPIServer(t), &http.Transport{}
 	address := backend(t)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// all is what there is at first, and then the watch is held open.
+// wellThen returns a serve function that sends one slice to the first request and then calls then.
 func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int, url.Values, io.Writer, <-chan struct{}) int {
 	return func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
 		if n == 0 {
@@ -21,8 +21,7 @@ func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int
 	}
 }
 
-// "watch=1, bookmarks, sendInitialEvents=true, resourceVersionMatch=NotOlderThan, timeoutSeconds random in
-// [300, 600)".
+// A watch requests bookmarks and initial events, and has a random timeout of 300 to 599 seconds.
 func TestWhatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -33,7 +32,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		_, all := s.requests()
 		if got := all[0].Values; got.Get("watch") != "1" || got.Get("allowWatchBookmarks") != "true" || got.Get("sendInitialEvents") != "true" ||
 			got.Get("resourceVersionMatch") != "NotOlderThan" || got.Has("resourceVersion") || got.Get("labelSelector") != "kubernetes.io/service-name in (web,web-canary)" {
-			t.Errorf("it asks for %v", got)
+			t.Errorf("the first request is %v", got)
 		}
 		values := make(map[string]bool)
 		for _, a := range all {
@@ -47,12 +46,13 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%d requests have the timeouts %v, want random ones", len(all), values)
 		}
 		if q := all[1].Values; q.Get("resourceVersion") != "9" || q.Has("sendInitialEvents") || q.Has("resourceVersionMatch") {
-			t.Errorf("it is resumed by %v, want the version of the last bookmark", q)
+			t.Errorf("the watch is resumed with %v, want the version of the last bookmark", q)
 		}
 	})
 }
 
-// "A watch that ends is resumed from the last version, at once the first time, then with backoff."
+// A watch that ends is resumed from the last version, the first time immediately, then with
+// backoff.
 func TestAWatchThatEndsIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -68,12 +68,12 @@ func TestAWatchThatEndsIsResumed(t *testing.T) {
 		stop()
 		kinds, all := s.requests()
 		if !strings.HasPrefix(kinds, "all 7 7 7 7 7") {
-			t.Errorf("it asks for %s, want all, and then from the version 7 on", kinds)
+			t.Errorf("the requests are %s, want all and then version 7", kinds)
 		}
 		for i, least := range []time.Duration{time.Minute, 800 * time.Millisecond, 1280 * time.Millisecond, 2 * time.Second} {
 			after := all[i+1].at.Sub(all[i].at)
 			if after < least || after > 2*least || i == 0 && after != least {
-				t.Errorf("request %d comes %v after the one before, want %v or a little more", i+1, after, least)
+				t.Errorf("request %d came %v after the previous one, want %v or a little more", i+1, after, least)
 			}
 		}
 		if n := len(all); n > 60 || n < 25 {
@@ -82,8 +82,8 @@ func TestAWatchThatEndsIsResumed(t *testing.T) {
 	})
 }
 
-// "What is known stays in use, confirmed by bookmarks; the page says since when it was not." "What is wrong
-// is said once."
+// While the server is down, the known endpoints stay in use. They are confirmed by bookmarks, and
+// the doubt has the time of the last confirmation.
 func TestServerDownForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -103,21 +103,22 @@ func TestServerDownForAnHour(t *testing.T) {
 		l, stop := listen(t, s, query{})
 		time.Sleep(55 * time.Second)
 		if got := l.said(); got != "0s update 0/10.0.0.1:80=healthy\n50s confirm" {
-			t.Errorf("it says %q at first", got)
+			t.Errorf("at first the receiver got %q", got)
 		}
 		time.Sleep(10 * time.Second)
 		if got := l.said(); !strings.HasPrefix(got, "1m0s doubt since 50s: connection refused") || strings.Contains(got, "fail") || strings.Contains(got, "update") {
-			t.Errorf("it says %q when the server goes", got)
+			t.Errorf("when the server went down the receiver got %q", got)
 		}
 		time.Sleep(time.Hour)
 		got := l.said()
 		if stop(); !strings.HasSuffix(got, "confirm") || strings.Contains(got, "update") || strings.Contains(got, "fail") {
-			t.Errorf("it says %q when the server is back, want that what is known holds", got)
+			t.Errorf("when the server was back the receiver got %q, want a confirmation", got)
 		}
 	})
 }
 
-// "A server that refuses that (400, 422) gets LIST and then WATCH, remembered for it."
+// A server that rejects initial events (400 or 422) gets LIST and WATCH requests instead, also for
+// other Services.
 func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity} {
 		synctest.Test(t, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestRefusalIsRememberedForTheServer(t *testing.T) {
 			first, _ := s.requests()
 			second, _ := other.requests()
 			if first != "all list 5 list 5" || second != "all list 5" {
-				t.Errorf("%d: it asks the one server for %s, and the other one for %s", code, first, second)
+				t.Errorf("%d: the requests are %s to one server and %s to the other", code, first, second)
 			}
 			stop()
 			stopSecond()
@@ -154,7 +155,7 @@ func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	}
 }
 
-// "A watch that hangs is noticed … in everybody's 30 s after timeoutSeconds."
+// A watch that hangs is canceled 30 s after its timeoutSeconds.
 func TestAWatchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -166,15 +167,16 @@ func TestAWatchThatHangs(t *testing.T) {
 		var seconds int
 		_, _ = fmt.Sscan(all[0].Get("timeoutSeconds"), &seconds)
 		if want := time.Duration(seconds)*time.Second + 30*time.Second; all[1].at.Sub(all[0].at) != want || !strings.HasPrefix(kinds, "all 7") {
-			t.Errorf("it asks for %s, again after %v, want %v", kinds, all[1].at.Sub(all[0].at), want)
+			t.Errorf("the requests are %s, the second after %v, want %v", kinds, all[1].at.Sub(all[0].at), want)
 		}
 		if got := l.said(); !strings.Contains(got, "doubt since 0s: the API server has been silent for too long") {
-			t.Errorf("it says %q", got)
+			t.Errorf("the receiver got %q, want a doubt", got)
 		}
 	})
 }
 
-// "403 fails with verbs, resource, namespace and account", and the command that prints the Role.
+// The error for a 403 names the verbs, resource, namespace and account, and the command that prints
+// the Role.
 func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{serve: func(_ int, _ url.Values, w io.Writer, _ <-chan struct{}) int { return http.StatusForbidden }}
@@ -185,13 +187,12 @@ func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
 		stop()
 		for _, part := range []string{"list and watch", "endpointslices.discovery.k8s.io", "namespace shop", "system:serviceaccount:shop:web", "understudy explain --rbac"} {
 			if !strings.Contains(got, part) {
-				t.Errorf("it says %q, want %q in it", got, part)
+				t.Errorf("the receiver got %q, want %q in it", got, part)
 			}
 		}
 	})
 }
 
-// statusTransport gives a body to answers that are no success.
 type statusTransport struct {
 	*scripted
 	body string
@@ -205,7 +206,7 @@ func (s statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// "An unknown event type is ignored with a note; DELETED deletes."
+// An unknown event type is ignored with a note.
 func TestUnknownEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -226,7 +227,8 @@ func TestUnknownEvents(t *testing.T) {
 	})
 }
 
-// "One update for a burst", also where it is split, and where a slice that was deleted waits to go.
+// A burst of events is one update, even if the events arrive in fragments, or if a deleted slice is
+// about to expire.
 func TestABurstIsOneUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -248,24 +250,24 @@ func TestABurstIsOneUpdate(t *testing.T) {
 		l, stop := listen(t, s, query{})
 		time.Sleep(1500 * time.Millisecond)
 		if got, want := l.said(), "0s update 0/10.0.0.1:80=healthy\n1.06s update 0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy 0/10.0.0.4:80=healthy"; got != want {
-			t.Errorf("it says %q, want %q", got, want)
+			t.Errorf("the receiver got %q, want %q", got, want)
 		}
 		time.Sleep(1500 * time.Millisecond)
 		if n := strings.Count(l.said(), "update"); n < 10 {
-			t.Errorf("%d updates while something changes all the time, want one in 50 ms to 80 ms", n)
+			t.Errorf("%d updates during continuous changes, want one every 50 ms to 80 ms", n)
 		}
 		stop()
 	})
 }
 
-// "No redirect is followed": the token goes nowhere else.
+// Redirects are not followed, so that the token is not sent to another server.
 func TestEndlessRedirects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{serve: func(int, url.Values, io.Writer, <-chan struct{}) int { return http.StatusFound }}
 		l, stop := listen(t, s, query{})
 		time.Sleep(10 * time.Second)
 		if _, all := s.requests(); len(all) > 7 || !strings.Contains(l.said(), "302 Found") {
-			t.Errorf("it asks %d times in 10 s", len(all))
+			t.Errorf("%d requests in 10 s", len(all))
 		}
 		stop()
 	})

@@ -15,10 +15,11 @@ import (
 
 const (
 	servicesAPI = "/api/v1/namespaces/%s/services/%s"
-	maxService  = 1 << 20 // bytes of a Service
+	maxService  = 1 << 20
 )
 
-// why returns why there is no slice, "" where the account may not get Services, or nobody knows.
+// why returns why there is no slice, "" if the account may not get Services or the reason is
+// unknown.
 func (w *watch) why(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -33,7 +34,6 @@ func (w *watch) why(ctx context.Context) string {
 	return strings.Join(all, "; ")
 }
 
-// whyNot returns why a Service has no slice.
 func (w *watch) whyNot(ctx context.Context, name string) string {
 	body, err := w.host.get(ctx, fmt.Sprintf(servicesAPI, w.namespace, name), url.Values{})
 	var s *status
@@ -56,9 +56,9 @@ func (w *watch) whyNot(ctx context.Context, name string) string {
 	case err != nil, is.Kind != "Service":
 		return ""
 	case is.Spec.Type == "ExternalName":
-		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it stands for %s; want a target for that, such as dns:///%[2]s", name, printable.Line(is.Spec.ExternalName, 253))
+		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it is an alias of %s; want a target for that, such as dns:///%[2]s", name, printable.Line(is.Spec.ExternalName, 253))
 	case len(is.Spec.Selector) == 0:
-		return "Service " + name + " has no selector, and nobody has made EndpointSlices for it"
+		return "Service " + name + " has no selector, and no EndpointSlices were created for it"
 	}
-	return "Service " + name + " is there, and its EndpointSlices are not made yet"
+	return "Service " + name + " has no EndpointSlices yet"
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// scripted is an API server in a bubble: serve answers each request for slices, or nil for an error of the
-// network. Services are those that there are.
+// scripted is a fake API server for synctest bubbles. serve handles each request for slices; a
+// negative code is a network error.
 type scripted struct {
 	serve    func(n int, q url.Values, w io.Writer, ended <-chan struct{}) (code int)
-	services map[string]string // the JSON of each by its name, nil for no rights
+	services map[string]string // the JSON of each Service by name, nil for no permission
 
 	mu    sync.Mutex
 	asked []asked
@@ -77,7 +77,7 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// firstWrite says when the answer begins: with the first write, which may be empty.
+// firstWrite reports when the response begins: with the first write, which may be empty.
 type firstWrite struct {
 	to    io.Writer
 	once  sync.Once
@@ -94,7 +94,6 @@ func (f *firstWrite) Write(b []byte) (int, error) {
 	return f.to.Write(b)
 }
 
-// requests returns what was asked for.
 func (s *scripted) requests() (kinds string, all []asked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +104,7 @@ func (s *scripted) requests() (kinds string, all []asked) {
 	return strings.Join(list, " "), append([]asked(nil), s.asked...)
 }
 
-// listener keeps what a source says.
+// listener records the events of a source.
 type listener struct {
 	began time.Time
 	mu    sync.Mutex
@@ -117,7 +116,7 @@ func (l *listener) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprint(time.Since(l.began).Round(time.Millisecond), " ")+fmt.Sprintf(format, args...))
 }
 
-// said returns what was said since it was asked last.
+// said returns the events since the last call.
 func (l *listener) said() string {
 	synctest.Wait()
 	l.mu.Lock()
@@ -134,7 +133,7 @@ func (l *listener) answer() discovery.Answer {
 	return l.last
 }
 
-// listen starts a source, until stop is called, which waits until the watch ends.
+// listen starts a source. stop closes it and waits until the watch ends.
 func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func()) {
 	t.Helper()
 	l = &listener{began: time.Now()}
@@ -165,7 +164,8 @@ func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func
 	return l, func() { started.Close(); time.Sleep(linger + time.Second) }
 }
 
-// at writes an event: a slice with endpoints of these addresses, a list of JSON objects where it begins with a brace.
+// at returns an event with a slice of endpoints, given as comma-separated addresses or as JSON
+// objects.
 func at(kind, name, endpoints string) string {
 	if endpoints != "" && endpoints[0] != '{' {
 		endpoints = `{"addresses":["` + strings.ReplaceAll(endpoints, ",", `"]},{"addresses":["`) + `"]}`
@@ -173,7 +173,7 @@ func at(kind, name, endpoints string) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":80}]}}`+"\n", kind, name, endpoints)
 }
 
-// bookmark writes one; the one that ends what there is has a version, too.
+// bookmark returns a bookmark event. end marks the end of the initial events.
 func bookmark(version string, end bool) string {
 	annotations := ""
 	if end {
@@ -182,12 +182,10 @@ func bookmark(version string, end bool) string {
 	return fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"EndpointSlice","metadata":{"resourceVersion":%q%s}}}`+"\n", version, annotations)
 }
 
-// send writes texts one by one.
 func send(w io.Writer, texts ...string) {
 	for _, text := range texts {
 		_, _ = io.WriteString(w, text)
 	}
 }
 
-// hold waits until the request ends.
 func hold(ended <-chan struct{}) int { <-ended; return 0 }

@@ -15,7 +15,7 @@ import (
 // fake is a source that breaks a rule.
 type fake struct {
 	check  func() error
-	start  func(r *discovery.Receiver, n int) discovery.Started // the n-th start
+	start  func(r *discovery.Receiver, n int) discovery.Started // n counts the starts
 	fails  error
 	starts int
 }
@@ -35,7 +35,7 @@ func (f *fake) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return f.start(r, f.starts), nil
 }
 
-// complaints is a failer.
+// complaints is a failer that records.
 type complaints struct {
 	mu   sync.Mutex
 	list []string
@@ -49,7 +49,7 @@ func (c *complaints) Errorf(format string, args ...any) {
 	c.list = append(c.list, fmt.Sprintf(format, args...))
 }
 
-// answer returns one with the addresses.
+// answer returns an answer with these addresses.
 func answer(addresses ...string) discovery.Answer {
 	var l discovery.Locality
 	for _, a := range addresses {
@@ -58,7 +58,7 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// says returns what starts a source that says something once.
+// says returns a start function for a source that reports once.
 func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		what(r)
@@ -69,7 +69,7 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 // well is a source that keeps the rules.
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
-// broken are sources, and what Run says of them.
+// broken maps the name of a broken rule to such a source and to Run's complaint.
 var broken = map[string]struct {
 	source fake
 	want   string
@@ -164,7 +164,7 @@ func changing(r *discovery.Receiver) {
 	a.Priorities[0].Localities[0].Endpoints[0].Addresses[0] = "10.0.0.2:1"
 }
 
-// second returns what starts a source that has one receiver, the last.
+// second returns a start function for a source that knows only its last receiver.
 func second() func(*discovery.Receiver, int) discovery.Started {
 	var last *discovery.Receiver
 	return func(r *discovery.Receiver, _ int) discovery.Started {
@@ -174,7 +174,7 @@ func second() func(*discovery.Receiver, int) discovery.Started {
 	}
 }
 
-// Each rule that is broken is found.
+// Run finds each broken rule.
 func TestSourcesThatBreakARule(t *testing.T) {
 	for about, test := range broken {
 		t.Run(about, func(t *testing.T) {
@@ -192,5 +192,5 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait takes its time. The sources that do are in a table outside a bubble, and run in one.
+// wait sleeps. It is used by sources that run in a bubble, though the table is outside.
 func wait(d time.Duration) { <-time.NewTimer(d).C }

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// fixed is a source that knows its endpoints.
+// fixed is a source with constant endpoints.
 type fixed []string
 
 // Check implements discovery.Source.
@@ -23,17 +23,17 @@ func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking around")
 	err := r.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{near}}}})
 	if err != nil {
-		r.Fail(discovery.Mistake(err)) // looking again will not help
+		r.Fail(discovery.Mistake(err)) // looking again does not help
 	}
 	return discovery.Started{}, nil
 }
 
-// A test of a source of one's own holds it against the contract:
+// Test your own source like this:
 func TestFixed(t *testing.T) {
 	sourcetest.Run(t, func(*testing.T) discovery.Source { return fixed{"10.0.0.1:443", "10.0.0.2:443"} })
 }
 
-// What a source says is recorded.
+// Record returns a receiver that records what a source reports.
 func Example() {
 	for _, source := range []fixed{{"10.0.0.1:443", "10.0.0.2:443"}, {"10.0.0.1"}} {
 		receiver, take := sourcetest.Record()

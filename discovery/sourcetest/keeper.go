@@ -11,25 +11,25 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// keeper records what a source says, and holds it against the rules.
+// keeper records a source's reports and checks them against the rules.
 type keeper struct {
 	record
 	t       failer
-	refusal error  // of each answer
-	inside  func() // called from inside each call, nil for nothing
+	refusal error  // for each answer
+	inside  func() // called inside each call, nil for nothing
 
 	guard    sync.Mutex
 	answers  []given
-	listed   bool // there was a list of parts
+	listed   bool // a list was given
 	failures []string
-	minute   time.Time // since when answers are counted that are refused
-	many     int       // how many there were since
+	minute   time.Time // when counting refused answers began
+	many     int       // refused answers since then
 }
 
-// given is an answer as it was handed over, and a copy of it.
+// given is an answer as it was passed, and a copy of it.
 type given struct{ answer, copy discovery.Answer }
 
-// listen returns a receiver that records, and judges.
+// listen returns a receiver that records and checks.
 func (k *keeper) listen() *discovery.Receiver {
 	to := k.receiver()
 	return to.With(discovery.Hooks{
@@ -67,7 +67,7 @@ func (k *keeper) call() {
 	}
 }
 
-// judge takes an answer.
+// judge checks an answer.
 func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	if err := to.Update(a); err != nil {
 		k.t.Errorf("an answer breaks the rules: %v", err)
@@ -80,14 +80,14 @@ func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	k.guard.Unlock()
 	k.call()
 	if k.refusal != nil && k.repeatsTooOften() {
-		time.Sleep(quiet) // or the clock would stand still
+		time.Sleep(quiet) // otherwise the bubble's clock would stop
 	}
 	return k.refusal
 }
 
-// repeatsTooOften notes an answer that is refused. It reports whether answers come without a pause.
+// repeatsTooOften counts a refused answer. It reports whether answers are repeated without a pause.
 func (k *keeper) repeatsTooOften() bool {
-	const most = 100 // a minute
+	const most = 100 // per minute
 	k.guard.Lock()
 	defer k.guard.Unlock()
 	if time.Since(k.minute) > time.Minute {
@@ -99,7 +99,7 @@ func (k *keeper) repeatsTooOften() bool {
 	return k.many >= most
 }
 
-// fail looks at the text of a failure.
+// fail checks the text of a failure.
 func (k *keeper) fail(err error) {
 	text := err.Error()
 	if text == "" || strings.ContainsAny(text, "\r\n") {
@@ -119,24 +119,24 @@ func (k *keeper) fail(err error) {
 
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// shape returns a text without its numbers.
+// shape returns a text with its numbers replaced.
 func shape(text string) string { return numbers.ReplaceAllString(text, "#") }
 
-// failedBefore reports whether the source had no answer, and failed so before.
+// failedBefore reports whether the source has no answer and has failed in the same way before.
 func (k *keeper) failedBefore(err error) bool {
 	k.guard.Lock()
 	defer k.guard.Unlock()
 	return len(k.answers) == 0 && !k.listed && slices.Contains(k.failures, err.Error())
 }
 
-// answered reports whether there was an answer, or a list of parts.
+// answered reports whether there was an answer or a list.
 func (k *keeper) answered() bool {
 	k.guard.Lock()
 	defer k.guard.Unlock()
 	return len(k.answers) > 0 || k.listed
 }
 
-// check looks at all answers once all is over.
+// check checks all answers at the end.
 func (k *keeper) check(t failer) {
 	t.Helper()
 	k.guard.Lock()
@@ -157,7 +157,7 @@ func (k *keeper) check(t failer) {
 	}
 }
 
-// clone returns a copy that shares nothing that an answer of priorities points to.
+// clone returns a deep copy of an answer with priorities.
 func clone(a discovery.Answer) discovery.Answer {
 	a.Priorities = slices.Clone(a.Priorities)
 	for i := range a.Priorities {

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Told is one thing that a source told a receiver: one of the fields is set.
+// Told is one report of a source: one of its fields is set.
 type Told struct {
 	Answer    *discovery.Answer
 	Parts     []discovery.Mechanism
@@ -18,11 +18,11 @@ type Told struct {
 	Rejected  error
 	Confirmed bool
 	Doubt     error     // of Unconfirmed, "over" where that was nil
-	Since     time.Time // beside Doubt
+	Since     time.Time // together with Doubt
 	Trying    string
 }
 
-// String returns it in a line, such as "answer 10.0.0.1:443" or "fail: no such host".
+// String returns the report as one line, such as "answer 10.0.0.1:443" or "fail: no such host".
 func (t Told) String() string {
 	switch {
 	case t.Answer != nil:
@@ -45,8 +45,7 @@ func (t Told) String() string {
 	return "trying: " + t.Trying
 }
 
-// addresses returns the first address of each endpoint, with the health of those that cannot take
-// calls.
+// addresses returns the first address of each endpoint, with the health if it is not usable.
 func addresses(a *discovery.Answer) (all []string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -70,14 +69,15 @@ func addresses(a *discovery.Answer) (all []string) {
 	return all
 }
 
-// Record returns a receiver that takes answers as a channel does, and keeps what comes; and a
-// function that returns what came since it was called last. Both may be used from any goroutine.
+// Record returns a receiver that accepts and refuses answers like a channel and records all
+// reports, and a function that returns the reports since its last call. Both are safe for
+// concurrent use.
 func Record() (r *discovery.Receiver, take func() []Told) {
 	keep := &record{}
 	return keep.receiver(), keep.take
 }
 
-// record keeps what comes to a receiver.
+// record holds a receiver's reports.
 type record struct {
 	mu   sync.Mutex
 	told []Told
@@ -117,7 +117,7 @@ func (r *record) receiver() *discovery.Receiver {
 	})
 }
 
-// rules says which rule an answer breaks.
+// rules returns the rule that an answer breaks.
 func rules(a *discovery.Answer) error {
 	if err := topology.CheckSome(a); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package sourcetest tests sources of endpoints: it checks the contract of package discovery, and
-// records what a source says. It is for tests, those of other modules as well.
+// Package sourcetest tests sources against the contract of package discovery and records their
+// reports. It is for tests, including those of other modules.
 package sourcetest
 
 import (
@@ -15,21 +15,20 @@ import (
 
 var errOver = errors.New("over")
 
-// Run checks that a source keeps the contract of discovery.Source, discovery.Started and
-// discovery.Receiver: each part of it in a subtest, in a bubble of testing/synctest, on a source
-// that the function returns there. The time of a bubble costs nothing, so what the source needs, such as
-// a registry, has to be a fake in the same bubble: a real socket would hold its clock. Run makes
-// the source say something for about an hour.
+// Run tests that a source keeps the contract of discovery.Source, discovery.Started and
+// discovery.Receiver. Each part is a subtest in its own bubble of testing/synctest, with the source
+// that the function returns there. Time in a bubble is free, so the source's dependencies, such as
+// a registry, must be fakes in the same bubble: a real socket would stop its clock. Run lets the
+// source report for about an hour.
 //
 // It checks that
-//   - Check, Start and what Started has return at once, and Start fails only for what Check says;
-//   - within a minute the source says something: an answer, a failure, or what it is trying;
-//   - answers keep the rules of their fields, stay as they were handed over, and are the same
-//     where their Identity is;
-//   - the same failure has the same text, in one line;
-//   - an answer that is not taken is not repeated without a pause;
-//   - a second channel has what the first one has, and keeps it when that is closed;
-//   - Close may be called from inside the receiver, ends the source, and Start works again.
+//   - Check, Start and the functions of Started return at once, and Start fails only for problems that Check reports;
+//   - within a minute the source reports an answer, a failure, or what it is trying;
+//   - answers keep the rules of their fields, are not modified afterwards, and are equal if their Identity is;
+//   - equal failures have equal texts of one line;
+//   - a refused answer is not repeated without a pause;
+//   - a second channel gets the same answer as the first, and keeps it when the first is closed;
+//   - Close may be called from inside the receiver and ends the source, and Start works again.
 func Run(t *testing.T, source func(*testing.T) discovery.Source) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -38,10 +37,10 @@ func Run(t *testing.T, source func(*testing.T) discovery.Source) {
 	}
 }
 
-// names are those of the checks.
+// names are the names of the checks.
 var names = []string{"Check", "life", "refusal", "two channels", "Close inside", "again"}
 
-// checks are what Run runs, in a bubble.
+// checks are the checks, which run in a bubble.
 var checks = map[string]func(failer, discovery.Source){
 	"Check":        checkCheck,
 	"life":         checkLife,
@@ -51,19 +50,19 @@ var checks = map[string]func(failer, discovery.Source){
 	"again":        checkAgain,
 }
 
-// failer is the part of *testing.T that checks need.
+// failer is the part of *testing.T that checks use.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// The times of a bubble.
+// Durations in a bubble.
 const (
-	patience = time.Minute // until a source says something
-	quiet    = time.Hour   // in which nothing may come after Close
+	patience = time.Minute // until the first report
+	quiet    = time.Hour   // without a report after Close
 )
 
-// atOnce calls f, which must not wait.
+// atOnce calls f, which must not block.
 func atOnce(t failer, what string, f func()) {
 	t.Helper()
 	began := time.Now()
@@ -73,7 +72,7 @@ func atOnce(t failer, what string, f func()) {
 	}
 }
 
-// checkCheck calls Check from several goroutines.
+// checkCheck calls Check concurrently.
 func checkCheck(t failer, s discovery.Source) {
 	for _, read := range []bool{false, true} {
 		var texts [2]string
@@ -90,8 +89,7 @@ func checkCheck(t failer, s discovery.Source) {
 	}
 }
 
-// begin starts a source, and returns what it said in the first minute. It returns nil where
-// Start fails.
+// begin starts a source and returns its reports of the first minute. It returns nil if Start fails.
 func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
 	t.Helper()
 	var of discovery.Started
@@ -111,7 +109,7 @@ func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started,
 	return &of, first
 }
 
-// end closes what was started, after which it must fall silent.
+// end closes a source, after which it must not report anything.
 func end(t failer, r *keeper, started *discovery.Started) {
 	t.Helper()
 	if started.Close != nil {
@@ -120,7 +118,7 @@ func end(t failer, r *keeper, started *discovery.Started) {
 	silent(t, r)
 }
 
-// silent checks that nothing is said after Close, but for what was under way.
+// silent checks that nothing is reported after Close, except for calls in progress.
 func silent(t failer, r *keeper) {
 	t.Helper()
 	time.Sleep(patience)
@@ -134,7 +132,7 @@ func silent(t failer, r *keeper) {
 	r.check(t)
 }
 
-// checkLife lets a source live for a while, and tells it that connections fail.
+// checkLife runs a source for a while and reports failed connections to it.
 func checkLife(t failer, s discovery.Source) {
 	r := &keeper{t: t}
 	started, _ := begin(t, s, r)
@@ -160,7 +158,7 @@ func checkLife(t failer, s discovery.Source) {
 	end(t, r, started)
 }
 
-// checkRefusal takes no answer.
+// checkRefusal refuses all answers.
 func checkRefusal(t failer, s discovery.Source) {
 	r := &keeper{t: t, refusal: errors.New("the channel does not take it")}
 	if started, _ := begin(t, s, r); started != nil {
@@ -178,7 +176,7 @@ func checkTwo(t failer, s discovery.Source) {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * patience) // a failure may be over
+		time.Sleep(10 * patience) // a failure may be over by then
 	}
 	if a.answered() != b.answered() {
 		t.Errorf("of two channels one has an answer: the first %v, the second %v", a.answered(), b.answered())
@@ -207,7 +205,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 		toClose = nil
 		mu.Unlock()
 		if shut == nil {
-			return // it is not started yet, or closed
+			return // not started yet, or closed
 		}
 		closed := make(chan struct{})
 		go func() {
@@ -242,13 +240,13 @@ func checkCloseInside(t failer, s discovery.Source) {
 	mu.Lock()
 	shut := toClose
 	mu.Unlock()
-	if shut != nil { // it said all from inside Start
+	if shut != nil { // all reports came from inside Start
 		shut()
 	}
 	silent(t, r)
 }
 
-// checkAgain starts a source again, as a channel does that was idle.
+// checkAgain starts a source again, like a channel after idleness.
 func checkAgain(t failer, s discovery.Source) {
 	var answered [2]bool
 	for i := range answered {
@@ -258,7 +256,7 @@ func checkAgain(t failer, s discovery.Source) {
 			return
 		}
 		if !r.answered() {
-			time.Sleep(10 * patience) // a failure may be over
+			time.Sleep(10 * patience) // a failure may be over by then
 		}
 		answered[i] = r.answered()
 		end(t, r, started)

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// Two records: the one with the lower priority is used while it works. The name server is
-// one of this example's own, so the target names it; without, it is the system's.
+// There are two records: the one with the lower number is used while it works. The target names
+// this example's own DNS server; by default it is the system's.
 func Example() {
 	primary, primaryPort := serve()
 	backup, backupPort := serve()
@@ -57,7 +57,7 @@ func serve() (*grpc.Server, int) {
 	return s, listener.Addr().(*net.TCPAddr).Port
 }
 
-// portOf calls until a call is answered, and returns by which port.
+// portOf makes calls until one is answered, and returns the port of its server.
 func portOf(conn *grpc.ClientConn) int {
 	for {
 		var from peer.Peer

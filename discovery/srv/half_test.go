@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// halves says of one host what it is set to for IPv4 and IPv6: an address, "none", or "" for
-// one that cannot be looked up.
+// halves holds the results for a host's IPv4 and IPv6 addresses: an address, "none", or "" for a
+// failed lookup.
 type halves struct {
 	mu sync.Mutex
 	of map[string]string
@@ -51,8 +51,8 @@ func (h *halves) set(v4, v6 string) {
 	h.of = map[string]string{"ip4": v4, "ip6": v6}
 }
 
-// Where the addresses of one family cannot be looked up, those that are known stay, and those of
-// the other family are the ones of now; so it is after idleness.
+// If the addresses of one family cannot be looked up, its known ones stay in use beside the present
+// ones of the other family, also after idleness.
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
@@ -68,7 +68,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 			{"10.0.0.2", "", "10.0.0.2:1"},
 		} {
 			h.set(step.v4, step.v6)
-			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // and many look-ups
+			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // and many lookups
 			for address := range strings.SplitSeq(step.want, "+") {
 				if !strings.Contains(got, address) || len(got) != len(step.want) {
 					t.Errorf("channel %d saw %s, want %s", i, got, step.want)
@@ -78,7 +78,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	})
 }
 
-// On a real name server: the look-up of A fails, that of AAAA says that there is none.
+// With a real DNS server: the lookup of A fails, and that of AAAA returns no address.
 func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -89,7 +89,7 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
 	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // the answer before was passed on
+	dns.Await(shop, "SRV", 2) // the first answer was passed on
 	select {
 	case line := <-c.lines:
 		t.Errorf("the channel is told %s, want nothing", line)
@@ -97,7 +97,7 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 }
 
-// A record with port 0 is left out, and the others count.
+// A record with port 0 is left out.
 func TestRecordWithPort0(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 0 a", "0 0 1 b")
@@ -108,7 +108,7 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "the record of a.test. has port 0")
 }
 
-// A name server that cuts answers over UDP without a word is asked over TCP with dns=tcp.
+// With dns=tcp a server that truncates answers over UDP is asked over TCP.
 func TestNameServerThatCutsAnswers(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a", "0 0 1 b")
@@ -125,7 +125,7 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	}
 }
 
-// A name that somebody pins wins over those of the records, however it is given.
+// A given authority takes precedence over the names of records.
 func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

@@ -20,17 +20,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test on real sockets waits for what must come.
+// patience bounds the wait for events that must occur on real sockets.
 const patience = 60 * time.Second
 
-// channel is a resolver.ClientConn that passes on what it is given, a line each.
+// channel is a resolver.ClientConn that passes updates on, one line each.
 type channel struct {
 	resolver.ClientConn
 	lines chan string
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // it has nothing else
+	if awaiting.Is(s) { // it contains nothing else
 		return nil
 	}
 	var endpoints []string
@@ -66,7 +66,7 @@ func (c channel) next(t *testing.T) string {
 	}
 }
 
-// expect waits for a line with want in it, and nothing before it.
+// expect waits for a line that contains want, and fails the test on any other line.
 func (c channel) expect(t *testing.T, want string) {
 	t.Helper()
 	if got := c.next(t); !strings.Contains(got, want) {
@@ -89,7 +89,7 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build starts a resolver, which ends with the test. DNS in the target is the server's
+// build starts a resolver until the end of the test. DNS in the target is replaced by the server's
 // address.
 func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option) (channel, resolver.Resolver) {
 	t.Helper()
@@ -107,8 +107,8 @@ func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option)
 
 const shop = "_grpc._tcp.shop.test"
 
-// set makes the name have these records, "PRIORITY WEIGHT PORT HOST", whose hosts a.test,
-// b.test and so on have the addresses 127.0.0.1, 127.0.0.2 and so on.
+// set sets the records of a name, "PRIORITY WEIGHT PORT HOST". Their hosts a.test, b.test and so on
+// have the addresses 127.0.0.1, 127.0.0.2 and so on.
 func set(dns *dnstest.Server, name string, records ...string) {
 	for i, r := range records {
 		host := strings.Fields(r)[3]

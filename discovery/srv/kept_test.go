@@ -19,12 +19,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// hosts are the addresses of the hosts a and b of a name server in a bubble: "gone" for one
-// that does not exist, "" for one that cannot be looked up, "half" where that is so for IPv4 alone.
+// hosts are the addresses of the hosts a and b in a bubble: "gone" for a name that does not exist,
+// "" for a failed lookup, "half" for a failed lookup of IPv4 alone.
 type hosts struct {
 	mu   sync.Mutex
 	a, b string
-	lost bool // the records cannot be looked up
+	lost bool // the lookup of the records fails
 }
 
 func (h *hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -56,14 +56,14 @@ func (h *hosts) LookupNetIP(_ context.Context, network, host string) ([]netip.Ad
 	}
 }
 
-// set changes the addresses of both hosts.
+// set sets the addresses of both hosts.
 func (h *hosts) set(a, b string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.a, h.b = a, b
 }
 
-// lose makes the records fail.
+// lose makes the lookup of the records fail.
 func (h *hosts) lose(lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *hosts) builder() given.Resolvers {
 	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
-// seen returns what a channel sees while it is open.
+// seen returns the updates of a channel while it is open.
 func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -94,26 +94,26 @@ func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	return strings.Join(lines, ", then ")
 }
 
-// A host that cannot be looked up when the channel wakes up has the addresses that it had, for
-// an hour since it was looked up last, and the other hosts have those of now.
+// A host that cannot be looked up after idleness keeps its addresses for an hour after its last
+// lookup. Other hosts have their present addresses.
 func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{}
 		b := h.builder()
 		for i, step := range []struct {
-			a, b  string // their addresses now
+			a, b  string // their present addresses
 			awake time.Duration
 			want  string
 			idle  time.Duration
 		}{
 			{"10.0.0.1", "10.0.0.2", 3 * time.Hour, "10.0.0.1:1 10.0.0.2:1", 50 * time.Minute},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // nothing but what was kept
+			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // only the stored addresses
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			// That it was used did not confirm it.
+			// Using the stored answer did not confirm it.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
 			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
-			// Nor is it confirmed while it cannot be looked up.
+			// A host is not confirmed while its lookup fails.
 			{"", "10.0.0.4", 2 * time.Hour, "10.0.0.3:1 10.0.0.4:1", time.Minute},
 			{"", "10.0.0.4", time.Minute, "10.0.0.4:1", 0},
 			{"10.0.0.3", "10.0.0.4", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
@@ -129,8 +129,8 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// A host is not confirmed while it cannot be looked up, or half of it: it is not remembered an hour
-// after it was looked up last.
+// A host whose lookup, or half of it, fails is not confirmed: it is discarded an hour after its
+// last complete lookup.
 func TestALostHostIsNotConfirmed(t *testing.T) {
 	for _, lost := range []string{"", "half"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestALostHostIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// Nor is a host confirmed while the records cannot be looked up: it is not remembered an hour after it
-// was looked up last.
+// A host is not confirmed while the lookup of the records fails: it is discarded an hour after its
+// last lookup.
 func TestLostRecordsConfirmNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
@@ -176,8 +176,8 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 	})
 }
 
-// A host that DNS says does not exist does not come back after idleness, though its addresses
-// were still in use: they wait for a number of look-ups to say so.
+// A host that does not exist any more does not come back after idleness, although its addresses
+// stay in use for some lookups.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ten = "srv:///shop.test?removeAfter=10"
@@ -187,7 +187,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 		got := seen(t, b, ten, func() {
 			time.Sleep(10 * time.Minute)
 			h.set("10.0.0.1", "gone")
-			time.Sleep(3 * time.Minute) // six look-ups or so
+			time.Sleep(3 * time.Minute) // about six lookups
 		})
 		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
 			t.Errorf("the channel saw %s, want %s", got, want)
@@ -200,7 +200,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	})
 }
 
-// silent says nothing of the host b for longer than a look-up may take.
+// silent does not respond for the host b for longer than a lookup may take.
 type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -211,8 +211,8 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return s.hosts.LookupNetIP(ctx, network, host)
 }
 
-// A host of which nothing is heard holds the others back for a while, in which all have the
-// addresses that they had, and then it alone has.
+// A host that does not respond delays the others briefly. Meanwhile all have their stored
+// addresses, and afterwards only that host.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// lookupTime is how long a look-up may take, that of all addresses included (docs/waits.md).
+	// lookupTime limits a lookup with all its addresses (docs/waits.md).
 	lookupTime = 30 * time.Second
-	// lookupsAtOnce is how many hosts are looked up at a time, silent ones not counted.
+	// lookupsAtOnce limits the hosts looked up at a time, without silent ones.
 	lookupsAtOnce = 16
-	// mostAddresses is how many addresses of a host count.
+	// mostAddresses limits the addresses of a host.
 	mostAddresses = 64
 )
 
-// resolverAt returns one that asks the name server at host:port, or the system's, over TCP
-// alone if asked.
+// resolverAt returns a resolver for the DNS server at host:port or the system's, with tcp over TCP
+// only.
 func resolverAt(server string, tcp bool) xnet.Resolver {
 	if server == "" && !tcp {
 		return net.DefaultResolver
@@ -46,7 +46,7 @@ func resolverAt(server string, tcp bool) xnet.Resolver {
 	return namedServer{server, r}
 }
 
-// namedServer is a name server of the target's. Its errors name it, where the standard
+// namedServer uses the target's DNS server. Its errors name this server, where the standard
 // library's would name the system's.
 type namedServer struct {
 	server string
@@ -79,18 +79,18 @@ type record struct {
 	priority, weight uint16
 }
 
-// answer is what a look-up has found.
+// answer is the result of a lookup.
 type answer struct {
-	records []record // none where the service says that there is none
+	records []record // none if the service does not exist
 	hosts   map[string]found
-	flaws   []error // what was wrong with parts of the answer
+	flaws   []error // problems with parts of the answer
 }
 
-// found is what DNS says of the addresses of a host. Those of IPv4 and of IPv6 are looked up
-// apart: an answer about one of them says nothing of the other.
+// found holds the addresses of a host. IPv4 and IPv6 are looked up separately, and an answer about
+// one does not affect the other.
 type found struct {
 	addresses []netip.Addr
-	known     [2]bool // whether the look-up of a family has ended well, by the index in families
+	known     [2]bool // by index in families: the lookup succeeded
 }
 
 // families are the networks of package net.
@@ -104,7 +104,7 @@ func familyOf(ip netip.Addr) int {
 	return 1
 }
 
-// some returns whether anything is known of any host.
+// some reports whether anything is known of any host.
 func (a *answer) some() bool {
 	for _, f := range a.hosts {
 		if f.known != [2]bool{} {
@@ -114,9 +114,9 @@ func (a *answer) some() bool {
 	return false
 }
 
-// lookUp looks up the records of a name, and the addresses of their hosts, the silent ones
-// last. Early is given what there is after names.Hold, and again after each time in which
-// something came. It returns the hosts that were silent.
+// lookUp looks up the records of a name and the addresses of their hosts, the silent ones last.
+// early receives the results so far after names.Hold, and again after each further names.Hold with
+// new results. lookUp returns the hosts that did not respond.
 func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -132,7 +132,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	}
 	a = answer{hosts: make(map[string]found)}
 	if err != nil {
-		a.flaws = append(a.flaws, err) // of records that are left out
+		a.flaws = append(a.flaws, err) // about records that are left out
 	}
 	for _, r := range records {
 		if r.Port == 0 {
@@ -156,13 +156,13 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	return a, hosts.silent, nil
 }
 
-// inTurn returns the hosts of records in the order in which they are looked up: one of each
-// priority, then the second of each, and so on, so that a priority whose hosts are silent
-// leaves something to the others. Those that were silent come last.
+// inTurn returns the hosts of records in lookup order: the first of each priority, then the second
+// of each, so that a priority with silent hosts does not block the others. Hosts in silent come
+// last.
 func inTurn(records []record, silent map[string]bool) []string {
 	type place struct {
 		host  string
-		order [3]int // silent, place within the priority, priority
+		order [3]int // silent, index within the priority, priority
 	}
 	var places []place
 	seen, of := make(map[string]bool), make(map[uint16]int)
@@ -185,23 +185,22 @@ func inTurn(records []record, silent map[string]bool) []string {
 	return hosts
 }
 
-// name returns a host without the dot at the end.
+// name returns a host without the trailing dot.
 func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
 
-// hosts are the hosts of an answer's records, whose addresses are looked up. One goroutine notes what
-// the others hear.
+// hosts looks up the hosts of an answer's records. One goroutine records the results of the others.
 type hosts struct {
-	heard chan func()   // what is to be noted
-	done  chan struct{} // closed once all is heard
+	heard chan func()   // results to record
+	done  chan struct{} // closed once all results are recorded
 
-	// Used by wait.
+	// Used by wait only.
 	found  answer
-	silent map[string]bool // of which nothing was heard for names.Hold
-	news   bool            // something was found since early was called
+	silent map[string]bool // without a response for names.Hold
+	news   bool            // there are results since the last early
 }
 
-// wait notes what is heard until all is. After each names.Hold, early is given what was found,
-// if there is something new.
+// wait records results until all are recorded. After each names.Hold with new results it calls
+// early.
 func (h *hosts) wait(early func(answer)) {
 	hold := time.NewTicker(names.Hold)
 	defer hold.Stop()
@@ -220,7 +219,7 @@ func (h *hosts) wait(early func(answer)) {
 	}
 }
 
-// note has wait note something, unless all is heard.
+// note passes a result to wait, unless all are recorded.
 func (h *hosts) note(what func()) {
 	select {
 	case h.heard <- what:
@@ -228,8 +227,8 @@ func (h *hosts) note(what func()) {
 	}
 }
 
-// lookUp looks up the addresses of hosts, so many at a time. One that is silent goes on, and
-// gives its place away: otherwise a zone that is lost would keep the others from being asked.
+// lookUp looks up hosts, a limited number at a time. A silent lookup continues without counting, so
+// that a lost zone does not block the other hosts.
 func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -277,7 +276,7 @@ func (h *hosts) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
 	}
 }
 
-// take takes the addresses of a host that a look-up of one family found.
+// take records the addresses of one family of a host.
 func (h *hosts) take(host string, family int, addresses []netip.Addr) {
 	h.note(func() {
 		f := h.found.hosts[host]
@@ -292,5 +291,5 @@ func (h *hosts) take(host string, family int, addresses []netip.Addr) {
 	})
 }
 
-// flaw notes what was wrong with a part of the answer.
+// flaw records a problem with a part of the answer.
 func (h *hosts) flaw(err error) { h.note(func() { h.found.flaws = append(h.found.flaws, err) }) }

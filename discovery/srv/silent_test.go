@@ -18,17 +18,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zone is a name server in a bubble. A host whose name begins with "silent" gets no answer;
-// the others have the address that their number makes, after a millisecond.
+// zone is a DNS server in a bubble. A host whose name begins with "silent" gets no response. Other
+// hosts get an address made from their number after a millisecond.
 type zone struct {
 	mu      sync.Mutex
 	records []*net.SRV
-	asked   []string // hosts, since the last look-up of the records
-	now     int      // how many are being looked up
+	asked   []string // hosts, since the last lookup of the records
+	now     int      // the number of lookups in progress
 	most    int
 }
 
-// zoneOf returns a zone of so many records of each host and priority, in this order.
+// zoneOf returns a zone with this many records for each host and priority, in this order.
 func zoneOf(records ...string) *zone {
 	z := &zone{}
 	for _, r := range records {
@@ -80,7 +80,7 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 	return []netip.Addr{netip.AddrFrom4([4]byte{10, host[0], byte(n / 250), byte(n % 250)})}, nil
 }
 
-// priorities returns how many endpoints each priority has in each answer, and when it came.
+// priorities returns the number of endpoints per priority in each answer, with its time.
 func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	t.Helper()
 	var said []string
@@ -95,8 +95,7 @@ func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	return said
 }
 
-// Hosts of a zone that is lost do not keep those of another priority from being asked, nor
-// those of their own.
+// Hosts of a lost zone do not prevent lookups of other hosts, in the same or another priority.
 func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	for about, test := range map[string]struct {
 		zone *zone
@@ -115,7 +114,7 @@ func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// At the next look-up those that were silent come last.
+// Hosts that were silent come last in the next lookup.
 func TestSilentHostsComeLast(t *testing.T) {
 	z := zoneOf("silent 10 100", "well 10 40")
 	got := z.priorities(t, 40*time.Second)
@@ -134,8 +133,7 @@ func TestSilentHostsComeLast(t *testing.T) {
 	}
 }
 
-// A channel that is awake gets as soon what is known: a host that is silent does not keep
-// it from using a new one for as long as look-ups may take.
+// An active channel receives new hosts promptly, although a silent host prolongs the lookup.
 func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := zoneOf("well 10 1")
@@ -149,7 +147,7 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 		z.mu.Lock()
 		z.records = more
 		z.mu.Unlock()
-		time.Sleep(10 * time.Second) // the look-up begins at 9 s at the soonest, and at 11 s at the latest
+		time.Sleep(10 * time.Second) // the lookup begins between 9 s and 11 s
 		w.Close()
 		synctest.Wait()
 		if len(r.lines) != 2 || !strings.HasSuffix(r.lines[1], " 10: 10.119.0.0:1*1 10.119.0.1:1*1") {
@@ -158,7 +156,7 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	})
 }
 
-// refusing fails where a cluster breaks the rules.
+// refusing fails the test if an answer is invalid for a cluster.
 type refusing struct {
 	discovery.Receiver
 	t       *testing.T
@@ -176,8 +174,8 @@ func (r *refusing) Update(a discovery.Answer) error {
 
 func (r *refusing) Fail(err error) { r.fails = err }
 
-// hostile says other records at each look-up, as many as a message may hold, and hundreds of
-// addresses of each host.
+// hostile returns different records at each lookup, as many as fit into a message, and hundreds of
+// addresses for each host.
 type hostile struct{ lookups int }
 
 func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -199,7 +197,8 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 	return addresses, nil
 }
 
-// A hostile name server makes no answer that the channel refuses, nor one without bounds.
+// A hostile DNS server can cause neither an answer that the channel refuses nor one of unbounded
+// size.
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := &refusing{t: t}, &hostile{}

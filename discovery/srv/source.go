@@ -23,7 +23,7 @@ var logger = grpclog.Component("understudy")
 
 func init() { discovery.Register(Scheme, parts) }
 
-// parts reads a target.
+// parts parses a target.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	p, err := parse(t.Target)
 	if err != nil {
@@ -58,7 +58,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return []discovery.Mechanism{part}, nil
 }
 
-// source looks up the endpoints of the SRV records of a name.
+// source looks up the SRV records of a name.
 type source struct {
 	name    string
 	net     xnet.Resolver
@@ -71,12 +71,12 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.cancel, ResolveNow: w.resolveNow}, nil
 }
 
-// begin begins to look up.
+// begin starts the lookups.
 func (s source) begin(r *discovery.Receiver) *watch {
 	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1)}
 	w.table = table{removeAfter: s.refresh.RemoveAfter, remembered: r.Remembered()}
 	if s.refresh.Every == 0 {
-		w.table.removeAfter = 1 // there may be no second answer
+		w.table.removeAfter = 1 // without a refresh there may be no second answer
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -85,23 +85,24 @@ func (s source) begin(r *discovery.Receiver) *watch {
 	return w
 }
 
-// watch looks up the records of one channel again and again.
+// watch looks up the records for one channel repeatedly.
 type watch struct {
 	source
 	receiver *discovery.Receiver
 	cancel   context.CancelFunc
 	asked    chan struct{}
 
-	// Used by run.
+	// Used by run only.
 	table  table
-	silent map[string]bool // hosts, at the last look-up
+	silent map[string]bool // hosts without a response in the last lookup
 	logged string
 }
 
-// Check implements discovery.Source. All else is up to name servers.
+// Check implements discovery.Source. It finds nothing, because everything else depends on DNS
+// servers.
 func (source) Check(bool) error { return nil }
 
-// resolveNow asks for a look-up soon.
+// resolveNow requests a lookup.
 func (w *watch) resolveNow() {
 	select {
 	case w.asked <- struct{}{}:
@@ -125,7 +126,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lookUp looks up once, and passes on what it finds. It returns whether that was taken.
+// lookUp looks up once and passes the result on. It reports whether the channel accepted it.
 func (w *watch) lookUp(ctx context.Context) bool {
 	a, silent, err := lookUp(ctx, w.net, w.name, w.silent, w.early)
 	if ctx.Err() != nil {
@@ -150,22 +151,22 @@ func (w *watch) lookUp(ctx context.Context) bool {
 	return w.tell(&w.table, found) == nil
 }
 
-// early passes on what was found before all of it was. The table takes the whole answer only:
-// what is missing from one look-up is missing once.
+// early passes on incomplete results. The table takes complete answers only, so that a record
+// missing from one lookup is counted once.
 func (w *watch) early(a answer) {
 	t := w.table.clone()
 	if found := t.take(w.name, a); len(found.Priorities) > 0 {
-		_ = w.tell(t, found) // the rest comes
+		_ = w.tell(t, found) // the complete answer follows
 	}
 }
 
-// tell passes on what there is now.
+// tell passes an answer on.
 func (w *watch) tell(t *table, found discovery.Answer) error {
 	found.Names = t.names()
 	return w.receiver.Update(found)
 }
 
-// log says once what was wrong with a part of an answer.
+// log logs each new problem with a part of an answer.
 func (w *watch) log(a answer) {
 	text := ""
 	switch {
@@ -180,12 +181,11 @@ func (w *watch) log(a answer) {
 	w.logged = text
 }
 
-// pause is the least time between a look-up and the next one that a failed connection
-// asks for, as in gRPC's own DNS resolver.
+// pause is the minimum time between a lookup and the next one that a failed connection requests, as
+// in gRPC's DNS resolver.
 const pause = 30 * time.Second
 
-// rest waits, after a good look-up, for the time of the next one: the interval is over, or
-// somebody has asked and it is not too soon.
+// rest waits until the next lookup: the interval is over, or a request has come and pause is over.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause

@@ -78,8 +78,8 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-// Each is an error that says which name and what happened to it; after a good answer it
-// changes nothing.
+// Each bad answer is an error that names the name and the problem. After a good answer it changes
+// nothing.
 func TestBadAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(*dnstest.Server)
@@ -104,7 +104,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Parallel()
 			dns := startDNS(t)
 			test.make(dns)
-			c, _ := build(t, dns, "srv://DNS/shop.test.") // with the dot, so that it is looked up once
+			c, _ := build(t, dns, "srv://DNS/shop.test.") // with a trailing dot, so that it is looked up once
 			c.expect(t, test.want)
 		})
 		t.Run(name+" later", func(t *testing.T) {
@@ -115,9 +115,9 @@ func TestBadAnswers(t *testing.T) {
 			c.expect(t, "127.0.0.1:1")
 			dns.Set("a.test", "A")
 			test.make(dns)
-			wait := time.Second // where there is nobody who could count
+			wait := time.Second // if no server can count the lookups
 			if name != "no server" {
-				dns.Await(shop, "SRV", 2) // of the second look-up: the first was passed on
+				dns.Await(shop, "SRV", 2) // of the second lookup: the first result was passed on
 				wait = 0
 			}
 			select {
@@ -129,13 +129,13 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// loop makes a name an alias of another that is an alias of the first.
+// loop makes two names aliases of each other.
 func loop(dns *dnstest.Server, name, kind string) {
 	dns.Set(name, kind, "CNAME loop.test.")
 	dns.Set("loop.test", kind, "CNAME "+name+".")
 }
 
-// A truncated answer is asked for again over TCP, and an alias is followed.
+// A truncated answer is retried over TCP, and aliases are followed.
 func TestTruncatedAnswersAndAliases(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -160,8 +160,8 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// A record that is added is used with the first answer, one that is gone leaves with the
-// second, and "." takes all away.
+// A new record is used with the first answer, a missing one is removed with the second, and "."
+// removes all.
 func TestRecordsThatMove(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

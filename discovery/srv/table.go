@@ -11,35 +11,35 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/names"
 )
 
-// table holds what is known of the records and addresses of a service.
+// table holds the known records and addresses of a service.
 type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // of the channel before this one, until all hosts were looked up once
+	remembered  map[string]discovery.Name // from before idleness, until all hosts were looked up once
 }
 
-// host holds what is known of a record's target.
+// host holds the known addresses of a record's target.
 type host struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held
-	none bool // DNS said last that it has no address
+	none bool // the last response was that it has no address
 }
 
-// recordKey tells a record from others: it may change its priority and weight.
+// recordKey identifies a record, whose priority and weight may change.
 type recordKey struct {
 	host string
 	port uint16
 }
 
-// lose notes that no host could.
+// lose records that no host could be looked up.
 func (t *table) lose() {
 	for _, h := range t.hosts {
 		h.Lose(time.Now())
 	}
 }
 
-// take takes an answer, and returns the endpoints that there are now.
+// take takes an answer and returns the present endpoints.
 func (t *table) take(name string, a answer) discovery.Answer {
 	before := t.hosts
 	t.hosts = make(map[string]*host)
@@ -59,8 +59,7 @@ func (t *table) take(name string, a answer) discovery.Answer {
 	return t.answer(name, records)
 }
 
-// take takes what a look-up of the host found. Addresses of a family that could not be looked
-// up stay.
+// take takes the result of a host's lookup. Addresses of a family whose lookup failed stay.
 func (h *host) take(removeAfter int, f found) {
 	if f.known == [2]bool{} {
 		h.Lose(time.Now())
@@ -81,7 +80,7 @@ func (h *host) take(removeAfter int, f found) {
 	h.Until = time.Time{}
 }
 
-// clone returns a copy of t, which can take an answer that is not yet complete.
+// clone returns a copy of t for an incomplete answer.
 func (t *table) clone() *table {
 	c := *t
 	c.records = t.records.Clone()
@@ -94,8 +93,7 @@ func (t *table) clone() *table {
 	return &c
 }
 
-// recall returns what was remembered of a host, if anything, of the families that could not be
-// looked up.
+// recall returns the stored addresses of a host for the families whose lookup failed, nil for none.
 func (t *table) recall(name string, found [2]bool) *host {
 	h, known := &host{}, t.remembered[name]
 	h.Until = known.Until
@@ -109,12 +107,12 @@ func (t *table) recall(name string, found [2]bool) *host {
 	return h
 }
 
-// names returns what is to be remembered of the hosts.
+// names returns what to store of the hosts.
 func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {
 		known := discovery.Name{Until: h.Until}
-		if !h.none { // what lingers then is not to come back
+		if !h.none { // its addresses must not come back
 			for _, ip := range h.addresses.Values() {
 				known.Addresses = append(known.Addresses, ip.String())
 			}
@@ -124,9 +122,9 @@ func (t *table) names() map[string]discovery.Name {
 	return all
 }
 
-// answer returns the endpoints of records, which are in the order of their priorities.
-// Each priority has a locality of its own name, by which its connections are known when
-// those above it come or go. No endpoint is meant only where the records say so.
+// answer returns the endpoints of records, which are sorted by priority. Each priority has a
+// locality of a different name, so that its connections survive when priorities above it come or
+// go. An empty answer is intended only if the records say so.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
 	taken := make(map[netip.AddrPort]bool)
@@ -147,8 +145,8 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 	return answer
 }
 
-// endpoints returns the endpoints of the records of one priority. It leaves out addresses
-// that are taken, and takes those that it returns.
+// endpoints returns the endpoints of one priority's records. It skips addresses in taken, and adds
+// those that it returns.
 func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []discovery.Endpoint {
 	var endpoints []discovery.Endpoint
 	weights := weightsOf(records)
@@ -168,8 +166,8 @@ func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []dis
 	return endpoints
 }
 
-// weightsOf returns the weights of records of one priority. A record of weight 0 gets the
-// least share, not none.
+// weightsOf returns the weights of the records of one priority. A record of weight 0 gets the
+// smallest share.
 //
 //	3 1    ->  3 1
 //	3 1 0  ->  30 10 1
@@ -181,7 +179,8 @@ func weightsOf(records []record) []uint32 {
 	if slices.ContainsFunc(records, zero) {
 		factor = tenth
 	}
-	// They fit into a locality if they are of one message. Records of several may be there.
+	// The weights of one message fit into a locality. With removeAfter the records may come from
+	// several.
 	by := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
 	weights := make([]uint32, len(records))
 	for i, r := range records {

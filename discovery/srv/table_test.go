@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// answerOf reads "priority weight host:port" and "host = address address", by semicolons.
-// A host that is not there could not be asked for.
+// answerOf parses "priority weight host:port" and "host = address address", separated by
+// semicolons. The lookup of a missing host fails.
 func answerOf(text string) answer {
 	a := answer{hosts: make(map[string]found)}
 	for entry := range strings.SplitSeq(text, ";") {
@@ -112,8 +112,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The most that fits into a DNS message does not sum past what a cluster may, nor do the
-// records of several messages of which some linger.
+// The weights of the largest DNS message, also with lingering records of earlier ones, do not
+// exceed the limit of a cluster.
 func TestWeightsOfManyRecords(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)

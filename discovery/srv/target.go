@@ -12,14 +12,14 @@ import (
 
 const form = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
 
-// parsed is what a target says.
+// parsed is a parsed target.
 type parsed struct {
 	server string // host:port of the name server, "" for the system's
 	record string // the name of the records, such as _grpc._tcp.checkout.example.com
-	host   string // whose service that is, which certificates are verified against
+	host   string // the service's name, which certificates are verified against
 }
 
-// parse reads a target.
+// parse parses a target.
 func parse(target resolver.Target) (parsed, error) {
 	u := target.URL
 	bad := func(format string, args ...any) (parsed, error) {
@@ -65,7 +65,7 @@ func parse(target resolver.Target) (parsed, error) {
 	return p, nil
 }
 
-// wrongName returns what keeps any name server from knowing name (RFC 1035, 2.3.4).
+// wrongName returns why name is not a valid DNS name (RFC 1035, 2.3.4), "" if it is.
 func wrongName(name string) string {
 	const maxName, maxLabel = 253, 63
 	name = strings.TrimSuffix(name, ".")

@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// nameServer is one in a bubble. It writes down when it was asked for the records.
+// nameServer is a DNS server in a bubble that records the lookups of records.
 type nameServer struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -47,7 +47,7 @@ func (*nameServer) LookupNetIP(context.Context, string, string) ([]netip.Addr, e
 	return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 }
 
-// receiver counts what it is told.
+// receiver counts reports.
 type receiver struct {
 	discovery.Receiver
 	mu             sync.Mutex
@@ -68,7 +68,7 @@ func (r *receiver) Fail(error) {
 	r.fails++
 }
 
-// watched runs a source in a bubble, with requests for re-resolution all the time if asked.
+// watched runs a source in a bubble, with constant re-resolution requests if asked is set.
 func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// Without a request the names are looked up at the interval, or never again.
+// Without requests names are looked up at the interval, or not again without one.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
@@ -106,7 +106,7 @@ func TestLooksUpAtTheInterval(t *testing.T) {
 	}
 }
 
-// A request leads to a look-up, though not within 30 s of the last, or the interval.
+// A request causes a lookup, but not within 30 s, or the interval, of the last one.
 func TestRequestsForReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
@@ -120,7 +120,7 @@ func TestRequestsForReresolution(t *testing.T) {
 	}
 }
 
-// What fails, or is not taken, is tried again by a backoff, and not later than the interval.
+// A failed lookup or a refused answer is retried with a backoff, at most the interval.
 func TestBackoffAfterFailures(t *testing.T) {
 	for name, of := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
 		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
@@ -143,7 +143,7 @@ func TestBackoffAfterFailures(t *testing.T) {
 	}
 }
 
-// A host that cannot be looked up does not keep the others from being used.
+// A host that cannot be looked up does not prevent the use of the others.
 func TestSomeHostsFail(t *testing.T) {
 	failing := hostsFunc(func(host string) ([]netip.Addr, error) {
 		switch host {
@@ -165,7 +165,7 @@ func TestSomeHostsFail(t *testing.T) {
 	}
 }
 
-// hostsFunc looks up the addresses of the targets good, gone and slow.
+// hostsFunc looks up the addresses of the hosts good, gone and slow.
 type hostsFunc func(string) ([]netip.Addr, error)
 
 func (hostsFunc) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -176,7 +176,7 @@ func (h hostsFunc) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return h(host)
 }
 
-// slow has two records, and says nothing of the second's host for a while.
+// slow has two records, and delays the response for the second's host.
 type slow struct {
 	after time.Duration
 	found []netip.Addr
@@ -200,8 +200,7 @@ func (s slow) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, er
 	return s.found, nil
 }
 
-// told writes down the endpoints of each answer that differs from the one before, and when it
-// came.
+// told records the endpoints of each answer that differs from the last one, with its time.
 type told struct {
 	discovery.Receiver
 	began time.Time
@@ -221,7 +220,7 @@ func (r *told) Update(a discovery.Answer) error {
 
 func (*told) Fail(error) {}
 
-// At first a host of which nothing is heard holds the others back for a while only.
+// At first a host without a response delays the others only briefly.
 func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for about, test := range map[string]struct {
@@ -238,7 +237,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 			}
 		})
 	}
-	// Later there is something to go on with.
+	// Later answers do not wait for it.
 	for i, line := range toldOf(t, late, time.Second, 10*time.Minute) {
 		if i > 0 && !strings.HasSuffix(line, " 0: 10.0.0.1:1*1 10.0.0.2:1*1") {
 			t.Errorf("answer %d: %s, want both", i, line)
@@ -246,7 +245,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	}
 }
 
-// toldOf runs a source in a bubble, and returns what it says.
+// toldOf runs a source in a bubble and returns its reports.
 func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -257,14 +256,14 @@ func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []s
 		}
 		time.Sleep(d)
 		w.Close()
-		time.Sleep(time.Second) // look-ups end
+		time.Sleep(time.Second) // for lookups in progress
 		synctest.Wait()
 		lines = r.lines
 	})
 	return lines
 }
 
-// moving is slow, and good has another address from the second look-up on.
+// moving is slow, and the address of good changes with the second lookup.
 type moving struct {
 	slow
 	lookups atomic.Int64
@@ -280,12 +279,12 @@ func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip
 	return m.slow.LookupNetIP(ctx, network, host)
 }
 
-// A look-up that is slow counts once: an address leaves after two, not after two looks at one.
+// A slow lookup counts once: an address is removed after two lookups, not after two looks at one.
 func TestSlowLookupCountsOnce(t *testing.T) {
 	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
 	got := toldOf(t, m, time.Second, 40*time.Second)
 	for i, want := range []string{
-		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // the first look-up
+		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // the first lookup
 		"0: 10.0.0.1:1+10.0.0.3:1*1 10.0.0.2:1*1", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
 	} {
 		if i >= len(got) || !strings.HasSuffix(got[i], "s "+want) {

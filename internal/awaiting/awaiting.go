@@ -1,6 +1,6 @@
-// Package awaiting is the policy of a channel whose sources have said nothing yet. Calls wait
-// there as they do on a channel without a policy. One whose deadline comes meanwhile ends with
-// what it waited for, in place of a bare "context deadline exceeded".
+// Package awaiting is the policy of a channel without any answer. Calls wait as on a channel
+// without a policy. A call whose deadline passes fails with what it waited for, instead of a bare
+// "context deadline exceeded".
 package awaiting
 
 import (
@@ -15,21 +15,21 @@ import (
 
 const name = "understudy_awaiting"
 
-// Config is the loadBalancingConfig that names the policy.
+// Config is the loadBalancingConfig of the policy.
 const Config = `[{"` + name + `":{}}]`
 
 func init() { balancer.Register(builder{}) }
 
-// key is that of the text in the attributes of a state.
+// key is the key of the text in a state's attributes.
 type key struct{}
 
-// Set returns a state whose calls wait, and say that it is for the text.
+// Set returns a state whose calls wait and report text.
 func Set(s resolver.State, text string) resolver.State {
 	s.Attributes = s.Attributes.WithValue(key{}, text)
 	return s
 }
 
-// Is reports whether a state is one of those.
+// Is reports whether Set returned the state.
 func Is(s resolver.State) bool {
 	_, ok := s.Attributes.Value(key{}).(string)
 	return ok
@@ -82,14 +82,13 @@ func (*policy) ExitIdle() {}
 // Close implements balancer.Balancer.
 func (p *policy) Close() { close(p.over) }
 
-// waiter is a picker with which calls wait. gRPC asks it on the goroutine of the call.
+// waiter is a picker that blocks calls. gRPC calls it on the call's goroutine.
 type waiter struct {
 	text string
 	over <-chan struct{}
 }
 
-// Pick implements balancer.Picker. The call is over when its context is, so the status is the one
-// that it has anyway.
+// Pick implements balancer.Picker. It returns a status error when the call's context has ended.
 func (w waiter) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	select {
 	case <-w.over:

@@ -32,7 +32,7 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	})
 }
 
-// call calls with a deadline, and sends its error.
+// call makes a call with a deadline and sends its error.
 func call(ctx context.Context, cc *grpc.ClientConn, deadline time.Duration, wait bool) <-chan error {
 	over := make(chan error, 1)
 	go func() {
@@ -51,7 +51,7 @@ func wantError(t *testing.T, about string, err error, code codes.Code, text stri
 	}
 }
 
-// A call whose deadline comes while nothing is known says what it waited for.
+// A call whose deadline passes before any answer reports what it waited for.
 func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	const text = "while waiting for endpoints: story: no answer yet: dialling the registry"
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
@@ -72,7 +72,7 @@ func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// Calls that wait go on as they would without it: to the first endpoint, or to the failure.
+// Waiting calls continue with the first endpoint, or with the failure.
 func TestCallsThatWaitGoOn(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
@@ -107,7 +107,7 @@ func TestCallsThatWaitGoOn(t *testing.T) {
 	})
 }
 
-// A call that waits ends with its channel.
+// A waiting call ends with its channel.
 func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
@@ -121,7 +121,7 @@ func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	})
 }
 
-// Where a source has found parts, calls say what those wait for.
+// If a source has answered with a list, calls report what its mechanisms wait for.
 func TestACallSaysWhatAPartWaitsFor(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")

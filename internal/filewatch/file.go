@@ -40,7 +40,7 @@ type File struct {
 	seen     fs.FileInfo // nil if the file did not exist
 	rest     rest
 	due      time.Time // zero if not due
-	again    bool      // read once more afterwards
+	again    bool      // read again afterwards
 	attempts int
 	restless time.Time // since when it has been Unfinished
 }

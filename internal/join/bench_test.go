@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// An answer of 10,000 endpoints that repeats the one before, by its identity.
+// BenchmarkAnIdenticalAnswer repeats an answer of 10,000 endpoints with an identity.
 func BenchmarkAnIdenticalAnswer(b *testing.B) {
 	s := &source{}
 	c, err := Start(&channel{}, configOf(b.Name(), "", s))

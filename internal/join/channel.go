@@ -23,16 +23,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ChannelConfig is what a channel has besides its mechanisms.
+// ChannelConfig is a channel's configuration besides its mechanisms.
 type ChannelConfig struct {
 	Config
-	// ServiceConfig is the user's, in JSON, without load balancing; "" for none.
+	// ServiceConfig is the user's service config in JSON, without load balancing; "" for none.
 	ServiceConfig string
-	// Logger takes failovers; nil for none.
+	// Logger receives failovers; nil for none.
 	Logger *slog.Logger
-	// InUse learns which priority is in use; nil for nobody.
+	// InUse receives the priority in use; nil for none.
 	InUse *stateattr.InUseReporter
-	// Settings are those of the policies.
+	// Settings are the settings of the policies.
 	Settings topology.Settings
 }
 
@@ -44,11 +44,11 @@ type Channel struct {
 	teller  *stateattr.InUseChannel
 	json    string // the last service config
 	parsed  *serviceconfig.ParseResult
-	childOf map[string]core.ID // the mechanism that a child of the last tree is of
-	noticed bool               // it was logged that a cluster wants outlier detection and gets none
+	childOf map[string]core.ID // the mechanism of each child in the last tree
+	noticed bool               // logged that a cluster's outlier detection has no effect
 }
 
-// Start starts the resolver of a channel. If the service config has a mistake it starts no source.
+// Start starts the resolver of a channel. It starts no source if the service config is invalid.
 func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
 	c := &Channel{config: config, cc: cc, teller: config.InUse.Channel(config.Target)}
 	c.Join.config, c.to = config.Config, c
@@ -66,19 +66,20 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
 }
 
-// endpointsFail says that endpoints of a child of the priority policy fail. Unknown names are ignored.
+// endpointsFail handles that endpoints of a child of the priority policy fail. It ignores unknown
+// names.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
 
 func (c *Channel) close() { c.teller.Close() }
 
-// tell tells the channel.
+// tell sends the channel a message.
 func (c *Channel) tell(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
 		return c.send(m.List)
-	case core.Report: // wraps nothing: a status would end calls that wait for ready
+	case core.Report: // a plain error: a status error would fail wait-for-ready calls
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
 		c.teller.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
@@ -88,12 +89,12 @@ func (c *Channel) tell(m core.Message) error {
 	return nil
 }
 
-// send sends the priorities of mechanisms.
+// send sends the channel the priorities of mechanisms.
 func (c *Channel) send(list []core.Shown) error {
 	about := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.teller, ResetBackoff: c.config.Settings.ResetBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
-	var empty []string // why the trees have no priorities, if none has
+	var empty []string // the reasons of trees without priorities
 	for i := range list {
 		m := &list[i]
 		tree := c.tree(m)
@@ -129,7 +130,7 @@ func (c *Channel) send(list []core.Shown) error {
 	return c.cc.UpdateState(hierarchy.Seal(state))
 }
 
-// parse returns the user's service config with the policies. It is parsed again only if it changes.
+// parse returns the user's service config with the policies. It parses only after a change.
 func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	json, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, policies)
 	if err != nil {
@@ -141,8 +142,8 @@ func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	return c.parsed
 }
 
-// near returns what is preferred of the endpoints of a mechanism: what the channel says, or else the part,
-// if anything can be near to where the client is.
+// near returns the preference for the endpoints of a mechanism: the channel's, or else the
+// mechanism's, if the client's location is known.
 func (c *Channel) near(s *slot) topology.Near {
 	settings := c.config.Settings
 	if settings.Prefer != "" {
@@ -155,14 +156,14 @@ func (c *Channel) near(s *slot) topology.Near {
 	return topology.Near{}
 }
 
-// tree returns the tree of a mechanism. The server names are the mechanism's: a source does not
-// choose the names on certificates, unless the user trusts it to.
+// tree returns the tree of a mechanism. The server names are the mechanism's, because a source must
+// not choose the names in certificates unless the user trusts it.
 func (c *Channel) tree(m *core.Shown) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
 	if content == nil || s.of != content {
 		if content != nil {
-			if content.Resolved == nil { // its source knows where endpoints are
+			if content.Resolved == nil { // its source knows localities
 				s.translator.Near = c.near(s)
 				c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
 			}
@@ -179,13 +180,13 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 			c.noticed = true
 			logger.Warning(c.line(m.Name, "outlier_detection of the cluster has no effect with pickFirst"))
 		}
-		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // it was before
+		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // validated before
 		tree = tree.WithOutlierDetection(o)
 	}
 	return tree
 }
 
-// notePreference logs once that a preference which was given has no effect on an answer.
+// notePreference logs once that a preference has no effect on an answer.
 func (c *Channel) notePreference(name string, s *slot, content *topology.Checked) {
 	given := c.config.Settings.Prefer
 	if given == "" || s.placeless {
@@ -203,7 +204,7 @@ func (c *Channel) notePreference(name string, s *slot, content *topology.Checked
 	}
 }
 
-// noteZones says once which zones have callers, and are named by no answer.
+// noteZones logs once the zones with callers that no answer names.
 func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	if text := strings.Join(zones, ", "); text != n.unnamed {
 		if n.unnamed = text; text != "" {
@@ -212,14 +213,14 @@ func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	}
 }
 
-// naming gives the children of a mechanism their names. Parts that follow one another under
-// one name share it.
+// naming names the children of a mechanism. Mechanisms of one name that follow each other in lists
+// share it.
 type naming struct {
-	child      string // the beginning of the names of its children over a cluster
-	plain      string // the name of its child over plain endpoints
+	child      string // prefix of its children's names over a cluster
+	plain      string // name of its child over plain endpoints
 	translator topology.Translator
-	placeless  bool   // it was logged that nothing can be preferred
-	unnamed    string // zones with callers that its answers do not name, as was logged last
+	placeless  bool   // logged that nothing can be preferred
+	unnamed    string // the last logged zones with callers that its answers do not name
 }
 
 // newNaming returns the naming of a mechanism.
@@ -233,8 +234,8 @@ func (j *Join) newNaming(s *slot) *naming {
 	return n
 }
 
-// prefix returns the beginning of the names of a mechanism's children: its name, unless
-// a child of another mechanism could then have the same name.
+// prefix returns the prefix of a mechanism's children's names: its name, unless a child of another
+// mechanism could then have the same name.
 func (j *Join) prefix(name string) string {
 	given := name
 	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == given })
@@ -246,8 +247,8 @@ func (j *Join) prefix(name string) string {
 	return name
 }
 
-// childName returns such a name for a part that comes later. No other mechanism's name
-// begins with it, nor it with another's.
+// childName returns the prefix for a mechanism that is added later. No other prefix begins with it
+// or is one of it.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -279,8 +280,8 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 	return tree
 }
 
-// plainTree returns the tree of the mechanism over plain endpoints, of which there may
-// be none. Those without an address are left out.
+// plainTree returns the tree of a mechanism over plain endpoints, maybe none. It omits those
+// without an address.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	part := topology.Target{Name: s.plain}
 	if part.Name == "" {
@@ -302,10 +303,10 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	return topology.Targets([]topology.Target{part})
 }
 
-// nameOf returns what people call priority n of a mechanism, whose tree calls it title.
+// nameOf returns the name of a mechanism's priority n, which its tree calls title.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
-		return "" // its number says as much
+		return "" // the number suffices
 	}
 	if title == topology.Nowhere || title == "" {
 		title = fmt.Sprintf("priority %d", n)
@@ -316,8 +317,8 @@ func nameOf(mechanism string, n int, title string) string {
 	return mechanism + ": " + title
 }
 
-// logRefusal logs that the channel does not take the endpoints. Policies report a priority without
-// endpoints themselves: it is no reason to refuse the rest.
+// logRefusal logs that the channel refused the endpoints. Policies report a priority without
+// endpoints themselves, which is no refusal of the others.
 func (j *Join) logRefusal(err error) {
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)

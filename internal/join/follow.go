@@ -7,37 +7,37 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Found is what one mechanism of a target has.
+// Found is one mechanism of a target.
 type Found struct {
 	Name string // "" where there is no other
-	// Answer is the last one, nil where there never was one.
+	// Answer is its last answer, nil for none.
 	Answer *topology.Checked
-	// OutlierDetection is what its cluster says of it, "" for nothing.
+	// OutlierDetection is its cluster's configuration, "" for none.
 	OutlierDetection string
-	// Trouble is what is wrong with its source, "" for nothing.
+	// Trouble is its source's present problem, "" for none.
 	Trouble string
 }
 
-// News is what a target leads to, as a channel to it would use it at the same time.
+// News is what a channel to a target would use at the same time.
 type News struct {
-	// Found are the mechanisms that have answered or failed, in priority order. There are none
-	// before one has answered: Why then says what is waited for, or what failed.
+	// Found are the mechanisms that have answered or failed, in priority order. It is empty before
+	// the first answer; Why is then what is waited for, or what failed.
 	Found []Found
 	Why   string
 	// Waiting are the mechanisms that have neither answered nor failed.
 	Waiting []string
 }
 
-// follower passes on what a channel would be told.
+// follower passes on the messages for a channel.
 type follower struct {
 	Join
 	news func(News)
-	last News // and what it was
+	last News // the last message
 	told bool // it has not been passed on
 }
 
-// Follow starts the mechanisms for one who is no channel. Whatever changes is passed to news, one
-// call at a time, until Close; news may call Close, and must not wait.
+// Follow starts the mechanisms without a channel. news receives each change, one call at a time,
+// until Close. It may call Close and must not block.
 func Follow(config Config, news func(News)) (*Join, error) {
 	f := &follower{news: news}
 	f.config, f.to, f.settled = config, f, f.passOn
@@ -46,7 +46,7 @@ func Follow(config Config, news func(News)) (*Join, error) {
 
 func (*follower) close() {}
 
-// tell notes a message.
+// tell records a message.
 func (f *follower) tell(m core.Message) error {
 	var n News
 	for i := range m.List {
@@ -62,8 +62,8 @@ func (f *follower) tell(m core.Message) error {
 	return nil
 }
 
-// passOn passes on what was told, and what is wrong with sources. A channel learns of that only
-// where it has nothing else.
+// passOn passes on the last message and the problems of sources, which a channel receives only
+// without an answer.
 func (f *follower) passOn() {
 	troubles := make(map[string]string)
 	var waiting []string

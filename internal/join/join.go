@@ -1,10 +1,11 @@
-// Package join runs the discovery mechanisms of a channel, as internal/core/join decides: it
-// starts and stops their sources, runs the timers, keeps the last good answers, writes the log,
-// and tells the channel, or whoever else follows a target.
+// Package join runs the discovery mechanisms of a channel according to internal/core/join: it
+// starts and stops their sources, runs the timers, stores the last good answers, writes the log,
+// and updates the channel, or another consumer that follows a target.
 //
-// Events run one at a time. Whatever a source says becomes one, and its caller does not wait.
-// Sources may block, so they are called outside events, one call of a channel at a time. Close
-// may come from anywhere, also from the stack of an update or of a source: nothing begins after it.
+// Events run one at a time. Each report of a source becomes an event, and the source does not wait.
+// Sources may block, so they are called outside events, one call of a channel at a time. Close may
+// be called from anywhere, including the stack of an update or of a source; nothing begins after
+// it.
 package join
 
 import (
@@ -30,101 +31,101 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Config is what is fixed for the life of a channel.
+// Config does not change during the life of a channel.
 type Config struct {
-	// Scheme is that of the target. Errors and lines of the log begin with it.
+	// Scheme is the target's scheme, the prefix of errors and log lines.
 	Scheme string
-	// Target is the channel's, as its user wrote it.
+	// Target is the channel's target as the user wrote it.
 	Target string
-	// Hide returns text without the passwords and tokens of the target, nil where it has none.
+	// Hide removes the target's passwords and tokens from a text, nil if it has none.
 	Hide func(string) string
-	// Patience is how long a mechanism that is slow holds back the others; 0 is the default.
+	// Patience limits how long a slow mechanism delays the others; 0 is the default.
 	Patience time.Duration
-	// Recorder takes the metrics, under the Label that gRPC has for the target; nil for none.
+	// Recorder receives the metrics, labelled with gRPC's name for the target; nil for none.
 	Recorder estats.MetricsRecorder
 	Label    string
 	// Mechanisms are in priority order, at least one.
 	Mechanisms []Mechanism
 }
 
-// Mechanism is one discovery mechanism of a channel (gRFC A37): one source.
+// Mechanism is one discovery mechanism of a channel (gRFC A37).
 type Mechanism struct {
-	// Part has its name, which is empty only where there is no other, and its source.
+	// Mechanism has its name, which is empty only if there is no other, and its source.
 	discovery.Mechanism
-	// ServerName is put on each address; "" leaves it to the channel.
+	// ServerName is set on each address; "" is the channel's.
 	ServerName string
-	// TrustNames puts the hostname that a cluster gives an endpoint in its place.
+	// TrustNames replaces ServerName by an endpoint's hostname in the answer.
 	TrustNames bool
-	// Key is the key of the last good answer while the channel is idle. Equal keys mean
-	// the same endpoints, found in the same way. Nil keeps none.
+	// Key is the key of the last good answer while the channel is idle. Equal keys mean the same
+	// endpoints, found in the same way. nil stores none.
 	Key any
 }
 
-// partKey is the key under which the answers of a part are kept.
+// partKey is the key of the stored answers of a list's entry.
 type partKey struct {
 	whole any
 	part  string
 }
 
-// consumer takes messages, in events.
+// consumer receives messages, in events.
 type consumer interface {
 	tell(core.Message) error
 	close()
 }
 
-// Join is the mechanisms of one channel at work.
+// Join runs the mechanisms of one channel.
 type Join struct {
 	config Config
-	events serial.Serializer // guards what follows
-	calls  serial.Serializer // of sources
+	events serial.Serializer // guards the fields below
+	calls  serial.Serializer // serializes calls of sources
 	closed atomic.Bool
 
 	core    *core.Core
 	slots   map[core.ID]*slot
-	retired []core.ID // whose slots are no longer needed after this batch
+	retired []core.ID // their slots are removed after this batch
 	timers  map[core.Timer]*serial.Timer
 	to      consumer
-	settled func()  // called when no event is left, nil for nobody
-	caller  *caller // whose answer is being told
+	settled func()  // called when no event is left, nil for none
+	caller  *caller // its answer is being sent to the channel
 
 	lookAgain serial.Slot
 	live      *live.Channel
 	shown     atomic.Pointer[[]live.Source]
 	vain      error // why the only source could not be started; written before start returns
-	ended     bool  // Close has had its turn
+	ended     bool  // Close has run
 }
 
-// slot is what the shell knows of a mechanism.
+// slot is the shell's state of a mechanism.
 type slot struct {
 	Mechanism
 	id    core.ID
-	whole *slot // of which it is a part, nil where it is none
+	whole *slot // the mechanism whose list holds it, nil for none
 	*naming
 	of    *topology.Checked // the answer that was translated last,
 	tree  topology.Tree     // and its tree
-	noted string            // what the log said about the answer last
+	noted string            // the last logged notes about the answer
 
-	gone atomic.Bool // what its source says counts no longer
+	gone atomic.Bool // reports of its source have no effect
 
-	// Of the goroutine that calls sources.
-	started        *discovery.Started // nil where there is nothing to call
+	// Used by calls of sources only.
+	started        *discovery.Started // nil if there is nothing to call
 	asks, failures serial.Slot
 }
 
-// caller waits for what the channel says of an answer.
+// caller waits for the channel's verdict on an answer.
 type caller struct {
 	id      core.ID
 	verdict atomic.Pointer[error]
 }
 
-// start starts the sources on the stack of the caller. What they answer meanwhile becomes one update.
-// A source that cannot be started has failed. That is an error only where it is the only one, and
-// nothing is kept of it.
+// start starts the sources on the caller's stack. Their answers during it become one update. A
+// source that cannot be started has failed. This is an error only if it is the only source and has
+// no stored answer.
 func (j *Join) start() error {
 	j.slots, j.timers = make(map[core.ID]*slot), make(map[core.Timer]*serial.Timer)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shown.Store(new([]live.Source))
-	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil where nobody looks
+	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil without viewers
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
 		list[i] = given(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
@@ -143,10 +144,10 @@ func (j *Join) start() error {
 	if j.vain != nil {
 		j.Close()
 	}
-	return j.vain // it was written in an event that this stack has waited for
+	return j.vain // written in an event that this stack has waited for
 }
 
-// given returns a mechanism as the core sees it. What is given is a *Mechanism, nil for a part.
+// given converts a mechanism for the core. It passes a *Mechanism through, nil for a list's entry.
 func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	source := any(p.Source)
 	if !reflect.ValueOf(source).Comparable() {
@@ -158,8 +159,8 @@ func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: p.Name, Source: source, OutlierDetection: p.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. It does not wait for an update or a call of a source that is under way,
-// because it may be on its stack: the sources are then closed afterwards.
+// Close stops the sources. It does not wait for an update or a call of a source in progress,
+// because it may be on its stack. The sources are closed after that.
 func (j *Join) Close() {
 	j.closed.Store(true)
 	j.calls.Run(func() {
@@ -175,12 +176,12 @@ func (j *Join) Close() {
 	})
 }
 
-// event does what an event calls for.
+// event returns a function that carries out an event's actions.
 func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }
 
-// flush tells what has changed.
+// flush sends the consumer what has changed.
 func (j *Join) flush() {
 	for _, id := range j.retired {
 		delete(j.slots, id)
@@ -202,7 +203,7 @@ func (j *Join) flush() {
 	}
 }
 
-// told takes note of what the channel says of what it was told.
+// told handles the consumer's verdict.
 func (j *Join) told(err error) {
 	var by core.ID
 	if j.caller != nil {
@@ -218,7 +219,7 @@ func (j *Join) told(err error) {
 	j.do(actions)
 }
 
-// do does what an event called for.
+// do carries out actions.
 func (j *Join) do(actions []core.Action) {
 	for i := range actions {
 		a := &actions[i]
@@ -261,7 +262,7 @@ func (j *Join) do(actions []core.Action) {
 	}
 }
 
-// log notes something about a mechanism.
+// log logs a text about a mechanism.
 func (j *Join) log(s *slot, a *core.Action) {
 	text := a.Text
 	if a.Kind == core.ShowWell {
@@ -277,7 +278,7 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.live.Note(line)
 }
 
-// note logs what has no effect in an answer, and why no call can be made, when that changes.
+// note logs notes about an answer, and why no call can be made, when they change.
 func (j *Join) note(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -294,8 +295,8 @@ func (j *Join) note(s *slot, a core.Answer) {
 	s.noted = notes
 }
 
-// line returns text about a mechanism as an error or a line of the log. Names of clusters are
-// from outside, and could otherwise add lines of their own.
+// line returns text about a mechanism as one line of an error or the log. Names of clusters come
+// from outside, and could otherwise add lines.
 func (j *Join) line(name, text string) string {
 	prefix := j.config.Scheme + ": "
 	if name != "" {
@@ -313,7 +314,7 @@ func (j *Join) startTimer(t core.Timer, after time.Duration) {
 	}))
 }
 
-// kept returns what is kept of a mechanism.
+// kept returns the stored answer of a mechanism.
 func (j *Join) kept(id core.ID) (core.Kept, bool) {
 	now := time.Now()
 	said, age, some := lastgood.Process.Get(j.slots[id].Key, now)
@@ -331,14 +332,14 @@ func answer(c *topology.Checked, version string, names lastgood.Names) core.Answ
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-// saidOf returns an answer as it is kept.
+// saidOf converts an answer for the store.
 func saidOf(a core.Answer) (s lastgood.Said) {
 	s.Answer, _ = a.Content.(*topology.Checked)
 	s.Names, _ = a.Names.(lastgood.Names)
 	return s
 }
 
-// confirm notes that something was so at a time, an answer or, without one, what is kept.
+// confirm records when an answer, or without one the stored answer, was valid.
 func confirm(key any, said lastgood.Said, at time.Time) {
 	if said.Answer == nil {
 		lastgood.Process.Confirm(key, at)
@@ -347,17 +348,16 @@ func confirm(key any, said lastgood.Said, at time.Time) {
 	}
 }
 
-// Stable returns err without the near end of a connection, so that the same failure has
-// the same text each time. Errors of package net have it, such as "read udp
-// 127.0.0.1:51234->127.0.0.1:53: i/o timeout".
+// Stable returns err without the local end of a connection, so that the same failure always has the
+// same text. Errors of package net contain it, such as "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
+// timeout".
 func Stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
 }
 
 var nearEnd = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
 
-// textOf returns the text of an error of a source, which may hold what came from outside: one
-// line, without the secrets of the target.
+// textOf returns the text of a source's error as one line without the target's secrets.
 func (j *Join) textOf(err error) string {
 	text := strings.TrimSpace(Stable(err).Error())
 	if isMistake(err) {

@@ -16,11 +16,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// channel takes everything, and keeps how many endpoints each update had.
+// channel accepts all updates and records their numbers of endpoints.
 type channel struct {
 	resolver.ClientConn
 	updates []int
-	takes   func() // what takes its time
+	takes   func() // called in each update
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
@@ -35,7 +35,7 @@ func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// source gives its receiver to a test.
+// source passes its receiver to a test.
 type source struct {
 	*discovery.Receiver
 	err error
@@ -53,7 +53,7 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// Sources that end are not counted as at work, whichever way they end.
+// Sources no longer count as running after they have ended in any way.
 func TestNoSourceStaysAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()
@@ -85,8 +85,8 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 	})
 }
 
-// A source that answers faster than the channel takes answers neither waits nor makes it take
-// them all: it gets the first and the last.
+// A source that answers faster than the channel accepts answers does not wait, and the channel gets
+// only the first and the last answer.
 func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
@@ -113,7 +113,7 @@ func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	})
 }
 
-// blocking is a source that blocks when it is asked to look again.
+// blocking is a source whose ResolveNow blocks.
 type blocking struct {
 	source
 	asked, release chan struct{}
@@ -125,8 +125,8 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns while a source is being called and the channel takes an update. Nothing is sent
-// after it, though another answer waits.
+// Close returns during a call of a source and an update of the channel. Nothing is sent after it,
+// though another answer waits.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blocking{asked: make(chan struct{}), release: make(chan struct{})}

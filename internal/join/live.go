@@ -5,7 +5,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// show makes what those see who look at the channel.
+// show updates what the debug page shows of the channel.
 func (j *Join) show() {
 	var sources []live.Source
 	for _, s := range j.core.Look() {

@@ -16,7 +16,7 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// result is what became of something that a source told.
+// result is the outcome of a source's report.
 type result string
 
 // The results.
@@ -26,8 +26,8 @@ const (
 	gaveNone   result = "failed"
 )
 
-// count counts what a source told. A part counts as the whole: a management server names parts,
-// as many as it likes, and each name that was ever counted takes memory.
+// count counts a source's report under the name of the mechanism in the target, because a
+// management server may name any number of mechanisms, and each counted name takes memory.
 func (j *Join) count(s *slot, r result) {
 	if j.config.Recorder == nil || j.closed.Load() || s.gone.Load() {
 		return
@@ -42,7 +42,7 @@ func (j *Join) count(s *slot, r result) {
 	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(name), string(r))
 }
 
-// resultOf says whether there was an answer, which err refused.
+// resultOf returns "refused" if err refused an answer, and otherwise "failed".
 func resultOf(err error) result {
 	if r, ok := errors.AsType[interface {
 		error
@@ -53,7 +53,7 @@ func resultOf(err error) result {
 	return gaveNone
 }
 
-// isMistake reports whether err says that waiting will not help.
+// isMistake reports whether err is marked as a mistake.
 func isMistake(err error) bool {
 	m, ok := errors.AsType[interface {
 		error

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// add makes the slot of a mechanism that is to be started.
+// add creates the slot of a mechanism that is to be started.
 func (j *Join) add(a *core.Action) *slot {
 	s := &slot{Mechanism: *a.Given.(*Mechanism), id: a.ID, whole: j.slots[a.Whole]}
 	if s.whole != nil {
@@ -34,7 +34,7 @@ func (j *Join) add(a *core.Action) *slot {
 	return s
 }
 
-// remembered returns the names that a source is to know of when it starts.
+// remembered returns the names that a source can use when it starts.
 func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	now := time.Now()
 	said, age, there := lastgood.Process.Get(s.Key, now)
@@ -66,7 +66,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 				if j.vain = err; s.Name != "" {
 					j.vain = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 				}
-				j.closed.Store(true) // tell nobody
+				j.closed.Store(true) // no update to the channel
 			}
 			return actions
 		}))
@@ -77,7 +77,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
 }
 
-// confirm notes until when the source stood by what it said last.
+// confirm records when the source last confirmed its answer.
 func (s *slot) confirm(said lastgood.Said) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
@@ -141,15 +141,15 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 	})
 }
 
-// inlet takes what one source says.
+// inlet receives the reports of one source.
 type inlet struct {
 	join  *Join
 	slot  *slot
-	last  atomic.Pointer[topology.Checked] // answer
-	waits atomic.Pointer[serial.Slot]      // of answers, nil where something else was queued since
+	last  atomic.Pointer[topology.Checked] // the last answer
+	waits atomic.Pointer[serial.Slot]      // queues answers, nil if another report was queued since
 }
 
-// over reports whether what the source says counts no longer.
+// over reports whether the source's reports no longer have an effect.
 func (in *inlet) over() bool { return in.join.closed.Load() || in.slot.gone.Load() }
 
 // say queues an event.
@@ -161,7 +161,7 @@ func (in *inlet) say(actions func(time.Time) []core.Action) {
 	in.join.events.Enqueue(in.join.event(actions))
 }
 
-// fail takes a failure.
+// fail handles a failure.
 func (in *inlet) fail(err error, r result) {
 	text := in.join.textOf(err)
 	in.say(func(now time.Time) []core.Action {
@@ -170,9 +170,8 @@ func (in *inlet) fail(err error, r result) {
 	})
 }
 
-// update takes an answer. Where it is that of a gRPC resolver, which looks up again by what the
-// channel says of its answer, the channel gets it on the caller's stack, unless events are being run
-// already.
+// update handles an answer. The channel gets the answer of a gRPC resolver on the caller's stack,
+// unless events are running, so that the resolver gets the channel's verdict.
 func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
@@ -206,7 +205,7 @@ func (in *inlet) update(a discovery.Answer) error {
 	return nil
 }
 
-// answered notes an answer of a source.
+// answered handles an answer in an event.
 func (j *Join) answered(s *slot, a core.Answer) {
 	last, some := j.core.Said(s.id)
 	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
@@ -215,7 +214,7 @@ func (j *Join) answered(s *slot, a core.Answer) {
 	j.do(j.core.Answered(time.Now(), s.id, a))
 }
 
-// parts takes a list of parts.
+// parts handles a list.
 func (in *inlet) parts(parts []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range parts {
@@ -228,8 +227,8 @@ func (in *inlet) parts(parts []discovery.Mechanism) {
 	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
 }
 
-// put queues an answer. The next one replaces it while it waits, so a source that is faster than the
-// channel does not make the queue long.
+// put queues an answer. The next answer replaces it while it waits, so that a fast source does not
+// make the queue long.
 func (in *inlet) put(a core.Answer) {
 	slot := in.waits.Load()
 	if slot == nil {

@@ -1,7 +1,7 @@
-// Package lastgood keeps the last good answers of sources while channels are idle (gRPC closes their
-// resolvers then), for the time when a source fails before it has answered again. Times are
-// inputs. An answer is kept for an hour after its source last confirmed it, or as long as a source
-// at work may confirm it yet; there are at most 1,000, of 64 MiB together.
+// Package lastgood stores the last good answers of sources while channels are idle (gRPC closes
+// their resolvers then), in case a source fails before it has answered again. The time is an input.
+// An answer is kept for an hour after its source last confirmed it, and while a running source may
+// still confirm it. The store holds at most 1,000 answers, 64 MiB in total.
 package lastgood
 
 import (
@@ -13,22 +13,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// The limits on answers that are kept while channels are idle.
+// Limits of the store.
 const (
-	// For is how long an answer is kept since its source last confirmed it.
+	// For is how long an answer is kept after its last confirmation.
 	For         = time.Hour
 	keptEntries = 1000
 	keptBytes   = 64 << 20
 )
 
-// Said is what a source said: an answer or, in its place, a list of parts. Nobody changes it.
+// Said is an answer of a source or, in its place, a list of mechanisms. It must not be modified.
 type Said struct {
 	Answer *topology.Checked
 	Parts  []discovery.Mechanism
-	Names  Names // of which the answer is made, if that is known; they are not compared
+	Names  Names // of the answer, if known; not compared
 }
 
-// equal reports whether s and other are known to give the same answer.
+// equal reports whether s and other are known to be the same answer.
 func (s Said) equal(other Said) bool {
 	if s.Answer == nil || other.Answer == nil {
 		return s.Answer == other.Answer
@@ -36,8 +36,8 @@ func (s Said) equal(other Said) bool {
 	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns about how many bytes s takes, with the sources of parts that say how much
-// they do. It is always the same.
+// size returns the approximate size of s in bytes, including sources that report their size. It is
+// constant.
 func (s Said) size() int {
 	const part = 100
 	n := part*len(s.Parts) + s.Names.size()
@@ -55,14 +55,14 @@ func (s Said) size() int {
 // Process is the store of this process.
 var Process Store
 
-// Store keeps answers by key. The zero value is empty. It is safe for concurrent use.
-// It keeps nothing under the key nil.
+// Store keeps answers by key. The zero value is empty. It is safe for concurrent use. It keeps
+// nothing under the key nil.
 type Store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
-	order   list.List // of entry, the one confirmed last in front
+	order   list.List // of entry, the latest confirmation first
 	bytes   int
-	atWork  map[any]int // how many sources are, by the key of their answers
+	atWork  map[any]int // number of running sources by the key of their answers
 }
 
 type entry struct {
@@ -71,8 +71,8 @@ type entry struct {
 	confirmed time.Time
 }
 
-// Begin notes that a source is at work whose answers are kept under key. It may say nothing
-// for days: they do not expire before it ends.
+// Begin records that a source runs whose answers are kept under key. Its answers do not expire
+// before it ends, because it may be silent for days.
 func (s *Store) Begin(key any) {
 	if key == nil {
 		return
@@ -85,7 +85,7 @@ func (s *Store) Begin(key any) {
 	s.atWork[key]++
 }
 
-// End notes that such a source has ended.
+// End records that such a source has ended.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
@@ -97,15 +97,15 @@ func (s *Store) End(key any) {
 	}
 }
 
-// AtWork returns how many keys there are whose sources are at work.
+// AtWork returns the number of keys with running sources.
 func (s *Store) AtWork() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.atWork)
 }
 
-// Put keeps an answer of the given time, in place of the one before. One that is too
-// large takes that one out: it would pass for confirmed.
+// Put stores an answer with its time, in place of the previous one. An answer that is too large
+// removes the previous one, which would otherwise seem confirmed.
 func (s *Store) Put(key any, what Said, at time.Time) {
 	if key == nil {
 		return
@@ -126,7 +126,7 @@ func (s *Store) Put(key any, what Said, at time.Time) {
 	s.makeRoom(at)
 }
 
-// makeRoom forgets what has expired and what is too much, at first where no source is at work.
+// makeRoom removes expired entries, and then the oldest ones, those without a running source first.
 // The lock is held.
 func (s *Store) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
@@ -143,7 +143,7 @@ func (s *Store) makeRoom(now time.Time) {
 
 func (s *Store) full() bool { return s.bytes > keptBytes || len(s.entries) > keptEntries }
 
-// Confirm notes that the answer under key still held at the given time.
+// Confirm records that the answer under key was valid at the given time.
 func (s *Store) Confirm(key any, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is Confirm for an answer that may have had to make room. It is kept again where there
-// is some. Its names may have changed.
+// Renew is Confirm for an answer that may have been evicted, which it stores again. The names may
+// have changed.
 func (s *Store) Renew(key any, what Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
@@ -178,7 +178,7 @@ func (s *Store) Renew(key any, what Said, at time.Time) {
 	}
 }
 
-// Get returns the answer under key, and how long ago it was confirmed.
+// Get returns the answer under key and the time since its last confirmation.
 func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 		return Said{}, 0, false
 	}
 	if expired(e, now) {
-		if s.atWork[key] == 0 { // else it may be confirmed yet
+		if s.atWork[key] == 0 { // otherwise it may still be confirmed
 			s.remove(e)
 		}
 		return Said{}, 0, false
@@ -200,7 +200,7 @@ func expired(e *list.Element, now time.Time) bool {
 	return now.Sub(e.Value.(*entry).confirmed) > For
 }
 
-// remove forgets an entry. The lock is held.
+// remove removes an entry. The lock is held.
 func (s *Store) remove(e *list.Element) {
 	kept := s.order.Remove(e).(*entry)
 	delete(s.entries, kept.key)

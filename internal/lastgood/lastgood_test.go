@@ -16,14 +16,14 @@ func said(a *discovery.Answer) Said {
 	return Said{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-// cluster returns what a source of that many bytes says, at least the least.
+// cluster returns an answer of that many bytes, at least the minimum.
 func cluster(bytes int) Said {
 	return said(&discovery.Answer{Why: strings.Repeat("x", bytes-least)})
 }
 
 var least = topology.Size(new(discovery.Answer))
 
-// held returns which of the keys from 0 to n are kept.
+// held returns the keys from 0 to n that are stored.
 func held(s *Store, n int, now time.Time) string {
 	var keys []string
 	for key := range n {
@@ -88,8 +88,8 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	}
 }
 
-// A source that is at work may confirm its answer when it ends, so that does not expire
-// before, and what no source is at work for goes first when there is no room.
+// The answer of a running source does not expire, because the source may confirm it when it ends.
+// Answers without one are evicted first.
 func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	var s Store
 	s.Begin(nil)
@@ -130,7 +130,7 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	}
 }
 
-// What is kept of each name has its own time, and may change while the answer does not.
+// Each name has its own time of confirmation, and may change while the answer does not.
 func TestNamesExpireOneByOne(t *testing.T) {
 	var s Store
 	start := time.Unix(0, 0)
@@ -141,7 +141,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	put.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
 	s.Renew(0, put, at(30))
 	other := cluster(least + 1)
-	s.Renew(0, other, at(30)) // by a channel that has another answer
+	s.Renew(0, other, at(30)) // by a channel with another answer
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
 		known, age, _ := s.Get(0, at(minutes))
 		left := make(map[string]int)
@@ -157,7 +157,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	}
 }
 
-// What is kept of a name is what was known of it last by any channel with that answer.
+// The store keeps the latest knowledge of a name from any channel with that answer.
 func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 	start := time.Unix(0, 0)
 	name := func(address string, until int) discovery.Name {

@@ -10,8 +10,8 @@ import (
 // Names are the Names of an answer.
 type Names map[string]discovery.Name
 
-// Since returns the names that were confirmed at the given time or later, where those that
-// say nothing of it were confirmed until the other.
+// Since returns the names confirmed at earliest or later. Names without a time count as confirmed
+// until otherwise.
 func (n Names) Since(earliest, otherwise time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range n {
@@ -25,8 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns n, where each name has what other says of it if that was so until later. What
-// says nothing of it is so still in n, and in other was so at the given time.
+// orLater returns n with each name replaced by other's if that was confirmed later. A name without
+// a time is still valid in n, and was valid at confirmed in other.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {
@@ -37,7 +37,7 @@ func (n Names) orLater(other Names, confirmed time.Time) Names {
 	return n
 }
 
-// size returns about how many bytes n takes.
+// size returns the approximate size of n in bytes.
 func (n Names) size() (bytes int) {
 	const name, address = 100, 20
 	for of, known := range n {

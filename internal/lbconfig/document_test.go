@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// rooms are the packages of the policies, each with its configuration.
+// rooms maps the package of each policy to the policy's configuration type.
 var rooms = map[string]any{
 	"priority":           &Priority{},
 	"weightedtarget":     &WeightedTarget{},
@@ -21,7 +21,6 @@ var rooms = map[string]any{
 	"outlierdetection":   &OutlierDetection{},
 }
 
-// packageComment returns what go doc shows of a package.
 func packageComment(t *testing.T, room string) string {
 	t.Helper()
 	files, err := filepath.Glob("../../" + room + "/*.go")
@@ -43,8 +42,7 @@ func packageComment(t *testing.T, room string) string {
 
 var columns = regexp.MustCompile(` {2,}`)
 
-// A reader of go doc finds every field of a policy's configuration: its type, its
-// default, its range and where it comes from.
+// The package comment of each policy documents every field of its configuration in a table.
 func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 	for room, config := range rooms {
 		rows := map[string][]string{}
@@ -61,7 +59,7 @@ func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 	}
 }
 
-// documented checks the rows of the fields of v, and of what is in them.
+// documented checks the table rows for the fields of v, recursively.
 func documented(t *testing.T, room, path string, v reflect.Value, rows map[string][]string) {
 	t.Helper()
 	if d, ok := v.Addr().Interface().(defaulter); ok {

@@ -8,11 +8,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Duration is a time.Duration that is a string in JSON, in the form of protobuf's
-// Duration: seconds with up to nine digits after the point, such as "10s" or "0.25s".
-// Go's own forms such as "15m" and "250ms" are accepted, too. A negative duration is an
-// error. One in protobuf's form that is longer than any time.Duration (about 292 years) is
-// the longest.
+// Duration is a time.Duration whose JSON form is a string as in protobuf's Duration: seconds with
+// up to nine fractional digits, such as "10s" or "0.25s". Go's own forms, such as "15m" and
+// "250ms", are accepted, too. A negative duration is an error. A protobuf duration that exceeds the
+// longest time.Duration (about 292 years) becomes the longest.
 type Duration time.Duration
 
 // MarshalJSON returns the duration in protobuf's form.
@@ -20,7 +19,7 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return protojson.Marshal(durationpb.New(time.Duration(d)))
 }
 
-// UnmarshalJSON parses a duration.
+// UnmarshalJSON parses either form of a duration.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	const want = `a duration such as "10s"`
 	var s *string
@@ -30,7 +29,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	var given durationpb.Duration
 	v, err := time.ParseDuration(*s)
 	if protojson.Unmarshal(data, &given) == nil {
-		v, err = given.AsDuration(), nil // which ends at the longest
+		v, err = given.AsDuration(), nil // AsDuration saturates
 	}
 	if err != nil {
 		return wrong(data, "", want)

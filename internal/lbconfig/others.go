@@ -14,7 +14,7 @@ type Drop struct {
 	ChildPolicy    Policy         `json:"childPolicy"`
 }
 
-// DropCategory is one reason to drop calls.
+// DropCategory is a reason to drop calls.
 type DropCategory struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requestsPerMillion"`
@@ -36,9 +36,8 @@ func (c *DropCategory) check(path string) error {
 type PickFirst struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	// ShuffleAddressList makes each list of endpoints be tried in a random order.
-	// Endpoints with more weight tend to the front (gRFC A113). What is drawn for an
-	// endpoint stays with it as long as the policy lives: a list that only repeats,
-	// in whatever order, changes nothing.
+	// ShuffleAddressList shuffles each list of endpoints. Endpoints with more weight tend to the
+	// front (gRFC A113). An endpoint keeps its random number until the policy is closed, so a new
+	// order of the same endpoints changes nothing.
 	ShuffleAddressList bool `json:"shuffleAddressList"`
 }

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy
-// Config"). Without any of the ejections the policy does nothing.
+// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy Config"). Without
+// any of the ejections the policy does nothing.
 type OutlierDetection struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
@@ -23,25 +23,24 @@ type OutlierDetection struct {
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
-	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // empty: the defaults
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // the default codes if empty
 	ReportEmptied               bool                         `json:"reportEmptied"`
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 
-// LeastInterval is the shortest Interval: what happens at each takes longer than a shorter one
-// with many endpoints, and would keep a processor busy.
+// LeastInterval is the shortest Interval. With many endpoints, the work of each interval takes
+// longer than that, so a shorter interval would keep a processor busy.
 const LeastInterval = time.Millisecond
 
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
 type SuccessRateEjection struct {
-	StdevFactor           uint32 `json:"stdevFactor"` // of a thousand
+	StdevFactor           uint32 `json:"stdevFactor"` // in thousandths
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
 	MinimumHosts          uint32 `json:"minimumHosts"`
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// FailurePercentageEjection ejects each endpoint that fails too often, whatever the
-// others do.
+// FailurePercentageEjection ejects each endpoint that fails too often, independently of the others.
 type FailurePercentageEjection struct {
 	Threshold             uint32 `json:"threshold"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -49,7 +48,7 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// ConsecutiveFailuresEjection ejects an endpoint after so many failures in a row.
+// ConsecutiveFailuresEjection ejects an endpoint after a number of consecutive failures.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32 `json:"failures"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -58,13 +57,13 @@ type ConsecutiveFailuresEjection struct {
 // Code is the name of a status code other than OK, such as "UNAVAILABLE".
 type Code string
 
-// Value returns the code.
+// Value returns the code that c names. It returns false if c names no code, or OK.
 func (c Code) Value() (code codes.Code, ok bool) {
 	err := code.UnmarshalJSON([]byte(strconv.Quote(string(c))))
 	return code, err == nil && code != codes.OK
 }
 
-// NewOutlierDetection returns the defaults, with which nothing is ejected.
+// NewOutlierDetection returns the defaults, which eject nothing.
 func NewOutlierDetection() *OutlierDetection {
 	o := &OutlierDetection{}
 	o.setDefaults()
@@ -113,7 +112,7 @@ func (c *ConsecutiveFailuresEjection) setDefaults() {
 	*c = ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
 }
 
-// Ejects returns whether the policy may eject anything.
+// Ejects reports whether any ejection is configured.
 func (o *OutlierDetection) Ejects() bool {
 	return o.SuccessRateEjection != nil || o.FailurePercentageEjection != nil || o.ConsecutiveFailuresEjection != nil
 }
@@ -169,9 +168,9 @@ func percentage(path, field string, given uint32) error {
 	return nil
 }
 
-// barePickFirst returns whether a policy is a pick_first, or has one below it for
-// several endpoints, and where. Nobody tells such a pick_first that it is one of many,
-// so it does not listen to the health of its endpoint.
+// barePickFirst reports whether p is a pick_first, or has one below it that serves several
+// endpoints, and where. Such a pick_first does not watch the health of its endpoint, because it
+// does not know that it is one of several children.
 func barePickFirst(p Policy) (where string, bare bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// Parse decodes and checks the configuration of a policy, a JSON object, into to, which
-// is one of the types of this package. Fields that are absent or null keep their
-// defaults. Case does not matter in names, as in gRPC's own policies. An unknown field
-// is ignored and logged once.
+// Parse decodes raw, the configuration of a policy, into to and checks it. The type of to is a
+// configuration type of this package. Absent and null fields keep their defaults. Names are
+// case-insensitive, as in gRPC's own policies. An unknown field is ignored and logged once.
 //
-// An error is one line. It has the policy, the path of the field, what was given and
-// what was expected, such as
+// An error is one line with the policy, the path of the field, the given value and the expected
+// value, such as
 //
 //	priority: children["near"].config: none given, want a list of policies, [{"name": {…}}]
 func Parse[T any](policy string, raw json.RawMessage, to *T) error {
@@ -27,7 +26,7 @@ func Parse[T any](policy string, raw json.RawMessage, to *T) error {
 	return nil
 }
 
-// Error is what Parse returns.
+// Error is an error of Parse.
 type Error struct {
 	policy string
 	err    error
@@ -36,15 +35,15 @@ type Error struct {
 func (e *Error) Error() string { return e.policy + ": " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-// defaulter is a struct with defaults that are not zero.
+// defaulter is a struct whose defaults are not the zero value.
 type defaulter interface{ setDefaults() }
 
-// checker is a value that is checked once it is decoded. The path says where it stands.
+// checker is a value that is checked after decoding. path is the path of the value.
 type checker interface{ check(path string) error }
 
 type decoder struct{ policy string }
 
-// decode decodes raw into v, which stands at the path.
+// decode decodes raw into v, whose path is path.
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return at(path, u.UnmarshalJSON(raw))
@@ -74,7 +73,7 @@ func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error
 	return err
 }
 
-// kinds names the kinds of values other than objects and lists.
+// kinds describes the kinds of values other than objects and lists.
 var kinds = map[reflect.Kind]string{
 	reflect.Bool:    "true or false",
 	reflect.Float64: "a number",
@@ -141,7 +140,7 @@ func object(raw json.RawMessage, path string) (map[string]json.RawMessage, error
 	return given, nil
 }
 
-// field is a field of a struct, with its name in JSON.
+// field is a field of a struct with its JSON name.
 type field struct {
 	name  string
 	index int
@@ -164,7 +163,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// at returns err with the path in front of it.
+// at prefixes err with the path.
 func at(path string, err error) error {
 	if err == nil || path == "" {
 		return err
@@ -172,12 +171,12 @@ func at(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// wrong is the error of a value of the wrong kind.
+// wrong returns the error for a value of the wrong kind.
 func wrong(raw json.RawMessage, path, want string) error {
 	return at(path, fmt.Errorf("%s given, want %s", excerpt(raw), want))
 }
 
-// excerpt returns raw as the line of an error shows it: on one line, not too long.
+// excerpt returns raw on one line, shortened for an error text.
 func excerpt(raw json.RawMessage) string {
 	const most = 80
 	text := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(string(raw)), " "), "\uFFFD"))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// parsers parse the configuration of each policy.
+// parsers holds the parser of each policy.
 var parsers = map[string]func(raw []byte) (any, error){
 	"priority":             parseAs[Priority]("priority"),
 	"weighted_target":      parseAs[WeightedTarget]("weighted_target"),
@@ -44,7 +44,7 @@ const (
 		"warmStandby": 2, "sourcePriorities": [1], "fastFailover": true, "failbackJitter": "5s", "maxFailbackDelay": "6s"}`
 )
 
-// full has every field of each policy, with another value than the default.
+// full sets every field of each policy to another value than its default.
 var full = map[string]string{
 	"priority":             fullFailure,
 	"weighted_target":      fullTargets,
@@ -54,8 +54,8 @@ var full = map[string]string{
 	"outlier_detection":    fullOutlier,
 }
 
-// What is written and parsed again is the same, field by field: a policy reads what
-// topology writes, and grpc-go's cds policy writes what a policy has read.
+// Marshaling and parsing preserve every field: topology marshals configurations for the policies,
+// and grpc-go's cds policy marshals parsed configurations.
 func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	for policy, parse := range parsers {
 		first, err := parse([]byte(full[policy]))
@@ -81,7 +81,7 @@ func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	}
 }
 
-// wantNoZero checks that full leaves out no field.
+// wantNoZero checks that full sets every field.
 func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	t.Helper()
 	for _, f := range fields(v.Type()) {
@@ -91,7 +91,7 @@ func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	}
 }
 
-// Names count in any case, as in encoding/json and so in grpc-go's own policies.
+// Field names are case-insensitive, as in encoding/json and so in grpc-go's own policies.
 func TestNamesCountInAnyCase(t *testing.T) {
 	c := &Priority{}
 	if err := Parse("priority", []byte(`{"FailoverTimeout": "3s"}`), c); err != nil || time.Duration(c.FailoverTimeout) != 3*time.Second {
@@ -99,8 +99,8 @@ func TestNamesCountInAnyCase(t *testing.T) {
 	}
 }
 
-// An error is one line of bounded length that begins with the policy, and names the
-// policy that found it once.
+// An error is one line of bounded length that begins with the policy and names the policy only
+// once.
 func TestErrors(t *testing.T) {
 	long := strings.Repeat("long\n", 10_000)
 	for policy, parse := range parsers {
@@ -123,7 +123,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What is accepted survives a round trip, whatever is given; an error is one line.
+// An accepted configuration survives a round trip, and an error is one line.
 func FuzzParse(f *testing.F) {
 	for _, raw := range full {
 		f.Add(raw)

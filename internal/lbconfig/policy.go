@@ -1,8 +1,9 @@
-// Package lbconfig holds the configuration of each policy of this module, once: the
-// policies read it, and package topology writes it.
+// Package lbconfig holds the configuration types of this module's policies. The policies parse
+// them, and package topology writes them. It also merges the user's service config with the
+// load-balancing configuration that a resolver makes.
 //
-// Every type survives a JSON round trip, because grpc-go's cds policy marshals
-// parsed configurations and parses them again.
+// Every type survives a JSON round trip, because grpc-go's cds policy marshals parsed
+// configurations and parses them again.
 package lbconfig
 
 import (
@@ -15,26 +16,26 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Policy is a child policy and its configuration. In JSON it is a list of policies in
-// order of preference, `[{"name": {…}}]`. The first that is registered is used (gRPC
-// service_config.proto, LoadBalancingConfig).
+// Policy is a child policy and its configuration. In JSON it is a list of policies in order of
+// preference, `[{"name": {…}}]`. The first registered policy is used (gRPC service_config.proto,
+// LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil in the zero Policy, which stands for none
-	// given, and in what Named returns.
+	// Builder builds the policy. It is nil in the zero Policy, which means that no policy is given,
+	// and in the result of Named.
 	Builder balancer.Builder
-	// Config is what the builder's ParseConfig returned, nil where it has none.
+	// Config is the result of the builder's ParseConfig, nil without one.
 	Config serviceconfig.LoadBalancingConfig
 
 	name string
 	raw  json.RawMessage // as parsed
 }
 
-// Named returns a policy to be written, whether or not it is registered here.
+// Named returns a policy for marshaling. It need not be registered.
 func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }
 
-// Name returns the name of the policy, and "" for the zero Policy.
+// Name returns the name of the policy, "" for the zero Policy.
 func (p Policy) Name() string {
 	if p.Builder == nil {
 		return p.name
@@ -42,7 +43,7 @@ func (p Policy) Name() string {
 	return p.Builder.Name()
 }
 
-// MarshalJSON returns a list with this one policy.
+// MarshalJSON returns a list of this policy only.
 func (p Policy) MarshalJSON() ([]byte, error) {
 	var config any = p.raw
 	switch {
@@ -56,12 +57,11 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
 
-// list describes a policy in JSON.
+// list describes a policy in error texts.
 const list = `a list of policies, [{"name": {…}}]`
 
-// UnmarshalJSON uses the first policy of the list that is registered. It returns an
-// error if there is none, if an entry does not hold exactly one policy, or if the
-// policy rejects its configuration.
+// UnmarshalJSON uses the first registered policy of the list. It returns an error if there is none,
+// if an entry does not hold exactly one policy, or if the policy rejects its configuration.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var entries []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
@@ -95,7 +95,7 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 	}
 	config, err := parser.ParseConfig(raw)
 	if ours := (*Error)(nil); errors.As(err, &ours) {
-		return err // which says whose it is
+		return err // err already names the policy
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", builder.Name(), err)
@@ -104,7 +104,7 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 	return nil
 }
 
-// required returns an error if there is no policy where one must be.
+// required returns an error if p is the zero Policy.
 func (p Policy) required(path string) error {
 	if p.Builder == nil {
 		return at(path, errors.New("none given, want "+list))

@@ -17,8 +17,9 @@ type Priority struct {
 
 	Children   map[string]PriorityChild `json:"children"`
 	Priorities []string                 `json:"priorities"`
-	// SourcePriorities says for each of Priorities to which priority of its source it belongs, of
-	// which it is a near group, by a number that does not fall; none for A56.
+	// SourcePriorities maps each of Priorities, if these are near groups, to the index of the
+	// source's priority that was split. The indices do not decrease. If empty, the policy behaves
+	// as in gRFC A56.
 	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
 	FailoverTimeout       Duration `json:"failoverTimeout"`
 	ChildRetention        Duration `json:"childRetention"`
@@ -32,7 +33,7 @@ type Priority struct {
 	MaxFailbackDelay      Duration `json:"maxFailbackDelay,omitempty"`
 }
 
-// PriorityChild is one child.
+// PriorityChild is one child of understudy_priority.
 type PriorityChild struct {
 	Config                     Policy `json:"config"`
 	IgnoreReresolutionRequests bool   `json:"ignoreReresolutionRequests"`
@@ -77,7 +78,7 @@ func (p *Priority) check(string) error {
 		first[name] = i
 	}
 	if n := len(p.SourcePriorities); n > 0 && (n != len(p.Priorities) || !slices.IsSorted(p.SourcePriorities)) {
-		return fmt.Errorf("sourcePriorities: %v given, want none, or for each of the %d priorities a number that does not fall", p.SourcePriorities, len(p.Priorities))
+		return fmt.Errorf("sourcePriorities: %v given, want none, or a number for each of the %d priorities in ascending order", p.SourcePriorities, len(p.Priorities))
 	}
 	return nil
 }

@@ -1,9 +1,3 @@
-// Package svcconfig joins the user's service config with the load-balancing
-// configuration that a resolver makes.
-//
-// gRPC merges nothing: a service config of a resolver replaces the user's default one
-// whole, retry policies and health checks included. So each resolver gets the user's,
-// and sends both as one.
 package lbconfig
 
 import (
@@ -16,19 +10,21 @@ import (
 	"strings"
 )
 
-// ours holds the fields that belong to the resolver.
+// ours holds the fields that only the resolver may set.
 var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
-// CheckServiceConfig returns what is wrong with user, the user's service config in JSON. It must be
-// an object, and leave load balancing to the resolver. The empty string means none.
-// gRPC checks the other fields.
+// CheckServiceConfig returns an error unless user, the user's service config in JSON, is an object
+// that leaves load balancing to the resolver. The empty string means no service config. gRPC checks
+// the other fields.
 func CheckServiceConfig(user string) error {
 	_, err := parse(user)
 	return err
 }
 
-// MergeServiceConfig returns user with lbConfig, a list of policies, as its loadBalancingConfig, in
-// JSON. It returns the error of CheckServiceConfig.
+// MergeServiceConfig returns user, in JSON, with the list of policies lbConfig as its
+// loadBalancingConfig. gRPC does not merge service configs: one from a resolver replaces the user's
+// default service config, including retry policies and health checks, so each resolver sends a
+// merged one. It returns the error of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)
 	if err != nil {
@@ -52,13 +48,13 @@ func parse(user string) (map[string]json.RawMessage, error) {
 		return nil, fmt.Errorf(`service config: want a JSON object such as {"methodConfig": […]}: %w`, err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("service config: more follows after the JSON object")
+		return nil, errors.New("service config: data after the JSON object")
 	}
 	if fields == nil {
 		return nil, errors.New("service config: want a JSON object, got null")
 	}
 	for name := range fields {
-		// gRPC reads names in any case.
+		// gRPC matches field names case-insensitively.
 		if slices.ContainsFunc(ours, func(o string) bool { return strings.EqualFold(o, name) }) {
 			return nil, fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
 		}

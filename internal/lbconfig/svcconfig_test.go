@@ -28,7 +28,7 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 		`[]`:                                 "want a JSON object",
 		`null`:                               "got null",
 		`{`:                                  "want a JSON object",
-		`{} {}`:                              "more follows",
+		`{} {}`:                              "data after",
 		`{"loadBalancingConfig":[]}`:         "loadBalancingConfig is set by the resolver",
 		`{"loadBalancingPolicy":"anything"}`: "loadBalancingPolicy is set by the resolver",
 	} {
@@ -38,8 +38,8 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// gRPC reads the fields of a service config without regard to case, so that one in
-// another case would take the place of the resolver's.
+// gRPC matches the fields of a service config case-insensitively, so a field in another case would
+// override the resolver's.
 func TestLoadBalancingInAnyCaseIsRefused(t *testing.T) {
 	for _, user := range []string{`{"loadbalancingconfig": []}`, `{"LoadBalancingPolicy": "round_robin"}`} {
 		if err := CheckServiceConfig(user); err == nil {

@@ -17,17 +17,17 @@ type unknown struct {
 	name   string
 }
 
-// told holds what has been logged. A configuration is parsed again and again, and many
-// localities may have the same mistake.
+// told holds the fields that have been logged, because a configuration is parsed repeatedly and
+// many localities may have the same mistake.
 var told = struct {
 	sync.Mutex
 	fields map[unknown]bool
 }{fields: make(map[unknown]bool)}
 
-// mostTold bounds told, because anybody who writes configurations chooses the names.
+// mostTold bounds told, because whoever writes a configuration chooses the field names.
 const mostTold = 1000
 
-// tell returns whether the field has not been logged yet, and remembers that it was.
+// tell reports whether the field has not been logged yet, and records it.
 func tell(u unknown) bool {
 	told.Lock()
 	defer told.Unlock()
@@ -38,8 +38,8 @@ func tell(u unknown) bool {
 	return true
 }
 
-// logUnknown logs once that the field called name, of what is at the path, has no
-// effect. It lists the fields that there are.
+// logUnknown logs once that the field called name of the object at path is ignored. It lists the
+// known fields.
 func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
 	shown := excerpt([]byte(name))
 	if !tell(unknown{d.policy, in, shown}) {
@@ -49,5 +49,5 @@ func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
 	for i, f := range known {
 		names[i] = f.name
 	}
-	logger.Warningf("%s: %s: unknown field, ignored; there are %s (said once)", d.policy, join(path, shown), strings.Join(names, ", "))
+	logger.Warningf("%s: %s: unknown field, ignored; the known fields are %s (logged once)", d.policy, join(path, shown), strings.Join(names, ", "))
 }

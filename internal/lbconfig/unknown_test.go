@@ -10,15 +10,14 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// forget makes the process forget what it has logged.
 func forget() {
 	told.Lock()
 	defer told.Unlock()
 	clear(told.fields)
 }
 
-// A field that is not known is ignored, and logged with what there is: once, although a
-// configuration is parsed again and again, and other localities have the same mistake.
+// An unknown field is logged once with the known fields, even if a configuration is parsed
+// repeatedly and several localities have the same mistake.
 func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	forget()
 	for range 3 {
@@ -32,8 +31,8 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 		}
 		got := logged.Take()
 		for _, want := range []string{
-			"[understudy] priority: failoverTimout: unknown field, ignored; there are children, priorities, sourcePriorities, failoverTimeout, childRetention, removedChildRetention, failbackDelay, minReady, minReadyRecovery, warmStandby, fastFailover, failbackJitter, maxFailbackDelay (said once)\n",
-			`[understudy] priority: children["a"].ignoreReresolution: unknown field, ignored; there are config, ignoreReresolutionRequests (said once)` + "\n",
+			"[understudy] priority: failoverTimout: unknown field, ignored; the known fields are children, priorities, sourcePriorities, failoverTimeout, childRetention, removedChildRetention, failbackDelay, minReady, minReadyRecovery, warmStandby, fastFailover, failbackJitter, maxFailbackDelay (logged once)\n",
+			`[understudy] priority: children["a"].ignoreReresolution: unknown field, ignored; the known fields are config, ignoreReresolutionRequests (logged once)` + "\n",
 		} {
 			if !strings.Contains(got, want) || strings.Count(got, "\n") != 2 || strings.Count(got, "WARNING") != 2 {
 				t.Errorf("logged\n%swant the line\n%s", got, want)
@@ -47,11 +46,11 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 		t.Error("logged again")
 	}
 	if parsers["drop"]([]byte(full["drop"])); logged.Take() != "" {
-		t.Error("a configuration with nothing but known fields is logged")
+		t.Error("a configuration with only known fields is logged")
 	}
 }
 
-// Whoever writes configurations cannot fill the memory of the process, nor its log.
+// Many long unknown fields do not fill the memory of the process or its log.
 func TestUnknownFieldsAreBounded(t *testing.T) {
 	forget()
 	defer forget()
@@ -61,7 +60,7 @@ func TestUnknownFieldsAreBounded(t *testing.T) {
 	}
 	got := logged.Take()
 	if n := strings.Count(got, "\n"); n != mostTold || len(told.fields) != mostTold {
-		t.Errorf("logged %d lines and remembers %d fields, want %d", n, len(told.fields), mostTold)
+		t.Errorf("logged %d lines and recorded %d fields, want %d", n, len(told.fields), mostTold)
 	}
 	if len(got) > mostTold*400 {
 		t.Errorf("logged %d bytes", len(got))

@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StartPoint says where a new child starts in its interval between two picks.
+// StartPoint is the point in its pick interval at which a new child starts.
 type StartPoint string
 
 // The start points.
 const (
-	StartSpec   StartPoint = "spec"   // at the beginning, as gRFC A34 has it
+	StartSpec   StartPoint = "spec"   // at the beginning, as in gRFC A34
 	StartRandom StartPoint = "random" // at a random point
 )
 
@@ -32,26 +32,26 @@ type WeightedTarget struct {
 	Targets               map[string]Target `json:"targets"`
 	RemovedChildRetention Duration          `json:"removedChildRetention"`
 	StartPoint            StartPoint        `json:"startPoint"`
-	Balance               *Balance          `json:"balance,omitempty"` // nil for A28
+	Balance               *Balance          `json:"balance,omitempty"` // nil means gRFC A28
 }
 
 // Target is one child of understudy_weighted_target.
 type Target struct {
 	Weight      uint32  `json:"weight"`
 	ChildPolicy Policy  `json:"childPolicy"`
-	Zone        string  `json:"zone,omitempty"`     // with Balance: one of its zones
+	Zone        string  `json:"zone,omitempty"`     // with Balance: one of its Zones
 	Capacity    float64 `json:"capacity,omitempty"` // with Balance: the weight of the endpoints that can take calls
 }
 
-// Balance has the targets share the calls by zones, as far as their endpoints have not failed.
+// Balance distributes calls between zones by the capacity that has not failed.
 type Balance struct {
-	Own   string                 `json:"own,omitempty"` // the client's zone, "" for none of Zones
+	Own   string                 `json:"own,omitempty"` // the client's zone, "" if it is not in Zones
 	Zones map[string]BalanceZone `json:"zones"`
 }
 
-// BalanceZone is a zone in which there are targets or callers.
+// BalanceZone is a zone with targets or callers.
 type BalanceZone struct {
-	Callers float64 `json:"callers,omitempty"` // how many clients there are, or their calls
+	Callers float64 `json:"callers,omitempty"` // the number of clients, or of their calls
 }
 
 func (w *WeightedTarget) setDefaults() { *w = WeightedTarget{StartPoint: StartSpec} }
@@ -67,7 +67,7 @@ func (w *WeightedTarget) check(string) error {
 	return w.Balance.of(w.Targets)
 }
 
-// of checks that each target is in a zone, where calls are balanced.
+// of checks that each of targets is in one of the zones of b.
 func (b *Balance) of(targets map[string]Target) error {
 	if b == nil {
 		return nil
@@ -87,12 +87,12 @@ func (b *Balance) of(targets map[string]Target) error {
 
 func (z *BalanceZone) check(path string) error { return atLeast0(join(path, "callers"), z.Callers) }
 
-// atLeast0 checks a number of something.
+// atLeast0 checks that number is finite and not negative.
 func atLeast0(path string, number float64) error {
 	if number >= 0 && !math.IsInf(number, 0) {
 		return nil
 	}
-	return at(path, fmt.Errorf("%v given, want a number from 0 on", number))
+	return at(path, fmt.Errorf("%v given, want a number of at least 0", number))
 }
 
 func (t *Target) check(path string) error {
@@ -110,10 +110,10 @@ type WeightedRoundRobin struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
 	StartPoint StartPoint `json:"startPoint"`
-	SlowStart  *SlowStart `json:"slowStart,omitempty"` // nil for none
+	SlowStart  *SlowStart `json:"slowStart,omitempty"` // nil means no slow start
 }
 
-// SlowStart is the growing share of an endpoint that has become READY.
+// SlowStart ramps up the share of an endpoint that has become READY.
 type SlowStart struct {
 	Window           Duration `json:"window"`
 	Aggression       float64  `json:"aggression"`
@@ -129,7 +129,7 @@ func NewWeightedRoundRobin() *WeightedRoundRobin {
 
 func (w *WeightedRoundRobin) setDefaults() { *w = WeightedRoundRobin{StartPoint: StartSpec} }
 
-// NewSlowStart returns the defaults. The window has none.
+// NewSlowStart returns the defaults. The window has no default.
 func NewSlowStart() *SlowStart {
 	s := &SlowStart{}
 	s.setDefaults()

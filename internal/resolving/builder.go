@@ -1,5 +1,5 @@
-// Package resolving makes resolvers of the sources of package discovery. Whoever registers a
-// source imports it, or a package that does.
+// Package resolving builds resolvers of the sources of package discovery. Packages that register a
+// source import it.
 package resolving
 
 import (
@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// The policies that a generated config names, and those below them.
+	// The policies in generated configurations.
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
@@ -37,20 +37,20 @@ func init() {
 	}
 }
 
-// reader reads the targets of a scheme. Package discovery has it.
+// reader parses the targets of a scheme. Package discovery implements it.
 type reader interface {
-	// Authority returns that of a channel to the target.
+	// Authority returns the authority of a channel to the target.
 	Authority(resolver.Target) string
-	// Check says what is wrong with a target.
+	// Check validates a target.
 	Check(target resolver.Target, read bool) error
-	// Read returns the parts of a channel's target, with the options that hold for it, and what
-	// has no effect. Authority and TrustNames of the parts are those that count.
+	// Read returns the mechanisms of a channel's target, the options that apply to it, and notes
+	// about options without effect. Authority and TrustNames of the mechanisms are final.
 	Read(discovery.Target) (parts []discovery.Mechanism, given options.Given, notes []string, err error)
-	// Prefixed puts the scheme before an error.
+	// Prefixed adds the scheme to an error.
 	Prefixed(error, resolver.Target) error
 }
 
-// builder makes resolvers of sources. It is safe for concurrent use.
+// builder builds resolvers of sources. It is safe for concurrent use.
 type builder struct {
 	reader
 	scheme string
@@ -64,11 +64,11 @@ func (b *builder) Scheme() string { return b.scheme }
 // OverrideAuthority implements resolver.AuthorityOverrider.
 func (b *builder) OverrideAuthority(target resolver.Target) string { return b.Authority(target) }
 
-// Reader returns what reads targets, for those within others.
+// Reader returns the reader, for targets within others.
 func (b *builder) Reader() any { return b.reader }
 
-// Build implements resolver.Builder. It fails where the target, an option or the
-// service config has a mistake, and where the channel disables service configs.
+// Build implements resolver.Builder. It fails if the target, an option or the service config is
+// invalid, or if the channel disables service configs.
 func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if opts.DisableServiceConfig {
 		return nil, b.Prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is part of another)"), target)
@@ -78,7 +78,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // it overrides the parts
+	if given.Prefer != "" { // overrides the mechanisms'
 		for i := range parts {
 			parts[i].Prefer = ""
 		}
@@ -99,13 +99,13 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	config.Recorder = opts.MetricsRecorder
 	channel, err := join.Start(cc, config)
 	if err != nil {
-		conn.close() // what was started of it may be kept
+		conn.close() // stored sources may keep a reference to conn
 		return nil, b.Prefixed(err, target)
 	}
 	return resolving{channel, conn}, nil
 }
 
-// parts reads a target, and logs what has no effect in it.
+// parts parses a target, and logs options without effect.
 func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
 	parts, given, notes, err := b.Read(target)
 	for _, text := range notes {
@@ -114,8 +114,8 @@ func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options
 	return parts, given, b.Prefixed(err, target.Target)
 }
 
-// mechanisms returns the parts of a target as the join wants them. carried reports whether the
-// credentials carry a server name.
+// mechanisms converts a target's mechanisms for the join. carried reports whether the credentials
+// have a server name.
 func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism, given options.Given, carried bool) join.Config {
 	shown := printable.HideTarget(target.URL)
 	config := join.Config{
@@ -128,7 +128,7 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
 		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.OutlierDetection = "" // it counts in lists that sources give
+		m.OutlierDetection = "" // applies only in lists from sources
 		if p.Name != "" && !carried {
 			m.ServerName = p.Authority
 		}
@@ -137,32 +137,32 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	return config
 }
 
-// note logs a text, once.
+// note logs a text once.
 func (b *builder) note(text string) {
 	if _, again := b.noted.LoadOrStore(text, true); !again {
 		logger.Warning(b.scheme + ": " + text)
 	}
 }
 
-// found is what endpoints depend on beside the target, where a program gives no options of single
-// sources.
+// found holds what determines endpoints besides the target, if the program gives no source options.
 type found struct {
 	registered any
 	authority  string
 }
 
-// keptBy is the key of the last good answer while a channel is idle. Programs with equal options and
-// targets have the same one. Where options of single sources are given, which may be functions and
-// credentials, the builder stands for them: a channel that is used again still has the same one. The
-// target is hashed, with its passwords and tokens: who has others may not get the same endpoints.
+// keptBy is the key of the last good answer while a channel is idle. It is equal for programs with
+// equal options and targets. Source options may be functions and credentials, which cannot be
+// compared; with them the builder is part of the key, so that a channel that is used again still
+// has its own. The target is hashed with its passwords and tokens: with others the endpoints may
+// differ.
 type keptBy struct {
 	finds  any
 	target [sha256.Size]byte
 	part   string
 }
 
-// credsCarryName reports whether the channel's credentials have a server name. An
-// address's own would override it: gRPC hands that one to the handshake.
+// credsCarryName reports whether the channel's credentials have a server name. The name of an
+// address would override it, because gRPC passes that to the handshake.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

@@ -12,24 +12,24 @@ import (
 
 var errClosed = errors.New("the channel is closed")
 
-// conn stands for a channel before its sources, and lets go of it when it is closed. The
-// sources of parts may then still be kept, for the channel after it.
+// conn is a channel's resolver.ClientConn, which drops its reference to the channel when it is
+// closed, because stored sources may keep conn alive.
 type conn struct {
-	resolver.ClientConn // nil: what gRPC may add is the channel's own
+	resolver.ClientConn // nil: the channel implements additions of gRPC
 	open                atomic.Pointer[resolver.ClientConn]
 }
 
-// newConn returns what stands for cc.
+// newConn returns a conn for cc.
 func newConn(cc resolver.ClientConn) *conn {
 	c := &conn{}
 	c.open.Store(&cc)
 	return c
 }
 
-// close lets go of the channel.
+// close drops the reference to the channel.
 func (c *conn) close() { c.open.Store(nil) }
 
-// Channel returns the channel, or what does nothing once that is closed.
+// Channel returns the channel, or one that does nothing if it is closed.
 func (c *conn) Channel() resolver.ClientConn {
 	if cc := c.open.Load(); cc != nil {
 		return *cc
@@ -53,7 +53,7 @@ func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return c.Channel().ParseServiceConfig(json)
 }
 
-// closedConn stands for a channel that is closed, or that never was.
+// closedConn is a closed channel, or none.
 type closedConn struct{ resolver.ClientConn }
 
 // UpdateState implements resolver.ClientConn.
@@ -65,8 +65,8 @@ func (closedConn) ReportError(error) {}
 // NewAddress implements resolver.ClientConn.
 func (closedConn) NewAddress([]resolver.Address) {}
 
-// ParseServiceConfig implements resolver.ClientConn. It knows nothing and is no error: the
-// resolver of a part works on for the next channel, and no service config of it is used.
+// ParseServiceConfig implements resolver.ClientConn. Its result is empty and no error: a stored
+// source's resolver continues for the next channel, and its service config is not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }

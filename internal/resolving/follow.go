@@ -14,10 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Follow follows a target with all its parameters and parts, for one who is no channel: news gets what
-// a channel would use, one call at a time, until the function that is returned is called, which news
-// may do. The target is of a registered source, or a list of parts without the failover:/// before
-// it. Parameters about policies have no effect.
+// Follow follows a target with all its parameters and mechanisms, without a channel. news receives
+// what a channel would use, one call at a time, until stop is called, also from inside news. The
+// target has a registered source, or is a list without the prefix failover:///. Parameters about
+// policies have no effect.
 func Follow(target string, given options.Program, news func(join.News)) (stop func(), err error) {
 	b, read, err := find(target, given)
 	if err != nil {
@@ -27,7 +27,7 @@ func Follow(target string, given options.Program, news func(join.News)) (stop fu
 	if err != nil {
 		return nil, err
 	}
-	const carried = true // nobody checks a name
+	const carried = true // no certificate is verified
 	followed, err := join.Follow(b.mechanisms(read, parts, all, carried), news)
 	if err != nil {
 		return nil, b.Prefixed(err, read)
@@ -35,7 +35,7 @@ func Follow(target string, given options.Program, news func(join.News)) (stop fu
 	return followed.Close, nil
 }
 
-// Authority returns the authority that a channel to a target would have.
+// Authority returns the authority of a channel to a target.
 func Authority(target string) (string, error) {
 	b, read, err := find(target, options.Program{})
 	if err != nil {
@@ -45,7 +45,7 @@ func Authority(target string) (string, error) {
 	return b.Authority(read), b.Prefixed(err, read)
 }
 
-// Settings returns what a target says of the policies.
+// Settings returns the settings of the policies in a target.
 func Settings(target string) (options.Settings, error) {
 	b, read, err := find(target, options.Program{})
 	if err != nil {
@@ -60,7 +60,7 @@ func Settings(target string) (options.Settings, error) {
 	return given.Settings, b.Prefixed(err, read)
 }
 
-// WithOptions returns a target with more parameters, each NAME=VALUE.
+// WithOptions returns a target with additional parameters, each NAME=VALUE.
 func WithOptions(target string, given []string) (string, error) {
 	for _, option := range given {
 		name, value, found := strings.Cut(option, "=")
@@ -76,10 +76,10 @@ func WithOptions(target string, given []string) (string, error) {
 	return target, nil
 }
 
-// Shown returns a target as it may be shown: without its passwords and tokens.
+// Shown returns a target without its passwords and tokens.
 func Shown(target string) string { return printable.HideText(target) }
 
-// find returns the builder for a target, and the target as it reads it.
+// find returns the builder for a target, and the parsed target.
 func find(target string, given options.Program) (*builder, resolver.Target, error) {
 	if scheme, _, _ := strings.Cut(target, ":"); !slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
 		target = "failover:///" + target

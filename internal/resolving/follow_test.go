@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// manual are sources that say what a test has them say, by the endpoints of their targets.
+// manual maps the endpoints of targets to sources that a test controls.
 var manual = make(map[string]*manualSource)
 
 type manualSource struct {
@@ -49,11 +49,11 @@ func answerOf(address string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: []discovery.Endpoint{{Addresses: []string{address}}}}}}}}
 }
 
-// targets counts targets: what is kept of one is not for the next test.
+// targets numbers targets, so that tests do not share stored answers.
 var targets int
 
-// follow follows a target until the test ends. It returns what was passed on since it was last
-// called, a line each.
+// follow follows a target until the test ends. take returns the news since its last call, one line
+// each.
 func follow(t *testing.T, target string) (take func() string, stop func()) {
 	clear(manual)
 	targets++
@@ -99,7 +99,7 @@ func expect(t *testing.T, take func() string, want string) {
 	}
 }
 
-// Whoever follows a target gets all its parts in their order, and waits as a channel does.
+// Follow returns all mechanisms of a target in order, and waits for them like a channel.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=3s")
@@ -133,7 +133,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// Nothing is passed on after stop, which may be called from inside.
+// Nothing is passed on after stop, which may be called from inside news.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")

@@ -11,16 +11,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// here tells where the client of a channel runs.
+// here finds the location of a channel's client.
 type here struct {
 	given   location.Location
-	sources []location.Teller // that may know what is not given, once they have answered
-	// missing is called when somebody asks, and a preference has no place.
+	sources []location.Teller // that may know missing fields once they have answered
+	// missing is called if a preference has no location.
 	missing func()
 	prefer  string
 }
 
-// Place implements location.Teller.
+// Location implements location.Teller.
 func (h *here) Location() location.Location {
 	p := h.given
 	for _, s := range h.sources {
@@ -32,7 +32,7 @@ func (h *here) Location() location.Location {
 	return p
 }
 
-// newHere returns what tells the place of a channel, and says by note what has no effect.
+// newHere returns a channel's location. It calls note with texts about preferences without effect.
 func newHere(given options.Settings, parts []discovery.Mechanism, note func(string)) *here {
 	h := &here{prefer: given.Prefer}
 	h.missing = sync.OnceFunc(func() {
@@ -52,7 +52,7 @@ func newHere(given options.Settings, parts []discovery.Mechanism, note func(stri
 		}
 	}
 	if h.sources == nil {
-		h.Location() // which finds out what is missing
+		h.Location() // calls missing if necessary
 	}
 	return h
 }

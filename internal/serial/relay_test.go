@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// goroutine returns which goroutine it is called on.
+// goroutine returns the number of the current goroutine.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debugStack()), "[")
 	return name
@@ -19,8 +19,8 @@ func debugStack() []byte {
 	return buf[:runtime.Stack(buf, false)]
 }
 
-// tower returns serializers each of which relays an event to the next, and where each
-// batch of each ran.
+// tower returns serializers that each relay an event to the next, and a list of the goroutines that
+// run their batches.
 func tower(height int) (floors []*Serializer, ran *[]string) {
 	ran = new([]string)
 	for i := range height {
@@ -36,7 +36,7 @@ func tower(height int) (floors []*Serializer, ran *[]string) {
 	return floors, ran
 }
 
-// A report that rises through a tree takes one goroutine.
+// A report that rises through a tree uses one goroutine.
 func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		floors, ran := tower(5)
@@ -48,7 +48,7 @@ func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	})
 }
 
-// The stack of a caller is not for events of others, who may want locks that it holds.
+// Relayed events do not run on a caller's stack, which may hold locks that they need.
 func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	for name, call := range map[string]func(*Serializer){
 		"Do":  func(s *Serializer) { s.Do(func() {}) },
@@ -65,7 +65,7 @@ func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	}
 }
 
-// What is relayed waits neither for more events below nor for a goroutine that is gone.
+// A relayed event waits neither for further events below nor for a goroutine that has ended.
 func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer
@@ -85,7 +85,7 @@ func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	})
 }
 
-// Whoever runs the events above anyway takes what is relayed with them.
+// A goroutine that already runs the events above also runs relayed ones.
 func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer
@@ -109,7 +109,7 @@ func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	})
 }
 
-// Do and Run allocate nothing but what they are given, where nobody else runs events.
+// Do and Run allocate nothing beyond their argument if no other goroutine runs events.
 func TestDoAllocatesNothing(t *testing.T) {
 	var s Serializer
 	n := 0

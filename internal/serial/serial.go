@@ -1,12 +1,11 @@
-// Package serial runs one event at a time. A load-balancing policy is called from above
-// (updates, Close), from below (its children's reports) and by timers, all at once.
+// Package serial runs one event at a time. Parents (updates, Close), children (reports) and timers
+// call a load-balancing policy concurrently.
 //
-// Calls from below only queue. Children, grpc-go's own among them, hold locks while
-// they report, so an event on their stack could call back into them and deadlock.
-// Updates, Close and timers wait for their turn, and return when their event has been
-// applied. ExitIdle and ResolverError only queue, too: a parent may call them from
-// inside its UpdateState, on the stack of an event. No lock is held while an event
-// runs.
+// Calls from children only queue their event. Children, including grpc-go's, hold locks while they
+// report, so that an event on their stack could call back into them and deadlock. Updates, Close
+// and timers return when their event has run. ExitIdle and ResolverError only queue, because a
+// parent may call them from inside its UpdateState, on the stack of an event. No lock is held while
+// an event runs.
 package serial
 
 import (
@@ -17,28 +16,27 @@ import (
 // background counts the goroutines that run events, for all serializers.
 var background atomic.Int64
 
-// Background returns how many goroutines of this process's serializers run events: those
-// that queueing starts, and those of timers. Where it is 0, policies do things only on the
-// stacks of callers. A program that simulates a channel thereby knows when its policies
-// have settled.
+// Background returns the number of goroutines that run events of this process's serializers: those
+// that queueing starts, and those of timers. If it is 0, policies act only on the stacks of
+// callers. A simulation uses this to detect that its policies have settled.
 func Background() int { return int(background.Load()) }
 
-// Serializer runs events one at a time, in the order in which they were queued. The
-// zero value is ready to use; SetHooks may be called before the first event. Do and
-// Enqueue may be called from any goroutine. Enqueue may be called from inside an event,
-// but Do must not: it would wait for itself.
+// Serializer runs events one at a time in the order in which they were queued. The zero value is
+// ready to use. SetHooks may be called before the first event. Do and Enqueue are safe for
+// concurrent use. Enqueue may be called from inside an event. Do must not, because it would wait
+// for itself.
 type Serializer struct {
 	mu       sync.Mutex
 	queue    []Event
-	draining bool // somebody runs events
+	draining bool // a goroutine runs events
 
-	// What follows is for whoever that is.
-	background bool // a goroutine of ours
+	// Used by that goroutine only:
+	background bool // it was started by a serializer or a timer
 	hooks      *Hooks
-	relayed    *Serializer // that got an event from the last flush, and may have nobody to run it
+	relayed    *Serializer // received an event from the last flush, and may need a goroutine
 }
 
-// Event is something to be done in its turn.
+// Event is an action that a Serializer runs.
 type Event interface{ Run() }
 
 // Func is an Event that calls a function.
@@ -47,26 +45,26 @@ type Func func()
 // Run calls the function.
 func (f Func) Run() { f() }
 
-// awaited is an event that somebody waits for.
+// awaited is an event that a caller of Do waits for.
 type awaited struct {
 	Func
 	done chan struct{}
 }
 
-// Hooks are run around each batch of events, as an event is.
+// Hooks run around each batch of events. They count as events.
 type Hooks struct {
-	// Begin is run before a batch.
+	// Begin runs before a batch.
 	Begin func()
-	// Flush is run once all events queued so far have been run, and before Do returns
-	// for any of them. It is for work that many events cause and one run can do.
+	// Flush runs once all events queued so far have run, and before Do returns for any of them. It
+	// is for work that many events cause and that needs to be done once.
 	Flush func()
 }
 
-// SetHooks makes the hooks run from now on.
+// SetHooks sets the hooks of later batches.
 func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
-// Enqueue queues f and returns at once. It never runs an event itself: if nobody
-// is running events, a goroutine is started that runs what is queued, and ends.
+// Enqueue queues f and returns at once. It does not run events: if no goroutine does, it starts
+// one, which ends when the queue is empty.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
 // Queue is Enqueue for an event that is not a function, such as a frequent report.
@@ -81,10 +79,10 @@ func (s *Serializer) Queue(e Event) {
 	}
 }
 
-// Relay queues an event of another serializer, as Queue does. It is for the last thing
-// that a flush of s does. Where a goroutine of ours runs s's events, it goes on with the
-// other's. So a report that rises through a tree takes one goroutine and not one for
-// each policy, whose stack would have to grow again.
+// Relay queues an event of another serializer, like Queue. It must be the last action of a flush of
+// s. If a goroutine of this package runs the events of s, it continues with the other serializer.
+// So a report that rises through a tree uses one goroutine instead of one for each policy, whose
+// stacks would have to grow.
 func (s *Serializer) Relay(to *Serializer, e Event) {
 	if !s.background {
 		to.Queue(e)
@@ -96,15 +94,14 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 	s.relayed = to
 }
 
-// A Slot queues events of one kind, of which only the last matters: an event that comes
-// while another still waits replaces it. So callers that do not wait cannot make the
-// queue long. The zero value is ready to use.
+// A Slot queues events of one kind of which only the last one matters: an event replaces a waiting
+// one. So callers that do not wait cannot make the queue long. The zero value is ready to use.
 type Slot struct {
 	mu     sync.Mutex
-	latest func() // nil where none waits
+	latest func() // nil if none waits
 }
 
-// Enqueue is Serializer.Enqueue, for events of the slot's kind.
+// Enqueue is Serializer.Enqueue for events of the slot's kind.
 func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	slot.mu.Lock()
 	waiting := slot.latest != nil
@@ -122,10 +119,10 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	})
 }
 
-// Run queues f and runs what is queued on its own stack. If events are being run
-// already, by another goroutine or further up this stack, it returns at once and f runs
-// there. It is for callers that hold no lock which an event may want, as when a
-// subchannel reports to a policy without children.
+// Run queues f and runs the queued events on its own stack. If events are running, in another
+// goroutine or further up this stack, it returns at once and f runs there. It is for callers
+// without locks that an event may need, such as a subchannel that reports to a policy without
+// children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -137,10 +134,9 @@ func (s *Serializer) Run(f func()) {
 	s.drain()
 }
 
-// Do queues f and returns when it has been run. It runs the events before it,
-// and f, on its own stack unless another goroutine is already running events. Those that
-// come meanwhile it leaves to a goroutine, so that a steady stream of others' events does
-// not keep the caller.
+// Do queues f and returns when it has run. It runs the earlier events and f on its own stack,
+// unless another goroutine runs events. It leaves later events to another goroutine, so that a
+// steady stream of them does not keep the caller.
 func (s *Serializer) Do(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -160,11 +156,11 @@ func (s *Serializer) Do(f func()) {
 	}
 }
 
-// runFirst makes the caller the one who runs events, and runs those that wait and f. It
-// is called with the lock held, and releases it.
+// runFirst makes the caller run the waiting events and f. It is called with the lock held and
+// releases it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
-	var one [1]Event // most often nothing waits, and nothing is allocated
+	var one [1]Event // usually no event waits, and nothing is allocated
 	batch := append(one[:0], Func(f))
 	if len(s.queue) > 0 {
 		batch = append(s.queue, Func(f))
@@ -189,11 +185,11 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// kept is how many places an idle serializer keeps for its next events.
+// kept is the capacity that an idle queue keeps.
 const kept = 8
 
-// drain runs batches of events until none is left. It returns a serializer whose events
-// the caller is to drain next, nil for none.
+// drain runs batches of events until none is left. It returns a serializer whose events the caller
+// must run next, nil for none.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {
@@ -210,7 +206,7 @@ func (s *Serializer) drain() (next *Serializer) {
 		batch, s.queue = s.queue, batch[:0]
 		s.mu.Unlock()
 		if next := s.relayed.ifIdle(); next != nil {
-			next.drainInBackground() // it is not to wait for more of ours
+			next.drainInBackground() // it must not wait for further events of s
 		}
 		s.relayed = nil
 		s.runBatch(batch)
@@ -218,7 +214,7 @@ func (s *Serializer) drain() (next *Serializer) {
 	}
 }
 
-// ifIdle returns s if it has events and nobody who runs them. Then the caller is to.
+// ifIdle returns s if it has events that no goroutine runs. The caller must run them.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil

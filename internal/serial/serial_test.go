@@ -22,7 +22,7 @@ func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A child that holds a lock while it reports, and that the event calls back into.
+// An event may call back into a child that holds a lock while it reports.
 func TestEnqueueNeverRunsOnTheCallersStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -66,7 +66,7 @@ func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
 	})
 }
 
-// A caller of Do gets away although each event queues another.
+// Do returns although each event queues another one.
 func TestDoIsNotKeptByOthersEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -130,7 +130,7 @@ func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
 	}
 }
 
-// A caller that does not wait and never stops leaves one event in the queue, the last.
+// If a caller never stops enqueueing to a slot, one event stays in the queue, the last.
 func TestASlotKeepsTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -152,8 +152,8 @@ func TestASlotKeepsTheLastEvent(t *testing.T) {
 	})
 }
 
-// Whoever waits until nothing runs in the background has waited for all that was
-// queued: also for what an event queues elsewhere, and what a caller of Do leaves.
+// Background is 0 only after all queued events have run, including those that events queue
+// elsewhere and those that Do leaves.
 func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()
@@ -182,7 +182,7 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	})
 }
 
-// A timer's event runs on the timer's goroutine, and what others queue meanwhile does, too.
+// A timer's event, and events queued meanwhile, run on the timer's goroutine.
 func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()

@@ -2,18 +2,16 @@ package serial
 
 import "time"
 
-// A Timer runs an event at a later time. If it is stopped or started again while it
-// fires, that firing does nothing. The zero value is a stopped timer. It is used in
-// events only.
+// A Timer runs an event after a delay. If it is stopped or restarted while it fires, that firing
+// has no effect. The zero value is a stopped timer. It must be used in events only.
 type Timer struct{ current *time.Timer }
 
-// Start makes fired run in an event of s after the given time. It replaces an earlier
-// run that is still to come.
+// Start runs fired in an event of s after the given time. It replaces a pending run.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var own *time.Timer
 	own = time.AfterFunc(after, func() {
-		background.Add(1) // this goroutine also runs what others queue meanwhile
+		background.Add(1) // this goroutine also runs events queued meanwhile
 		defer background.Add(-1)
 		s.Run(func() {
 			if t.current == own {
@@ -25,7 +23,7 @@ func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.current = own
 }
 
-// Stop stops the timer, if it runs.
+// Stop stops the timer if it is running.
 func (t *Timer) Stop() {
 	if t.current != nil {
 		t.current.Stop()
@@ -33,5 +31,5 @@ func (t *Timer) Stop() {
 	}
 }
 
-// Runs returns whether the timer runs.
+// Runs reports whether the timer is running.
 func (t *Timer) Runs() bool { return t.current != nil }

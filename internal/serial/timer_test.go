@@ -29,7 +29,7 @@ func TestATimerRunsAnEvent(t *testing.T) {
 	})
 }
 
-// The timer fires while an event runs that stops it, or starts it again.
+// An event stops or restarts the timer while it fires.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	for name, again := range map[string]bool{"stopped": false, "started again": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 			var fired []string
 			s.Do(func() { timer.Start(&s, time.Second, func() { fired = append(fired, "first") }) })
 			s.Do(func() {
-				time.Sleep(2 * time.Second) // it fires, and waits for its turn
+				time.Sleep(2 * time.Second) // it fires and waits
 				timer.Stop()
 				if again {
 					timer.Start(&s, time.Second, func() { fired = append(fired, "second") })

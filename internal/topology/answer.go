@@ -13,23 +13,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
+// The types of answers are those of package discovery.
 type (
-	// Answer is the one of the contract of sources, as all of these are.
-	Answer = discovery.Answer
-	// Priority is what an Answer has in order.
+	Answer   = discovery.Answer
 	Priority = discovery.Priority
-	// Locality is what a Priority has.
 	Locality = discovery.Locality
-	// Endpoint is what a Locality has.
 	Endpoint = discovery.Endpoint
-	// Health is that of an Endpoint.
-	Health = discovery.Health
+	Health   = discovery.Health
 )
 
 // usable reports whether the endpoint can take calls (gRFC A27).
 func usable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// rank is the smaller the healthier.
+// rank returns the order of a health, the healthiest first.
 func rank(h Health) int {
 	switch h {
 	case discovery.Healthy:
@@ -42,7 +38,7 @@ func rank(h Health) int {
 	return 3
 }
 
-// weightOf returns the weight that counts.
+// weightOf returns the effective weight of an endpoint.
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
 
 var (
@@ -50,9 +46,9 @@ var (
 	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
 )
 
-// CheckSome returns an error where an answer holds no endpoint and does not say that this is
-// meant. It seldom is: gRPC's DNS resolver gives such an answer for a name that does not exist,
-// maybe just for a moment.
+// CheckSome returns an error if an answer holds no endpoint and is not marked Empty. Such an answer
+// is seldom intended: gRPC's DNS resolver returns one for a name that does not exist, perhaps only
+// briefly.
 func CheckSome(a *Answer) error {
 	none := errEmpty
 	switch {
@@ -71,7 +67,7 @@ func CheckSome(a *Answer) error {
 	return &Invalid{none.Error()}
 }
 
-// Equal reports whether a and other are known to say the same. Their versions do not count.
+// Equal reports whether a and other are known to have the same content. Versions are ignored.
 func Equal(a, other *Answer) bool {
 	if a == other {
 		return true
@@ -103,9 +99,9 @@ func equalEndpoints(e, other *Endpoint) bool {
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 
-// Size returns about how many bytes an answer takes. It is always the same.
+// Size returns the approximate size of an answer in bytes. It is deterministic.
 func Size(a *Answer) int {
-	const answer, locality, endpoint, address = 300, 100, 280, 50 // slices have room to spare
+	const answer, locality, endpoint, address = 300, 100, 280, 50 // slices have spare capacity
 	n := answer + len(a.Why)
 	for _, note := range a.Notes {
 		n += len(note)
@@ -130,16 +126,16 @@ func Size(a *Answer) int {
 	return n
 }
 
-// Invalid is the error of an answer that breaks the rules, and is refused as a whole.
+// Invalid is the error for an answer that breaks the rules and is rejected as a whole.
 type Invalid struct{ text string }
 
-// Error says in one line what is wrong.
+// Error returns a description in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused says, for metrics, that there was an answer, which was refused.
+// Refused marks the error for metrics: an answer was received and rejected.
 func (*Invalid) Refused() bool { return true }
 
-// whyAll says why the endpoints of all priorities, of which none can take calls, cannot.
+// whyAll explains why no endpoint of any priority can take calls.
 func whyAll(a *Answer) string {
 	var all Priority
 	for _, p := range a.Priorities {
@@ -148,7 +144,7 @@ func whyAll(a *Answer) string {
 	return whyNone(&all)
 }
 
-// whyNone says why the endpoints of a priority, of which none can take calls, cannot.
+// whyNone explains why no endpoint of a priority can take calls.
 //
 //	no endpoint can take calls: 1 draining, 2 unhealthy
 func whyNone(p *Priority) string {

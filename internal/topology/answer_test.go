@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// described translates an answer into lines: each endpoint's address and child, and what the
-// priorities without one say.
+// described formats the translation of an answer: the addresses of its endpoints, and why
+// priorities have no endpoints.
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
 	t.Helper()
 	tree, err := translator.Translate(a)
@@ -30,7 +30,7 @@ func described(t *testing.T, translator *topology.Translator, a *discovery.Answe
 	return strings.Join(lines, "; ")
 }
 
-// A priority and a locality keep their places while nothing of them can take calls.
+// A priority and a locality keep their positions while none of their endpoints can take calls.
 func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	var translator topology.Translator
 	for _, step := range []struct {
@@ -50,7 +50,7 @@ func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// A locality's weight is the sum of its endpoints that can take calls, unless it is given.
+// A locality's weight defaults to the sum of the weights of its endpoints that can take calls.
 func TestTheWeightOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=0: a*3 b!*4", "0 eu weight=0: c!", "0 sa weight=9: d*2")
 	tree, err := new(topology.Translator).Translate(answer)
@@ -64,18 +64,18 @@ func TestTheWeightOfALocality(t *testing.T) {
 	}
 }
 
-// An address given twice is one endpoint; the healthier one holds, or else the first.
+// Two endpoints with the same address count once. The healthier one counts, or else the first.
 func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	for about, test := range map[string]struct {
 		lines []string
 		want  string
 	}{
-		"in a locality":                {[]string{"0 us: a a b"}, "a; b"},
-		"the first is ill":             {[]string{"0 us: a! b a"}, "b; a"},
-		"the second is ill":            {[]string{"0 us: a b", "1 eu: a! c"}, "a; b; c"},
-		"a lower priority is well":     {[]string{"0 us: a! b", "1 eu: a"}, "b; a"},
-		"both are ill":                 {[]string{"0 us: a! a!", "1 eu: c"}, "c; child0: no endpoint can take calls: 2 unhealthy"},
-		"it is all that there is of p": {[]string{"0 us: a", "1 eu: a"}, "a; child1: no endpoint can take calls: 1 unknown"},
+		"in a locality":                   {[]string{"0 us: a a b"}, "a; b"},
+		"the first is unhealthy":          {[]string{"0 us: a! b a"}, "b; a"},
+		"the second is unhealthy":         {[]string{"0 us: a b", "1 eu: a! c"}, "a; b; c"},
+		"a lower priority is healthy":     {[]string{"0 us: a! b", "1 eu: a"}, "b; a"},
+		"both are unhealthy":              {[]string{"0 us: a! a!", "1 eu: c"}, "c; child0: no endpoint can take calls: 2 unhealthy"},
+		"the only endpoint of a priority": {[]string{"0 us: a", "1 eu: a"}, "a; child1: no endpoint can take calls: 1 unknown"},
 	} {
 		if got := described(t, new(topology.Translator), answerOf(t, test.lines...)); got != test.want {
 			t.Errorf("%s: %s, want %s", about, got, test.want)
@@ -83,7 +83,7 @@ func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	}
 }
 
-// What breaks the rules of an answer's fields is refused, with its place.
+// An answer that breaks the rules is rejected, and the error has the position.
 func TestAnswersThatAreRefused(t *testing.T) {
 	long := answerOf(t, "0 us: a")
 	long.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}
@@ -103,11 +103,11 @@ func TestAnswersThatAreRefused(t *testing.T) {
 	}
 	ill := answerOf(t, "0 us: a/b! c!*4294967295", "0 eu: d")
 	if got := described(t, new(topology.Translator), ill); got != "d" {
-		t.Errorf("endpoints that nobody dials: %s, want d", got)
+		t.Errorf("invalid endpoints that cannot take calls: %s, want d", got)
 	}
 }
 
-// Answers are the same by their identity, or by their content where they have none.
+// Answers with an identity are equal if their identities are. Otherwise their contents decide.
 func TestAnswersThatAreTheSame(t *testing.T) {
 	of := func(change func(*discovery.Answer)) *discovery.Answer {
 		a := answerOf(t, "0 us: a b!", "1 eu: c")
@@ -131,16 +131,15 @@ func TestAnswersThatAreTheSame(t *testing.T) {
 		"identity":   {of(func(a *discovery.Answer) { a.Identity = "x" }), false},
 	} {
 		if got := topology.Equal(nothing, test.answer); got != test.same {
-			t.Errorf("with another %s they are the same: %v, want %v", about, got, test.same)
+			t.Errorf("Equal after a change of %s = %v, want %v", about, got, test.same)
 		}
 	}
 	one, other := of(func(a *discovery.Answer) { a.Identity = "x" }), answerOf(t, "0 as: z")
 	if other.Identity = "x"; !topology.Equal(one, other) {
-		t.Error("answers of one identity differ")
+		t.Error("answers with the same identity differ")
 	}
 }
 
-// BenchmarkEqual compares equal answers of 10,000 endpoints.
 func BenchmarkEqual(b *testing.B) {
 	of := func(identity string) *discovery.Answer {
 		l := discovery.Locality{Region: "us"}
@@ -154,7 +153,7 @@ func BenchmarkEqual(b *testing.B) {
 			one, other := of(identity), of(identity)
 			for b.Loop() {
 				if !topology.Equal(one, other) {
-					b.Fatal("they differ")
+					b.Fatal("the answers differ")
 				}
 			}
 		})

@@ -10,44 +10,45 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// zone is a zone of a priority.
 type zone struct {
 	region, name string
 	localities   []*Locality
 	capacity     uint64
-	listed       bool // it has endpoints, whatever their health
+	listed       bool // it has endpoints of any health
 }
 
-// spread is how the calls of a group are balanced between zones, by what has not failed.
+// spread configures how the calls of a group are balanced between zones.
 type spread struct {
-	own      string // the client's zone, "" for none of zones
+	own      string // the client's zone, "" if it is not in zones
 	zones    map[string]lbconfig.BalanceZone
-	of       map[string]inZone // by locality
-	reserves bool              // the localities of the next group are of this one, too, and have no share by now
+	of       map[string]inZone
+	reserves bool // the group also has the localities of the next group, which have no share yet
 }
 
-// inZone is a locality of a zone.
+// inZone is the zone and the capacity of a locality.
 type inZone struct {
 	zone     string
 	capacity uint64
 }
 
-// balanced returns a priority whose calls are spread so that they stay in the client's zone as far as
-// all endpoints can have the same load, and after it one of the zones that have no share of them. The
-// first knows of the others: they have a share in it when enough of its own endpoints have failed.
+// balanced returns two groups. The first keeps calls in the client's zone as far as this puts the
+// same load on all endpoints. The second has the zones that get no calls in the first. They are
+// also reserves of the first group, where they get a share when enough of its endpoints have
+// failed.
 func (n Near) balanced(p *Priority) []group {
 	if n.Place.Zone == "" {
 		return []group{{Priority: *p}}
 	}
 	zones := zonesOf(p)
 	shares, first := n.shares(zones)
-	var spare uint64 // the capacity of zones without a share
+	var spare uint64 // the capacity of the zones without a share
 	for i, z := range zones {
 		if shares[i] == 0 {
 			spare += z.capacity
 		}
 	}
-	// Without callers, the others have calls in proportion to their capacity.
+	// Without callers, the zones of the second group share the calls in proportion to their
+	// capacity.
 	second := &spread{zones: make(map[string]lbconfig.BalanceZone), of: first.of}
 	share, rest := group{name: "balanced", spread: first}, group{name: "other zones", spread: second}
 	for i, z := range zones {
@@ -63,7 +64,7 @@ func (n Near) balanced(p *Priority) []group {
 		}
 	}
 	switch {
-	case len(share.Localities) == 0: // nothing can take calls
+	case len(share.Localities) == 0: // no endpoint can take calls
 		return []group{{Priority: *p}}
 	case len(rest.Localities) == 0:
 		return []group{share}
@@ -72,13 +73,13 @@ func (n Near) balanced(p *Priority) []group {
 	return []group{share, rest}
 }
 
-// fraction returns the weight of a part of all calls: 2^30 for all.
+// fraction converts a share of all calls to a weight, 2^30 for all calls.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
-// key returns the zone's name among all zones.
+// key returns the name of the zone, which is unique among all zones.
 func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
 
-// shares returns the part of the calls that goes to each zone, and what it follows from.
+// shares returns the share of the calls for each zone, and the spread with the inputs.
 func (n Near) shares(zones []zone) ([]float64, *spread) {
 	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1
@@ -106,7 +107,7 @@ func (n Near) shares(zones []zone) ([]float64, *spread) {
 	return weightedtarget.Shares(capacity, callers, own)[:len(zones)], s
 }
 
-// without returns the zones with callers that the source does not name.
+// without returns the zones with callers that are missing from zones.
 func (n Near) without(zones []zone) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(n.Callers)) {
@@ -117,7 +118,7 @@ func (n Near) without(zones []zone) []string {
 	return names
 }
 
-// Unnamed returns the zones that are said to have callers, and that no priority of an answer names.
+// Unnamed returns the zones with configured callers that no priority of an answer names.
 func (n Near) Unnamed(a *Answer) []string {
 	var zones []zone
 	for i := range a.Priorities {
@@ -126,7 +127,7 @@ func (n Near) Unnamed(a *Answer) []string {
 	return n.without(zones)
 }
 
-// zonesOf returns the zones of a priority, in the order in which it has them.
+// zonesOf returns the zones of a priority in order of their first locality.
 func zonesOf(p *Priority) []zone {
 	var zones []zone
 	for j := range p.Localities {

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// partsOf writes groups as "balanced: r/a 50.00 r/c 50.00; other zones: r/b 100.00", in percent.
+// partsOf formats groups as "balanced: r/a 50.00 r/c 50.00; other zones: r/b 100.00", in percent.
 func partsOf(groups []group) string {
 	var lines []string
 	for _, g := range groups {
@@ -30,19 +30,19 @@ func TestBalanced(t *testing.T) {
 	for _, test := range []struct {
 		about, zone, callers, answer, want string
 	}{
-		{"a zone with more than its part", "a", "", three, "balanced: /a 100.00; other zones: /b 66.67 /c 33.33"},
-		{"with just enough", "b", "", three, "balanced: /b 100.00; other zones: /a 75.00 /c 25.00"},
-		{"with less", "c", "", three, "balanced: /a 50.00 /c 50.00; other zones: /b 100.00"},
-		{"without endpoints", "d", "", three, "balanced: /a 100.00; other zones: /b 66.67 /c 33.33"},
-		{"whose endpoints cannot take calls", "a", "", "/a:=1! 2! 3!; /b:=4 5; /c:=6", "balanced: /b 100.00; other zones: /a 0.00 /c 100.00"},
+		{"a zone with more than its share", "a", "", three, "balanced: /a 100.00; other zones: /b 66.67 /c 33.33"},
+		{"a zone with exactly its share", "b", "", three, "balanced: /b 100.00; other zones: /a 75.00 /c 25.00"},
+		{"a zone with less", "c", "", three, "balanced: /a 50.00 /c 50.00; other zones: /b 100.00"},
+		{"a zone without endpoints", "d", "", three, "balanced: /a 100.00; other zones: /b 66.67 /c 33.33"},
+		{"a zone whose endpoints cannot take calls", "a", "", "/a:=1! 2! 3!; /b:=4 5; /c:=6", "balanced: /b 100.00; other zones: /a 0.00 /c 100.00"},
 		{"the vector with callers", "0", "0:2,1:2,2:1,3:1", "/0:=1; /1:=9!; /2:=2 3 4; /3:=5 6 7; /4:=8", "balanced: /0 37.50 /2 24.04 /3 24.04 /4 14.42; other zones: /1 100.00"},
 		{"callers in a zone that the source does not name", "d", "a:1,b:1,c:1,d:1", three, "balanced: /a 75.00 /b 25.00; other zones: /c 100.00"},
-		{"and from one that it does", "c", "a:1,b:1,c:1,d:1", three, "balanced: /a 25.00 /b 8.33 /c 66.67"},
+		{"callers in a zone that the source names", "c", "a:1,b:1,c:1,d:1", three, "balanced: /a 25.00 /b 8.33 /c 66.67"},
 		{"weights of the source do not count between zones", "c", "", "/a*9:=1 2 3; /b*1:=4 5; /c*1:=6", "balanced: /a 50.00 /c 50.00; other zones: /b 100.00"},
-		{"two regions have a zone of the name, and the client says none", "a", "", "r/a:=1; s/a:=2; s/b:=3", "balanced: r/a 100.00; other zones: s/a 50.00 s/b 50.00"},
-		{"nothing can take calls", "a", "", "/a:=1!; /b:=2!", ": /a 0.00 /b 0.00"},
+		{"two regions have a zone of the name, and the client has no region", "a", "", "r/a:=1; s/a:=2; s/b:=3", "balanced: r/a 100.00; other zones: s/a 50.00 s/b 50.00"},
+		{"no endpoint can take calls", "a", "", "/a:=1!; /b:=2!", ": /a 0.00 /b 0.00"},
 		{"one zone", "a", "", "/a:=1 2", "balanced: /a 100.00"},
-		{"no place", "", "", three, ": /a 0.00 /b 0.00 /c 0.00"},
+		{"no location", "", "", three, ": /a 0.00 /b 0.00 /c 0.00"},
 	} {
 		n := Near{Prefer: "balance", Place: location.Location{Zone: test.zone}}
 		if test.callers != "" {
@@ -62,7 +62,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// Callers of all zones together give each endpoint the same.
+// Together, the callers of all zones put the same load on each endpoint.
 func TestBalancedCallersOfAllZones(t *testing.T) {
 	load := make(map[string]float64)
 	for _, zone := range []string{"a", "b", "c"} {

@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// maxWeight is the largest sum of the weights of a priority's localities, and of a
-// locality's endpoints (gRFC A27, rules for EDS).
+// maxWeight limits the sum of the weights of a priority's localities, and of a locality's endpoints
+// (gRFC A27, rules for EDS).
 const maxWeight = math.MaxUint32
 
-// place is where an endpoint stands in an answer.
+// place is the position of an endpoint in an answer.
 type place struct{ priority, locality, endpoint int }
 
-// held is the endpoint that holds an address.
+// held is the position and health of an endpoint.
 type held struct {
 	place
 	health Health
 }
 
-// twice returns the endpoints of an answer that do not count, because another has the same first
-// address. The healthier one counts, or else the first.
+// twice returns the endpoints to skip because another endpoint has the same first address. The
+// healthiest one is kept, or else the first.
 func twice(a *Answer) (skip map[place]bool) {
 	at := make(map[string]held)
 	each(a, func(here place, e *Endpoint) {
@@ -41,7 +41,6 @@ func twice(a *Answer) (skip map[place]bool) {
 	return skip
 }
 
-// each calls f for each endpoint, in order.
 func each(a *Answer, f func(place, *Endpoint)) {
 	for i, p := range a.Priorities {
 		for j, l := range p.Localities {
@@ -52,9 +51,9 @@ func each(a *Answer, f func(place, *Endpoint)) {
 	}
 }
 
-// checkAnswer returns an *Invalid where an answer breaks the rules of its fields, and the weights of
-// its localities otherwise. Nobody dials an endpoint that cannot take calls, so its addresses
-// may be anything.
+// checkAnswer returns the weights of an answer's localities, or an *Invalid if the answer breaks
+// the rules. It accepts any addresses for an endpoint that cannot take calls, because the client
+// does not connect to it.
 func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
@@ -83,8 +82,9 @@ func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error)
 	return weights, nil
 }
 
-// checkLocality returns the weight of a locality: the one that is given, or else the sum of its
-// endpoints that can take calls, and 1 where there are none, so that it keeps its place.
+// checkLocality returns the weight of a locality. The default is the sum of the weights of its
+// endpoints that can take calls, or 1 without such endpoints, so that the locality keeps its
+// position.
 func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {
@@ -112,7 +112,7 @@ func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
 	return uint32(max(sum, 1)), nil
 }
 
-// NameOf returns the name of a locality, see LocalityName.
+// NameOf returns the LocalityName of l.
 func NameOf(l *Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 
 func invalid(format string, args ...any) error {

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Checked is an answer that keeps the rules of its fields. Nobody changes it.
+// Checked is a valid answer. It is immutable.
 type Checked struct {
 	*Answer
-	// Endpoints is how many of its endpoints can take calls. Where there is none, Unusable says
-	// why; it is "" for those of a gRPC resolver, of which that is known elsewhere.
+	// Endpoints is the number of endpoints that can take calls. If it is 0, Unusable is the reason,
+	// except for endpoints from a gRPC resolver, for which Unusable is "".
 	Endpoints int
 	Unusable  string
-	// Size is about how many bytes it takes.
+	// Size is the approximate size in bytes.
 	Size int
 
 	skip    map[place]bool // endpoints that do not count
-	weights [][]uint32     // of the localities
+	weights [][]uint32     // by priority and locality
 }
 
-// Check returns an *Invalid where an answer breaks the rules of its fields.
+// Check returns an *Invalid if an answer breaks the rules.
 func Check(a *Answer) (*Checked, error) {
 	c := &Checked{Answer: a, skip: twice(a), Endpoints: len(a.Resolved), Size: Size(a)}
 	var err error
@@ -38,8 +38,8 @@ func Check(a *Answer) (*Checked, error) {
 	return c, nil
 }
 
-// Plain returns the answer as it counts: each locality has its weight, no endpoint comes twice, and
-// those of a gRPC resolver are one priority with one locality.
+// Plain returns the effective answer: each locality has its weight, no endpoint is listed twice,
+// and the endpoints of a gRPC resolver form one priority with one locality.
 func (c *Checked) Plain() Answer {
 	a := *c.Answer
 	if a.Resolved != nil {
@@ -47,7 +47,7 @@ func (c *Checked) Plain() Answer {
 		for _, r := range a.Resolved {
 			var e Endpoint
 			for _, address := range r.Addresses {
-				if strings.HasPrefix(address.Addr, "/") { // of gRPC's resolver of unix targets
+				if strings.HasPrefix(address.Addr, "/") { // from gRPC's unix resolver
 					address.Addr = "unix:" + address.Addr
 				}
 				e.Addresses = append(e.Addresses, address.Addr)

@@ -1,4 +1,3 @@
-// Package subset chooses the endpoints that one client of many uses (gRFC A68).
 package topology
 
 import (
@@ -6,20 +5,20 @@ import (
 	"slices"
 )
 
-// subsetItem is an endpoint: its key, by which it is known if it is given twice, and the 64-bit hash
-// of its first address and the client's seed.
+// subsetItem is an endpoint. Key identifies it if it is listed twice. Rank is the 64-bit hash of
+// its first address, seeded per client.
 type subsetItem[K comparable] struct {
 	Rank uint64
 	Key  K
 }
 
-// chooseSubset returns which items are of the subset: those with the lowest ranks, of equal ones the
-// first. An item that is given twice counts once, and all of it is chosen. An item keeps its rank
-// from answer to answer, so a subset loses nothing but what is gone or what a new item of a lower
-// rank replaces.
+// chooseSubset reports which items are in the subset (gRFC A68): those with the lowest ranks, and
+// among equal ranks the first. Items with the same key count once and are chosen together. An item
+// has the same rank in every answer, so the subset loses an item only if the item is removed or if
+// a new item with a lower rank replaces it.
 //
 //	size 2: a:30 b:10 c:20  ->  b c
-//	        b:10 c:20 d:15  ->  b d    a leaves, which changes nothing; d replaces c
+//	        b:10 c:20 d:15  ->  b d    the removal of a changes nothing; d replaces c
 func chooseSubset[K comparable](items []subsetItem[K], size int) []bool {
 	order := make([]int, len(items))
 	for i := range order {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oracle chooses one item after the other, as the gRFC's words have it.
+// oracle chooses one item after another, as in the text of the gRFC.
 func oracle(items []subsetItem[int], size int) []bool {
 	chosen, left := make([]bool, len(items)), slices.Clone(items)
 	for range size {

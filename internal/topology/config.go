@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The names of the policies of a tree, those under which they register
-// themselves. They are written out because this package does not import them.
+// The policies of a tree are registered under these names, which are literals because this package
+// does not import the policies.
 const (
 	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
@@ -18,35 +18,35 @@ const (
 	pickFirstName          = "understudy_pick_first"
 )
 
-// retention is how long a removed child is kept: not at all, because generated
-// names are never used again (decision 3), so the child could not come back.
+// retention disables the retention of removed children. Generated names are never reused (decision
+// 3), so a removed child cannot be added again.
 const retention lbconfig.Duration = 0
 
-// startPoint makes each client of a fleet begin its turns at another point, so that
-// they do not all make their first calls to the heaviest endpoint.
+// startPoint lets each client of a fleet start its round robin at a different point, so that they
+// do not all send their first calls to the heaviest endpoint.
 const startPoint = lbconfig.StartRandom
 
-// priorityChild is one priority of the tree, a child of understudy_priority.
+// priorityChild is a child of understudy_priority.
 type priorityChild struct {
 	name               string
-	title              string // for people
-	cluster            string // that it is of
-	further            bool   // a near group of the same priority of the source as the one before
-	why                string // none of it can take calls, "" where some can
+	title              string // for display
+	cluster            string
+	further            bool   // it is another near group of the same source priority as the child before it
+	why                string // why no endpoint can take calls, "" if one can
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32 // name to weight
 	spread             *spread           // nil unless calls are balanced
-	outlierDetection   *OutlierDetection // of its cluster, nil where that says nothing
+	outlierDetection   *OutlierDetection // of its cluster, nil if the cluster does not configure it
 }
 
-// encode returns the configuration of the tree over priorities, in order.
+// encode returns the configuration of the tree over priorities.
 func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top := settings.choice()
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
-	number, split := -1, false // of the priority of the source
+	number, split := -1, false // the index of the priority of the source
 	for _, p := range priorities {
 		if split = split || p.further; !p.further {
 			number++
@@ -59,7 +59,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 		}
 	}
 	if !split {
-		top.SourcePriorities = nil // each is its own
+		top.SourcePriorities = nil // the default: each priority is a source priority
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
 	if err != nil {
@@ -68,8 +68,8 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	return encoded
 }
 
-// policy returns the policy below understudy_outlier_detection in one priority, with
-// leaf as the policy of each locality.
+// policy returns the configuration of the policy below understudy_outlier_detection, with leaf as
+// the policy of each locality.
 func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(p.localities))
 	for name, weight := range p.localities {

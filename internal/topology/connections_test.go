@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// channel is a channel whose connections are made at once, except to those endpoints
-// that are down, with the real policies below it.
+// channel runs the real policies on a fake ClientConn. Connections to endpoints that are not down
+// succeed immediately.
 type channel struct {
 	t          *testing.T
 	cc         *lbtest.ClientConn
@@ -47,9 +47,8 @@ func onChannel(t *testing.T, f func(c *channel)) {
 	})
 }
 
-// answerOf returns the answer of lines such as "0 us/a weight=3: a*2 b", in any order; the
-// weights of localities and endpoints may be left out and are 1 then. An endpoint with a "!"
-// is not healthy.
+// answerOf parses an answer from lines such as "0 us/a weight=3: a*2 b", in any order. The number
+// is the priority. Weights default to 1. "!" marks an unhealthy endpoint.
 func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 	t.Helper()
 	answer := &discovery.Answer{Service: "cluster", Empty: true}
@@ -76,7 +75,7 @@ func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 	return answer
 }
 
-// number reads a number, 0 for none.
+// number parses a number, 0 for "".
 func number(t *testing.T, text string) uint32 {
 	t.Helper()
 	if text == "" {
@@ -89,7 +88,7 @@ func number(t *testing.T, text string) uint32 {
 	return uint32(n)
 }
 
-// update gives the channel an answer and lets it connect.
+// update sends the channel an answer and completes the connection attempts.
 func (c *channel) update(answer *discovery.Answer) {
 	c.t.Helper()
 	tree, err := c.translator.Translate(answer)
@@ -110,7 +109,7 @@ func (c *channel) update(answer *discovery.Answer) {
 	c.connect()
 }
 
-// connect answers all attempts to connect.
+// connect completes all connection attempts, including those that are caused by others.
 func (c *channel) connect() {
 	c.cc.Answer(func(a resolver.Address) error {
 		if c.down[a.Addr] {
@@ -120,7 +119,7 @@ func (c *channel) connect() {
 	})
 }
 
-// changes returns the endpoints to which connections were opened (+) or closed (-).
+// changes lists the endpoints to which connections were opened (+) or closed (-).
 func changes(before, after []*lbtest.SubConn) string {
 	var all []string
 	for _, sc := range after {
@@ -137,7 +136,7 @@ func changes(before, after []*lbtest.SubConn) string {
 	return strings.Join(all, " ")
 }
 
-// picked returns the endpoints of the next picks, sorted.
+// picked returns the endpoints of the next n picks, sorted and without duplicates.
 func (c *channel) picked(n int) string {
 	var all []string
 	for range n {
@@ -147,13 +146,13 @@ func (c *channel) picked(n int) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// Item 5 of the first proof: adding or removing a locality or a priority opens no
-// connection to unchanged endpoints, and a change of weights none at all.
+// Adding or removing a locality or a priority opens no connection to unchanged endpoints, and a
+// change of weights opens no connection (item 5 of the first proof).
 func TestConnectionsOutliveUpdates(t *testing.T) {
 	first := []string{"0 us: a b", "0 eu: c", "1 as: d"}
 	for _, test := range []struct {
 		title string
-		down  string // endpoints that do not connect
+		down  string // endpoints to which connections fail
 		next  []string
 		want  string // connections opened (+) and closed (-)
 		picks string
@@ -165,12 +164,12 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 		{"an endpoint leaves", "", []string{"0 us: a", "0 eu: c", "1 as: d"}, "-b", "a c"},
 		{"a locality joins", "", []string{"0 sa: e", "0 us: a b", "0 eu: c", "1 as: d"}, "+e", "a b c e"},
 		{"a locality leaves", "", []string{"0 us: a b", "1 as: d"}, "-c", "a b"},
-		{"a locality is ill", "", []string{"0 us: a! b!", "0 eu: c", "1 as: d"}, "-a -b", "c"},
-		{"a priority joins below", "", append(slices.Clone(first), "2 sa: e"), "", "a b c"},
-		{"the priority below leaves", "", first[:2], "", "a b c"},
-		{"with the first down, a priority joins below", "a b c", append(slices.Clone(first), "2 sa: e"), "", "d"},
+		{"a locality is unhealthy", "", []string{"0 us: a! b!", "0 eu: c", "1 as: d"}, "-a -b", "c"},
+		{"a lower priority joins", "", append(slices.Clone(first), "2 sa: e"), "", "a b c"},
+		{"the lower priority leaves", "", first[:2], "", "a b c"},
+		{"with the first down, a lower priority joins", "a b c", append(slices.Clone(first), "2 sa: e"), "", "d"},
 		{"with the first down, the first leaves and the second moves up", "a b c", []string{"0 as: d"}, "-a -b -c", "d"},
-		{"with the first down, a new first comes and all move down", "a b c", []string{"0 sa: e", "1 us: a b", "1 eu: c", "2 as: d"}, "+e", "e"},
+		{"with the first down, a new first joins and all move down", "a b c", []string{"0 sa: e", "1 us: a b", "1 eu: c", "2 as: d"}, "+e", "e"},
 		{"with the first down, the two change places", "a b c", []string{"1 us: a b", "1 eu: c", "0 as: d"}, "", "d"},
 	} {
 		t.Run(test.title, func(t *testing.T) {
@@ -192,8 +191,8 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 	}
 }
 
-// Decision 12: the shape of a tree never changes, so drops that come and go cost no
-// connection, nor does the last locality.
+// Adding and removing drops, or removing the last locality, opens no connection, because the shape
+// of the tree never changes (decision 12).
 func TestConnectionsOutliveDrops(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")
@@ -208,7 +207,7 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 		}
 		c.update(answerOf(t))
 		if got := changes(before, c.cc.Live()); got != "-a -b" {
-			t.Errorf("connections: %s, want none left", got)
+			t.Errorf("connections: %s, want all closed", got)
 		}
 		if got := lbtest.Pick(c.cc.State()); !strings.HasPrefix(got, "fail: ") {
 			t.Errorf("pick without localities: %s, want a failure", got)
@@ -216,8 +215,8 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 	})
 }
 
-// Balanced zones have one place, whatever their shares: one that gets a share connects, and is kept, and
-// the others stay connected.
+// A change of the zones' shares moves no endpoint to another child. A zone that gets a share
+// connects and stays connected, and the connections of the other zones stay open.
 func TestConnectionsOutliveBalance(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
@@ -225,11 +224,11 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 		for _, step := range []struct {
 			what, a, want, picks string
 		}{
-			{"all stay at home", "0 /a: a1 a2 a3", all, "a1 a2 a3"},
-			{"less is left at home", "0 /a: a1 a2! a3!", "+b1 +b2 -a2 -a3", "a1 b1 b2"},
-			{"all is left", "0 /a: a1 a2 a3", "+a2 +a3", "a1 a2 a3"},
-			{"less again", "0 /a: a1 a2! a3!", "-a2 -a3", "a1 b1 b2"},
-			{"nothing", "0 /a: a1! a2! a3!", "-a1", "b1 b2"},
+			{"the own zone has enough capacity", "0 /a: a1 a2 a3", all, "a1 a2 a3"},
+			{"the own zone loses capacity", "0 /a: a1 a2! a3!", "+b1 +b2 -a2 -a3", "a1 b1 b2"},
+			{"the own zone recovers", "0 /a: a1 a2 a3", "+a2 +a3", "a1 a2 a3"},
+			{"the own zone loses capacity again", "0 /a: a1 a2! a3!", "-a2 -a3", "a1 b1 b2"},
+			{"the own zone loses all capacity", "0 /a: a1! a2! a3!", "-a1", "b1 b2"},
 		} {
 			before := c.cc.Live()
 			c.update(answerOf(t, step.a, "0 /b: b1 b2", "0 /c: c1"))
@@ -245,16 +244,16 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := topology.Join(topology.Settings{}, tree).Size(), "6 endpoints in 2 priorities"; got != want {
-			t.Errorf("%s, want %s: each has one place, and the first priority knows of those of the second", got, want)
+			t.Errorf("Size() = %q, want %q: an endpoint and its reserve count once", got, want)
 		}
 		if got, want := topology.Join(topology.Settings{Subset: 1}, tree).Size(), "3 of 6 endpoints in 2 priorities"; got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("Size() = %q, want %q", got, want)
 		}
 	})
 }
 
-// A group keeps its name, and its endpoints their connections, when another comes before it. An endpoint
-// that moves to another group is connected again.
+// A near group keeps its name, and its endpoints their connections, when another group is added
+// before it. An endpoint that moves to another group is reconnected.
 func TestConnectionsOutliveNearGroups(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "zone", Place: location.Location{Region: "r", Zone: "a"}}
@@ -262,9 +261,9 @@ func TestConnectionsOutliveNearGroups(t *testing.T) {
 			what, want, picks string
 			lines             []string
 		}{
-			{"the region", "+b1 +b2", "b1 b2", []string{"0 r/b: b1 b2", "0 s/c: c1"}},
-			{"the zone comes before it", "+a1", "a1", []string{"0 r/a: a1", "0 r/b: b1 b2", "0 s/c: c1"}},
-			{"the zone goes", "-a1", "b1 b2", []string{"0 r/b: b1 b2", "0 s/c: c1"}},
+			{"only the region", "+b1 +b2", "b1 b2", []string{"0 r/b: b1 b2", "0 s/c: c1"}},
+			{"the zone joins before it", "+a1", "a1", []string{"0 r/a: a1", "0 r/b: b1 b2", "0 s/c: c1"}},
+			{"the zone leaves", "-a1", "b1 b2", []string{"0 r/b: b1 b2", "0 s/c: c1"}},
 			{"an endpoint moves to the zone", "+b1 -b1", "b1", []string{"0 r/a: b1", "0 r/b: b2", "0 s/c: c1"}},
 		} {
 			before := c.cc.Live()

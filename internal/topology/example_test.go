@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// A source answers with two priorities.
+// An answer with two priorities becomes a tree.
 func ExampleTranslator() {
 	var translator topology.Translator
 	tree, err := translator.Translate(&discovery.Answer{Priorities: []discovery.Priority{
@@ -37,7 +37,7 @@ func ExampleTranslator() {
 	// 198.51.100.1:443 [child1 eu-west] 1
 }
 
-// Two targets, each with a resolver of its own, one to fail over to the other.
+// Two targets, each with its own resolver, fail over from the first to the second.
 func ExampleTargets() {
 	tree := topology.Targets([]topology.Target{
 		{Name: "us-east", Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}}},
@@ -51,7 +51,7 @@ func ExampleTargets() {
 	// 198.51.100.1:443 [eu-west /]
 }
 
-// A locality's name shows in the debug page, in metrics and in messages.
+// A locality's name appears on the debug page, in metrics and in messages.
 func ExampleLocalityName() {
 	fmt.Println(topology.LocalityName("us-east", "a", ""))
 	fmt.Println(topology.LocalityName("", "", ""))

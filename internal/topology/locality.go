@@ -2,14 +2,12 @@ package topology
 
 import "strings"
 
-// localityEscaper keeps the names of different localities different, whatever
-// their parts hold.
+// localityEscaper keeps the names of different localities distinct.
 var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// LocalityName returns the name of a locality in paths, configurations and
-// messages: region/zone/sub_zone, each with "%" and "/" percent-encoded and without
-// the slashes that nothing follows, such as "us-east/a". It is "/" for a locality
-// of which nothing is known.
+// LocalityName returns the name of a locality in paths, configurations and messages:
+// region/zone/sub_zone, such as "us-east/a". "%" and "/" in a field are percent-encoded, and
+// trailing slashes are removed. If all fields are empty, the name is Nowhere.
 func LocalityName(region, zone, subZone string) string {
 	name := strings.TrimRight(strings.Join([]string{
 		localityEscaper.Replace(strings.ToValidUTF8(region, "\uFFFD")),
@@ -22,5 +20,5 @@ func LocalityName(region, zone, subZone string) string {
 	return name
 }
 
-// Nowhere is the name of a locality of which nothing is known.
+// Nowhere is the name of a locality without region, zone and sub-zone.
 const Nowhere = "/"

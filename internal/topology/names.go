@@ -9,39 +9,39 @@ import (
 // member is a locality of a cluster.
 type member struct{ cluster, locality string }
 
-// child is a child of understudy_priority, and the localities below it.
+// child is a child of understudy_priority and the localities below it.
 type child struct {
 	name    string
 	members []member
-	// addresses holds whether there is a healthy endpoint at an address, for those of its
-	// endpoints. It is kept only where a locality is in several priorities, or they are near
-	// groups: otherwise localities tell priorities apart.
+	// addresses maps the addresses of the child's endpoints to whether an endpoint there can take
+	// calls. It is set only if a locality is in several priorities or the priorities are near
+	// groups. Otherwise the localities identify the priority.
 	addresses map[string]bool
 }
 
-// childNames names the children of understudy_priority, one for each priority, and
-// remembers the names from update to update (gRFC A56, "LB Policy Configuration").
-// A name that is gone is never given again. The zero value has given none.
+// childNames assigns names to the children of understudy_priority, one for each priority, and keeps
+// them from update to update (gRFC A56, "LB Policy Configuration"). A removed name is never reused.
+// The zero value has no names.
 type childNames struct {
 	next int
 	last []child
 }
 
-// assign returns the children for priorities, each given by its members, and the state
-// for the next update. It does not modify n. addresses returns those of a priority, as a
-// child has them.
-// From the first priority to the last, each takes the name of the child that had most
-// of its members, if the name is still free. Among equals that is the child that had
-// the same priority before, then the highest:
+// assign returns the children for priorities, each given by its members, and the state for the next
+// update. It does not modify n. addresses returns the value of child.addresses for a priority.
+//
+// From the first priority to the last, each takes the name of the child that had most of its
+// members, if the name is still free. In a tie, the child that had the same priority before wins,
+// then the highest:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
-// Where a locality was in several priorities, or they are near groups, that is the child that had most of its
-// addresses, before all else. Where one is or was, priorities with more to keep come first:
-// see turns.
+// If a locality was in several priorities, or the priorities are near groups, a priority prefers
+// the child that had most of its addresses. The order in which priorities take names then depends
+// on their addresses, too: see turns.
 func (n childNames) assign(priorities [][]member, near bool, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
@@ -78,10 +78,10 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 	return children, n
 }
 
-// turns returns the order in which priorities take names: at first those with a healthy
-// endpoint at an address of before, then those with any, then the others. Otherwise one whose
-// endpoints all drain could take the name, and so the connections, of a priority below it
-// that has the same locality.
+// turns returns the order in which priorities take names: first those with a usable endpoint at an
+// address that they had before, then those with any usable endpoint, then the others. Otherwise a
+// priority whose endpoints all drain could take the name, and so the connections, of a lower
+// priority with the same locality.
 func (n childNames) turns(children []child, holders map[member][]int) []int {
 	order, classes := make([]int, len(children)), make([]int, len(children))
 	for priority := range children {
@@ -109,7 +109,7 @@ func (n childNames) class(c *child, holders map[member][]int) int {
 	return class
 }
 
-// shared returns how many addresses of c another had, as far as it is known.
+// shared returns the number of addresses that c and other have in common.
 func (c *child) shared(other *child) (count int) {
 	for address := range c.addresses {
 		if _, had := other.addresses[address]; had {
@@ -119,7 +119,7 @@ func (c *child) shared(other *child) (count int) {
 	return count
 }
 
-// repeats returns whether a member is in several priorities.
+// repeats reports whether a member is in several priorities.
 func repeats(priorities [][]member) bool {
 	seen := make(map[member]bool)
 	for _, members := range priorities {
@@ -133,8 +133,7 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the child whose name c takes, which has the given priority,
-// -1 for none.
+// bestHolder returns the index of the child whose name c takes, or -1. priority is that of c.
 func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
 	held := make([]int, len(taken))
 	for _, m := range c.members {

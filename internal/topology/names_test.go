@@ -29,7 +29,8 @@ func namesOf(children []child) string {
 	return strings.Join(names, " ")
 }
 
-// addressLists parses "1 2, 3-": addresses 1 and 2 in priority 0, 3, which drains, in priority 1.
+// addressLists parses "1 2, 3-": addresses 1 and 2 in priority 0, and 3, which drains, in priority
+// 1.
 func addressLists(text string) func(priority int) map[string]bool {
 	return func(priority int) map[string]bool {
 		all := make(map[string]bool)
@@ -41,27 +42,27 @@ func addressLists(text string) func(priority int) map[string]bool {
 	}
 }
 
-// nowhere are the addresses of priorities whose endpoints do not matter.
+// nowhere is used as addresses in tests without addresses.
 func nowhere(int) map[string]bool { return nil }
 
-// A locality may be in several priorities. Then the endpoints tell which of them moved:
-// what drains above them must not cost their connections.
+// If a locality is in several priorities, its endpoints decide which priority keeps which name. A
+// priority whose endpoints drain does not take the name of a lower one.
 func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 	for _, test := range []struct{ title, before, at, after, then, want string }{
-		{"one is put above", "a, a", "1, 2", "z, a, a", "9, 1, 2", "child2 child0 child1"},
-		{"one of two is put above a part of the other", "f, a f, a", "2 6, 3 7 8, 1", "z, f, a f, a", "9, 2 6, 3 7 8, 1", "child3 child0 child1 child2"},
-		{"the first goes", "a, a", "1, 2", "a", "2", "child1"},
-		{"the second stays in its place", "a, a", "1, 2", "z, a", "9, 2", "child2 child1"},
+		{"one joins above", "a, a", "1, 2", "z, a, a", "9, 1, 2", "child2 child0 child1"},
+		{"one joins above two that share a locality", "f, a f, a", "2 6, 3 7 8, 1", "z, f, a f, a", "9, 2 6, 3 7 8, 1", "child3 child0 child1 child2"},
+		{"the first leaves", "a, a", "1, 2", "a", "2", "child1"},
+		{"the second stays at its priority", "a, a", "1, 2", "z, a", "9, 2", "child2 child1"},
 		{"they change places", "a, a", "1, 2", "a, a", "2, 1", "child1 child0"},
-		{"one that drains is put above the other", "z, a, a", "9, 1, 2-", "a, a, z", "2-, 1, 9", "child2 child1 child0"},
-		{"one that drains is put above the only one", "a", "1", "a, a", "2-, 1", "child1 child0"},
+		{"one that drains moves above the other", "z, a, a", "9, 1, 2-", "a, a, z", "2-, 1, 9", "child2 child1 child0"},
+		{"one that drains joins above the only one", "a", "1", "a, a", "2-, 1", "child1 child0"},
 		{"most of one drains above the rest", "a, a", "1 2 3, 4", "a, a, a", "2- 3-, 1, 4", "child2 child0 child1"},
-		{"one drains in its place", "a, a", "1, 2", "a, a", "1-, 2", "child0 child1"},
+		{"one drains at its priority", "a, a", "1, 2", "a, a", "1-, 2", "child0 child1"},
 		{"one drains, and the other gets a locality of it", "a b, a", "1 2, 3", "a b, a b", "1- 2-, 3 4", "child0 child1"},
 		{"one has new endpoints, and the other gets a locality of it", "a b, a", "1 2, 3", "a b, a b", "5 6, 3 4", "child0 child1"},
-		{"it comes back", "a, a", "1-, 2-", "a, a", "1, 2-", "child0 child1"},
-		{"a new one is put above, and one goes", "a, a", "1, 2", "a, a", "3, 1", "child1 child0"},
-		{"all endpoints are others", "a, a", "1, 2", "a, a", "3, 4", "child0 child1"},
+		{"one that drained becomes healthy", "a, a", "1-, 2-", "a, a", "1, 2-", "child0 child1"},
+		{"a new one joins above, and one leaves", "a, a", "1, 2", "a, a", "3, 1", "child1 child0"},
+		{"all endpoints are replaced", "a, a", "1, 2", "a, a", "3, 4", "child0 child1"},
 	} {
 		t.Run(test.title, func(t *testing.T) {
 			var names childNames
@@ -90,7 +91,7 @@ func TestNamesFollowLocalities(t *testing.T) {
 		{"most localities decide", "a, b c; a b c", "child1"},
 		{"one locality in two priorities", "a, a; a, a", "child0 child1"},
 		{"a name is used once: the higher priority takes it", "a b; a, b", "child0 child1"},
-		{"gone names are not used again", "a, b; a; a, b", "child0 child2"},
+		{"removed names are not reused", "a, b; a; a, b", "child0 child2"},
 		{"all are replaced", "a; b; a", "child2"},
 	} {
 		t.Run(test.title, func(t *testing.T) {
@@ -115,9 +116,8 @@ func TestClustersDoNotShareNames(t *testing.T) {
 	}
 }
 
-// Whatever the updates: names differ within one, a name that is gone stays gone, an
-// update that changes nothing keeps every name, and a locality or a priority that
-// joins takes nobody's name.
+// Names are distinct within an update, a removed name is never reused, an update without changes
+// keeps every name, and a new locality or priority takes no existing name.
 func TestNamesAreStable(t *testing.T) {
 	update := rapid.Custom(func(t *rapid.T) [][]member {
 		locality := rapid.Map(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), func(s string) member { return member{"cluster", s} })

@@ -10,33 +10,35 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Near says which endpoints of a priority are preferred. The zero value prefers none.
+// Near configures which endpoints of a priority are preferred. The zero value prefers none.
 type Near struct {
 	// Prefer is "zone", "node", "hints" or "balance".
 	Prefer string
-	// Place is where the client runs.
+	// Place is the client's location.
 	Place location.Location
-	// MinEndpoints is how many endpoints that can take calls a near group has at least; 0 stands for 1.
+	// MinEndpoints is the least number of endpoints that can take calls in a near group; 0 means 1.
 	MinEndpoints int
-	// Callers is how many callers each zone has, for "balance"; nil where each with endpoints has as many.
+	// Callers is the number of callers in each zone, for "balance". nil means the same number in
+	// each zone that has endpoints.
 	Callers map[string]float64
 }
 
-// Near returns what the settings prefer. It is asked each time when an answer becomes a tree, for
-// the place may have become known just before.
+// Near returns the preference that the settings configure. It is called for each answer, because
+// the location may have become known since the last one.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
 	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
 	if s.ZoneCallers != "" {
-		n.Callers, _ = location.Callers(s.ZoneCallers) // options have checked it
+		n.Callers, _ = location.Callers(s.ZoneCallers) // validated by package options
 	}
 	return n
 }
 
-// Lacks says what an answer would have to say of an endpoint for it to be near, by what is known of the
-// client; "" where it says that of some, or where nothing is known of the client.
+// Lacks returns the fields that would make endpoints near the client, such as "zone or region", if
+// no endpoint of the answer has any of them. It returns "" if an endpoint has one, or if the
+// client's location is unknown.
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -69,7 +71,8 @@ func (n Near) Lacks(a *Answer) string {
 	return strings.Join(lacks, " or ")
 }
 
-// nearness is how near an endpoint is, the nearest first. With hints it is sameNode or elsewhere.
+// nearness is the distance of an endpoint from the client, the nearest first. With hints it is
+// sameNode or elsewhere.
 type nearness int
 
 const (
@@ -81,20 +84,20 @@ const (
 
 var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRegion: "same region", elsewhere: "elsewhere"}
 
-// group is a part of a priority of an answer.
+// group is a near group of a priority of an answer.
 type group struct {
 	Priority
-	of     int     // that priority
-	name   string  // how near it is, "" where nothing was split
+	of     int     // the index of the priority
+	name   string  // its nearness, "" if the priority was not split
 	spread *spread // nil unless calls are balanced
 }
 
-// split returns the answer with each priority split by how near its endpoints are, and for each
-// priority then the group that it is. The answer is the same where nothing is preferred.
+// split returns the answer with each priority split into near groups, and the groups in the order
+// of the resulting priorities. It returns a itself if nothing is preferred.
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// Empty groups are left out, and one with too few endpoints that can take calls is merged with the
+// Empty groups are left out. A group with too few endpoints that can take calls is merged with the
 // next.
 func (n Near) split(a *Answer) (*Answer, []group) {
 	var groups []group
@@ -144,7 +147,7 @@ func (n Near) groups(p *Priority) []group {
 	return groups
 }
 
-// nameOf returns what people call the group whose farthest endpoints are so near.
+// nameOf returns the display name of the group whose farthest endpoints have the given nearness.
 func (n Near) nameOf(at nearness) string {
 	switch {
 	case n.Prefer != "hints":
@@ -155,8 +158,8 @@ func (n Near) nameOf(at nearness) string {
 	return "hinted"
 }
 
-// measure returns how near each endpoint of each locality is; that of a locality without endpoints
-// stands for itself.
+// measure returns the nearness of each endpoint of each locality. A locality without endpoints has
+// a single element.
 func (n Near) measure(p *Priority) [][]nearness {
 	var hinted map[string]func(*Endpoint) bool
 	if n.Prefer == "hints" {
@@ -175,7 +178,6 @@ func (n Near) measure(p *Priority) [][]nearness {
 	return near
 }
 
-// of returns how near an endpoint of a locality is.
 func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) bool) nearness {
 	at := location.Location{Region: l.Region, Zone: l.Zone, Node: e.Node}
 	switch {
@@ -194,9 +196,10 @@ func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) boo
 	return elsewhere
 }
 
-// hints returns for each address family what says whether an endpoint is preferred, by the source's
-// own hints: those for nodes, if every endpoint that can take calls has some and one names ours, or
-// else those for zones. None is preferred of other families.
+// hints returns, for each address family, a function that reports whether the source's hints prefer
+// an endpoint. Hints for nodes apply if every endpoint of the family that can take calls has one
+// and one names the client's node. Otherwise hints for zones apply under the same condition. A
+// family without applicable hints has no function.
 func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
 	for j := range p.Localities {
@@ -226,7 +229,7 @@ func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	return hinted
 }
 
-// family returns the family of an endpoint's first address, "" for a name or a path.
+// family returns the address family of an endpoint's first address, "" for a name or a path.
 func family(e *Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -242,8 +245,8 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns into which group the endpoints of each nearness go: their own, or where that has too
-// few that can take calls the next.
+// merge returns the group of each nearness: its own, or the next if too few of its endpoints can
+// take calls.
 func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
 	var count [elsewhere + 1]int
 	for j := range p.Localities {
@@ -267,7 +270,8 @@ func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearnes
 	return into
 }
 
-// part returns the part of a locality that is of a group, and whether there is any.
+// part returns the endpoints of a locality that belong to a group, and whether the locality belongs
+// to it.
 func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
 	some := *l
 	some.Endpoints = nil
@@ -279,8 +283,8 @@ func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool)
 	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
 }
 
-// weigh gives a locality whose endpoints are in several groups its part of the weight that the source
-// gives it, so that in a group each endpoint has the share of the others that it had.
+// weigh reduces the weight of each locality whose endpoints are in several groups to the share of
+// those in g, so that the endpoints of a group keep their weights relative to each other.
 func weigh(g, whole *Priority) {
 	type share struct{ part, all uint64 }
 	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false
@@ -293,7 +297,7 @@ func weigh(g, whole *Priority) {
 	if !partial {
 		return
 	}
-	finer := max(1, min(1<<16, maxWeight/2/sum)) // so that little is lost by rounding
+	finer := max(1, min(1<<16, maxWeight/2/sum)) // reduces the rounding error
 	for j := range g.Localities {
 		l := &g.Localities[j]
 		if w := uint64(l.Weight) * finer; shares[j].all > 0 && w > 0 {

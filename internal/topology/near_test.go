@@ -8,7 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// nearLocality reads "region/zone*weight: address@node>zone:zone>node:node!unhealthy".
+// nearLocality parses "region/zone*weight:=address@node>zone>n=node address!". ">" precedes a hint,
+// and "!" marks an unhealthy endpoint.
 func nearLocality(text string) Locality {
 	name, endpoints, _ := strings.Cut(text, ":=")
 	var l Locality
@@ -52,7 +53,7 @@ func nearAnswer(priorities ...string) *Answer {
 	return a
 }
 
-// show writes groups as "name: region/zone*weight 1 2; …".
+// show formats each group as "priority name: region/zone*weight 1 2;".
 func show(groups []group) (lines []string) {
 	for _, g := range groups {
 		line := fmt.Sprintf("%d %s:", g.of, g.name)
@@ -79,27 +80,27 @@ func TestNearGroups(t *testing.T) {
 		answer []string
 		want   []string
 	}{
-		"nothing is preferred":                     {Near{}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
-		"no place":                                 {Near{Prefer: "zone"}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
-		"zone":                                     {Near{Prefer: "zone", Place: home}, []string{three}, []string{"0 same zone: r/a 1 2 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
-		"node":                                     {Near{Prefer: "node", Place: home}, []string{three}, []string{"0 same node: r/a 2;", "0 same zone: r/a 1 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
-		"each priority":                            {Near{Prefer: "zone", Place: home}, []string{"r/a:=1; r/b:=2", "r/b:=3; r/a:=4", "s/c:=5"}, []string{"0 same zone: r/a 1;", "0 same region: r/b 2;", "1 same zone: r/a 4;", "1 same region: r/b 3;", "2 : s/c 5;"}},
-		"a zone of the name in another region":     {Near{Prefer: "zone", Place: home}, []string{"s/a:=1; r/b:=2"}, []string{"0 same region: r/b 2;", "0 elsewhere: s/a 1;"}},
-		"a zone without a region":                  {Near{Prefer: "zone", Place: home}, []string{"/a:=1; /b:=2"}, []string{"0 same zone: /a 1;", "0 elsewhere: /b 2;"}},
-		"a thin zone is merged":                    {Near{Prefer: "zone", Place: home, MinEndpoints: 4}, []string{three}, []string{"0 same region: r/a 1 2 3; r/b 4 5;", "0 elsewhere: s/c 6;"}},
-		"all are thin":                             {Near{Prefer: "zone", Place: home, MinEndpoints: 40}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
-		"a zone of which none can take calls":      {Near{Prefer: "zone", Place: home}, []string{"r/a:=1!; r/b:=2; s/c:=3"}, []string{"0 same region: r/a 1; r/b 2;", "0 elsewhere: s/c 3;"}},
-		"a zone without endpoints":                 {Near{Prefer: "zone", Place: home}, []string{"r/a:=; r/b:=2; s/c:=3"}, []string{"0 same region: r/a; r/b 2;", "0 elsewhere: s/c 3;"}},
-		"no endpoints":                             {Near{Prefer: "zone", Place: home}, []string{"r/a:=; s/c:="}, []string{"0 : r/a; s/c;"}},
-		"weights of whole localities stay":         {Near{Prefer: "zone", Place: home}, []string{"r/a*3:=1; r/b*5:=2; r/d*7:=3"}, []string{"0 same zone: r/a*3 1;", "0 same region: r/b*5 2; r/d*7 3;"}},
-		"the weight of a locality that is divided": {Near{Prefer: "hints", Place: home}, []string{"r/a*1:=1>a 2>b 3>b 4>b; r/b*1:=5>a"}, []string{"0 hinted: r/a*16384 1; r/b*65536 5;", "0 not hinted: r/a*49152 2 3 4;"}},
-		"hints for zones":                          {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b>a 3>b"}, []string{"0 hinted: r/a 1 2;", "0 not hinted: r/a 3;"}},
-		"one without a hint":                       {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2"}, []string{"0 : r/a 1 2;"}},
-		"one that cannot take calls has no hint":   {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2! 3>b"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 3;"}},
-		"hints that name others":                   {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>b 2>c"}, []string{"0 : r/a 1 2;"}},
-		"hints for nodes go before":                {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=n"}, []string{"0 hinted: r/a 2;", "0 not hinted: r/a 1;"}},
-		"hints for other nodes, then for zones":    {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=o"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2;"}},
-		"each address family":                      {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b [::1]:1 [::2]:1>a"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 [::1] [::2];"}},
+		"no preference":                          {Near{}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
+		"no location":                            {Near{Prefer: "zone"}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
+		"zone":                                   {Near{Prefer: "zone", Place: home}, []string{three}, []string{"0 same zone: r/a 1 2 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
+		"node":                                   {Near{Prefer: "node", Place: home}, []string{three}, []string{"0 same node: r/a 2;", "0 same zone: r/a 1 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
+		"each priority":                          {Near{Prefer: "zone", Place: home}, []string{"r/a:=1; r/b:=2", "r/b:=3; r/a:=4", "s/c:=5"}, []string{"0 same zone: r/a 1;", "0 same region: r/b 2;", "1 same zone: r/a 4;", "1 same region: r/b 3;", "2 : s/c 5;"}},
+		"a zone of the name in another region":   {Near{Prefer: "zone", Place: home}, []string{"s/a:=1; r/b:=2"}, []string{"0 same region: r/b 2;", "0 elsewhere: s/a 1;"}},
+		"a zone without a region":                {Near{Prefer: "zone", Place: home}, []string{"/a:=1; /b:=2"}, []string{"0 same zone: /a 1;", "0 elsewhere: /b 2;"}},
+		"a zone with too few is merged":          {Near{Prefer: "zone", Place: home, MinEndpoints: 4}, []string{three}, []string{"0 same region: r/a 1 2 3; r/b 4 5;", "0 elsewhere: s/c 6;"}},
+		"all have too few":                       {Near{Prefer: "zone", Place: home, MinEndpoints: 40}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
+		"a zone of which none can take calls":    {Near{Prefer: "zone", Place: home}, []string{"r/a:=1!; r/b:=2; s/c:=3"}, []string{"0 same region: r/a 1; r/b 2;", "0 elsewhere: s/c 3;"}},
+		"a zone without endpoints":               {Near{Prefer: "zone", Place: home}, []string{"r/a:=; r/b:=2; s/c:=3"}, []string{"0 same region: r/a; r/b 2;", "0 elsewhere: s/c 3;"}},
+		"no endpoints":                           {Near{Prefer: "zone", Place: home}, []string{"r/a:=; s/c:="}, []string{"0 : r/a; s/c;"}},
+		"weights of whole localities stay":       {Near{Prefer: "zone", Place: home}, []string{"r/a*3:=1; r/b*5:=2; r/d*7:=3"}, []string{"0 same zone: r/a*3 1;", "0 same region: r/b*5 2; r/d*7 3;"}},
+		"the weight of a split locality":         {Near{Prefer: "hints", Place: home}, []string{"r/a*1:=1>a 2>b 3>b 4>b; r/b*1:=5>a"}, []string{"0 hinted: r/a*16384 1; r/b*65536 5;", "0 not hinted: r/a*49152 2 3 4;"}},
+		"hints for zones":                        {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b>a 3>b"}, []string{"0 hinted: r/a 1 2;", "0 not hinted: r/a 3;"}},
+		"one without a hint":                     {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2"}, []string{"0 : r/a 1 2;"}},
+		"one that cannot take calls has no hint": {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2! 3>b"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 3;"}},
+		"hints for other zones":                  {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>b 2>c"}, []string{"0 : r/a 1 2;"}},
+		"hints for nodes come first":             {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=n"}, []string{"0 hinted: r/a 2;", "0 not hinted: r/a 1;"}},
+		"hints for other nodes, then for zones":  {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=o"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2;"}},
+		"each address family":                    {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b [::1]:1 [::2]:1>a"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 [::1] [::2];"}},
 	} {
 		_, groups := test.near.split(nearAnswer(test.answer...))
 		if got := show(groups); strings.Join(got, "\n") != strings.Join(test.want, "\n") {

@@ -7,20 +7,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// OutlierDetection is what a cluster says of the outlier detection among the endpoints of
-// its priorities (gRFC A50). It does not change once it is made.
+// OutlierDetection is a cluster's configuration of outlier detection (gRFC A50). It is immutable.
 type OutlierDetection struct {
-	config *lbconfig.OutlierDetection // without a child
+	config *lbconfig.OutlierDetection // without a child policy
 	json   string
 }
 
-// NewOutlierDetection returns what config says, which has no child and must not change.
+// NewOutlierDetection wraps config, which must have no child policy and must not change.
 func NewOutlierDetection(config *lbconfig.OutlierDetection) *OutlierDetection {
-	text, _ := json.Marshal(config) // of numbers, durations and names, which can be encoded
+	text, _ := json.Marshal(config) // cannot fail: config holds only numbers, durations and names
 	return &OutlierDetection{config, string(text)}
 }
 
-// ParseOutlierDetection reads what JSON returned, or what somebody wrote: the fields of gRPC
+// ParseOutlierDetection parses the result of JSON, or a user's configuration: the fields of gRFC
 // A50's configuration without childPolicy. It returns nil for "".
 func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	if text == "" {
@@ -43,7 +42,7 @@ func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	return NewOutlierDetection(config), nil
 }
 
-// JSON returns the configuration of the policy, without a child; "" for nil.
+// JSON returns the configuration without a child policy, "" for nil.
 func (o *OutlierDetection) JSON() string {
 	if o == nil {
 		return ""
@@ -51,8 +50,8 @@ func (o *OutlierDetection) JSON() string {
 	return o.json
 }
 
-// Equal reports whether o and other say the same. Either may be nil, for a cluster that
-// says nothing.
+// Equal reports whether o and other have the same configuration. Either may be nil, for a cluster
+// that does not configure outlier detection.
 func (o *OutlierDetection) Equal(other *OutlierDetection) bool {
 	if o == nil || other == nil {
 		return o == other

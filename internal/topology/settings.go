@@ -5,20 +5,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Settings are the settings of a tree's policies. They must be the same in every update
-// of a channel, because PickFirst decides the type of a policy.
+// Settings are the settings of a tree's policies. PickFirst must be the same in every update of a
+// channel, because it decides the type of a policy.
 type Settings options.Settings
 
-// choice returns the configuration of the top of the tree without its children.
+// choice returns the configuration of understudy_priority without its children.
 func (s Settings) choice() *lbconfig.Priority {
 	top := lbconfig.NewPriority()
 	options.Copy(top, s)
 	return top
 }
 
-// outlierDetection returns the policy of one priority, with child below it. The policy
-// is always there, and does nothing unless the channel asks for it or, where that says
-// nothing, the priority's cluster.
+// outlierDetection returns the policy of one priority, with child below it. The policy is always
+// present. It ejects nothing unless the channel enables it or, if the channel has no setting, the
+// priority's cluster configures it.
 func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
 	switch {
@@ -32,8 +32,8 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 	return lbconfig.Named(outlierDetectionName, config)
 }
 
-// forFewEndpoints returns what suits two endpoints and a few calls a second. A50's
-// defaults are for large fleets.
+// forFewEndpoints returns a configuration for as few as two endpoints and a few calls a second.
+// A50's defaults are for large fleets.
 func forFewEndpoints() *lbconfig.OutlierDetection {
 	config := lbconfig.NewOutlierDetection()
 	config.MaxEjectionPercent = 100
@@ -45,7 +45,6 @@ func forFewEndpoints() *lbconfig.OutlierDetection {
 	return config
 }
 
-// leaf returns the policy over the endpoints of a locality.
 func (s Settings) leaf() lbconfig.Policy {
 	if s.PickFirst {
 		return lbconfig.Named(pickFirstName, nil)

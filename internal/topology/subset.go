@@ -8,13 +8,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// ofLocality identifies a locality of a tree: two elements of a path.
+// ofLocality identifies a locality of a tree by the two elements of its path.
 type ofLocality [2]string
 
-// subset returns the endpoints that this client uses, in their order: of each locality at most as
-// many as the settings say (gRFC A68). The weights of localities are those of all endpoints, so
-// the shares between them stay. The weights of endpoints do not choose: those that were likelier
-// to be chosen, and then had more of the picks, would have load in proportion to their square.
+// subset returns the endpoints that this client connects to, in their order: at most Subset of each
+// locality (gRFC A68). Localities keep the weights of all their endpoints, so the shares of
+// localities do not change. The choice ignores the weights of endpoints: if a heavier endpoint were
+// chosen by more clients and also picked more often, its load would grow with the square of its
+// weight.
 func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if s.Subset <= 0 || len(endpoints) <= s.Subset {
 		return endpoints
@@ -27,7 +28,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	seed, digest := s.subsetSeed(), xxhash.New()
 	for i, e := range endpoints {
 		if len(e.Addresses) == 0 {
-			continue // it has no connection, and does not count
+			continue // the policies ignore such an endpoint
 		}
 		var of ofLocality
 		copy(of[:], hierarchy.Path(e))
@@ -56,7 +57,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return chosen
 }
 
-// subsetSeed returns the seed that is given, or else the channel's.
+// subsetSeed returns the configured seed, or else the channel's.
 func (s Settings) subsetSeed() uint64 {
 	if s.SubsetSeed > 0 {
 		return uint64(s.SubsetSeed)
@@ -64,7 +65,7 @@ func (s Settings) subsetSeed() uint64 {
 	return s.ChannelSeed
 }
 
-// keyOf returns what tells an endpoint from others, as it does for the policy of a locality.
+// keyOf returns the key by which the policy of a locality identifies an endpoint.
 func keyOf(e resolver.Endpoint) identity.Key {
 	addresses := make([]identity.Address, len(e.Addresses))
 	for i, a := range e.Addresses {

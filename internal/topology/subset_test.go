@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// plain returns the endpoints with the given numbers.
 func plain(numbers ...int) (list []resolver.Endpoint) {
 	for _, n := range numbers {
 		list = append(list, resolver.Endpoint{Addresses: []resolver.Address{{Addr: fmt.Sprintf("10.%d.%d.%d:443", n>>16, n>>8&255, n&255)}}})
@@ -30,7 +29,7 @@ func upTo(n int) []int {
 	return all
 }
 
-// subsetOf returns which of the endpoints a client with a seed uses.
+// subsetOf returns the addresses that the client with the given seed uses.
 func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
 	tree := topology.Join(topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
 	for _, e := range tree.Endpoints {
@@ -39,7 +38,8 @@ func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses [
 	return addresses
 }
 
-// A68: of 5,000 endpoints 1,000 clients use 20 each, 4 clients an endpoint.
+// If 1,000 clients use 20 of 5,000 endpoints each, no endpoint has far more clients than the
+// average of 4 (gRFC A68).
 func TestSubsetsSpreadTheClients(t *testing.T) {
 	endpoints, clients := plain(upTo(5000)...), make(map[string]int)
 	for seed := range uint64(1000) {
@@ -61,8 +61,9 @@ func TestSubsetsSpreadTheClients(t *testing.T) {
 	t.Logf("most clients of an endpoint: %d; endpoints without: %.2f %%", most, float64(none)/50)
 }
 
-// All of 500 endpoints are replaced, one after the other. A client makes about two connections for
-// each of its subset that goes: one to the next in rank, and one to a new endpoint of a lower rank.
+// If all of 500 endpoints are replaced one after another, a client makes about two connections for
+// each replaced endpoint of its subset: one to the endpoint of the next rank, and one to a new
+// endpoint of a lower rank.
 func TestARollingReplacementCostsTwoConnections(t *testing.T) {
 	made, lost := 0, 0
 	for seed := range uint64(5) {
@@ -94,8 +95,8 @@ var subsetStubs = &lbtest.StubBuilder{PolicyName: subsetChild}
 
 func init() { balancer.Register(subsetStubs) }
 
-// The numbers of clients that endpoints have are spread as those of gRPC-Go's own policy, which
-// draws its seeds by chance.
+// The distribution of clients over endpoints resembles that of gRPC-Go's own policy, which uses
+// random seeds.
 func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	const clients, size, n, bins = 500, 10, 2000, 10
 	endpoints := plain(upTo(n)...)
@@ -136,12 +137,13 @@ func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 		apart += math.Abs(float64(histogram[0][k]-histogram[1][k])) / 2 / n
 	}
 	if apart > 0.1 {
-		t.Errorf("%v endpoints have so many clients here, %v in gRPC-Go: %.1f %% apart, want at most 10", histogram[0], histogram[1], 100*apart)
+		t.Errorf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%, want at most 10", histogram[0], histogram[1], 100*apart)
 	}
-	t.Logf("%v here, %v in gRPC-Go: %.1f %% apart", histogram[0], histogram[1], 100*apart)
+	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*apart)
 }
 
-// What a subset is of: each locality by itself, endpoints once, whatever their order and weights.
+// A subset is chosen within each locality, counts repeated endpoints once, and does not depend on
+// order and weights.
 func TestASubsetIsOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=7: a*9 b c d", "0 eu weight=1: e f*5", "1 us weight=2: g h i j")
 	settings := topology.Settings{Subset: 2, ChannelSeed: 3}
@@ -166,6 +168,6 @@ func TestASubsetIsOfALocality(t *testing.T) {
 	once := subsetOf(plain(upTo(50)...), 10, 1)
 	slices.Sort(once)
 	if len(got) != 20 || !slices.Equal(slices.Compact(got), once) {
-		t.Errorf("the subset of endpoints that are given twice is %q, want each of %q twice", got, once)
+		t.Errorf("the subset of endpoints that are listed twice is %q, want each of %q twice", got, once)
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Target is one target of a list of targets, each with a resolver of its own.
+// Target is one target of a list of targets, each with its own resolver.
 type Target struct {
-	// Name is the child's name in understudy_priority: valid UTF-8, stable from
-	// update to update, and different from those of the other parts.
+	// Name is the child's name in understudy_priority. It is valid UTF-8, stable from update to
+	// update, and unique among the targets.
 	Name string
-	// Endpoints are the answer of the part's resolver. They keep their attributes, any
-	// weight among them. The slice is not modified.
+	// Endpoints are those of the target's resolver. They keep their attributes, including weights.
+	// The slice is not modified.
 	Endpoints []resolver.Endpoint
 }
 
-// Targets returns the tree over parts in priority order. Each part is one priority with
-// one locality, and its requests for re-resolution are passed on. The same address may
-// be in several parts, or several times in one. Targets is safe for concurrent use.
+// Targets returns the tree over targets in priority order. Each target is one priority with one
+// locality, and its requests for re-resolution are passed on. The same address may be in several
+// targets, or several times in one. Targets is safe for concurrent use.
 func Targets(parts []Target) Tree {
 	const locality = Nowhere
 	var tree Tree

@@ -16,7 +16,6 @@ func endpointAt(address string) resolver.Endpoint {
 	return resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
 }
 
-// paths describes endpoints in a line each: address, path, weight.
 func paths(endpoints []resolver.Endpoint) string {
 	s := ""
 	for _, e := range endpoints {
@@ -27,8 +26,8 @@ func paths(endpoints []resolver.Endpoint) string {
 	return s
 }
 
-// durations are those of understudy_priority in every generated tree: the defaults but
-// for removedChildRetention.
+// durations holds the durations of understudy_priority in every generated tree. Only
+// removedChildRetention differs from its default.
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
 
 func TestTargetsMakeOnePriorityEach(t *testing.T) {
@@ -62,8 +61,8 @@ func TestTargetsWithoutParts(t *testing.T) {
 	}
 }
 
-// The policies write what they read as topology wrote it: no field of one side is
-// unknown to the other.
+// The policies parse every field that topology writes, and marshal their configurations
+// identically.
 func TestPoliciesReadWhatIsWritten(t *testing.T) {
 	tree := Targets([]Target{{Name: "east"}, {Name: "west"}})
 	var policy lbconfig.Policy

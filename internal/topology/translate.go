@@ -15,27 +15,26 @@ import (
 
 const million = lbconfig.Million
 
-// Translator turns answers into trees, update by update. It remembers the names of
-// the children that it made, so each channel needs its own. The zero value is ready
-// to use. It is not safe for concurrent use.
+// Translator translates answers to trees. It keeps the names of children from update to update, so
+// each channel needs its own. The zero value is ready to use. It is not safe for concurrent use.
 type Translator struct {
-	// Name precedes the names of the children, "NAME/child0" in place of "child0",
-	// so that the mechanisms of a channel share no name (see Join).
+	// Name prefixes the names of the children, as in "NAME/child0", so that the children of a
+	// channel's mechanisms have distinct names (see Join).
 	Name string
-	// TrustNames makes the hostname of an endpoint, where it has one, the name that its
-	// certificate is verified against.
+	// TrustNames makes the channel verify the certificate of an endpoint against its hostname, if
+	// it has one.
 	TrustNames bool
-	// Near says which endpoints of a priority are preferred.
+	// Near configures which endpoints of a priority are preferred.
 	Near  Near
 	names childNames
 }
 
-// Translate returns the tree over the priorities of an answer. Without any all calls fail.
-// Endpoints that cannot take calls are left out; their localities and priorities are not, so a
-// priority may be without endpoints, and counts as failed.
+// Translate returns the tree over the priorities of an answer. In a tree without priorities all
+// calls fail. Endpoints that cannot take calls are left out. Their localities and priorities are
+// kept, so a priority may have no endpoints and count as failed.
 //
-// It returns an *Invalid, and forgets nothing of the answer before, if the rules of an Answer's
-// fields are broken.
+// It returns an *Invalid, and keeps the state of the previous answer, if the answer breaks the
+// rules.
 func (t *Translator) Translate(a *Answer) (Tree, error) {
 	c, err := Check(a)
 	if err != nil {
@@ -44,13 +43,13 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 	return t.Tree(c), nil
 }
 
-// Tree is Translate for an answer that was checked.
+// Tree is Translate for a checked answer.
 func (t *Translator) Tree(c *Checked) Tree {
 	a, groups := t.Near.split(c.Answer)
 	if a != c.Answer {
 		if split, err := Check(a); err == nil {
 			split.Unusable, c = c.Unusable, split
-		} else { // which no source has been seen to do
+		} else { // no source is known to cause this error
 			a, groups = Near{}.split(c.Answer)
 		}
 	}
@@ -65,7 +64,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 			title:              titleOf(p, groups[i].name),
 			further:            i > 0 && groups[i].of == groups[i-1].of,
 			cluster:            a.Service,
-			ignoreReresolution: true, // whoever wrote the addresses sends new ones unasked
+			ignoreReresolution: true, // the source sends new addresses without requests
 			drops:              drops,
 			localities:         make(map[string]uint32, len(p.Localities)),
 			spread:             groups[i].spread,
@@ -88,7 +87,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
-// appendLocalities appends the localities of priority i, which are of the child.
+// appendLocalities appends the localities of priority i to tree, as localities of child.
 func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
@@ -97,11 +96,11 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 	}
 }
 
-// name returns the names of the children for the priorities of an answer, and remembers them. Those
-// of near groups go by addresses: a locality moves from one to another when a group is merged.
+// name returns and records the names of the children for the priorities of an answer. Near groups
+// are matched by address, because a locality moves to another group when groups are merged.
 func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	near := len(groups) > 0 && t.Near.Prefer != ""
-	below := make([]Priority, len(a.Priorities)) // with those that a group has as reserves
+	below := make([]Priority, len(a.Priorities)) // including the reserves of each group
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
 		if s := groups[i].spread; s != nil && s.reserves {
@@ -124,7 +123,8 @@ func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	return names
 }
 
-// addressesOf returns the first address of each endpoint, and whether one at it can take calls.
+// addressesOf returns the first address of each endpoint, with whether an endpoint there can take
+// calls.
 func addressesOf(p *Priority) map[string]bool {
 	all := make(map[string]bool)
 	for _, l := range p.Localities {
@@ -137,8 +137,8 @@ func addressesOf(p *Priority) map[string]bool {
 	return all
 }
 
-// titleOf returns what people call a priority: its localities, and how near they are where a
-// priority was split.
+// titleOf returns the display name of a priority: its localities and, if the priority was split,
+// its nearness.
 func titleOf(p *Priority, near string) string {
 	var localities []string
 	for j := range p.Localities {
@@ -173,7 +173,6 @@ func (t *Translator) appendEndpoints(to []resolver.Endpoint, l *Locality, at pla
 	return to
 }
 
-// dropCategories returns the drops of an answer.
 func dropCategories(a *Answer) (drops []lbconfig.DropCategory) {
 	for _, d := range a.Drops {
 		drops = append(drops, lbconfig.DropCategory{Category: d.Category, RequestsPerMillion: d.PerMillion})

@@ -1,8 +1,7 @@
-// Package topology turns what sources of endpoints answer into what a resolver sends to
-// a channel: endpoints with their paths and weights, and the configuration of the
-// tree of policies that they are for.
+// Package topology translates the answers of sources to the updates that a resolver sends to a
+// channel: endpoints with their paths and weights, and the configuration of the policy tree.
 //
-// The tree has one shape, whatever the answer:
+// The tree always has the same shape:
 //
 //	understudy_priority
 //	  understudy_outlier_detection           one for each priority
@@ -10,16 +9,14 @@
 //	      understudy_weighted_target         one child for each locality
 //	        understudy_weighted_round_robin  one endpoint for each leaf
 //
-// so that an update never changes the type of a policy, which would cost all the
-// connections below it. A path has two elements: the child of understudy_priority,
-// and the locality.
+// An update therefore never changes the type of a policy, which would close all connections below
+// it. A path has two elements: the child of understudy_priority and the locality.
 //
-// The names of children are kept from update to update (gRFC A56, "LB Policy
-// Configuration"): the connections to an endpoint outlive changes of weights, of
-// its neighbours, and of its priority.
+// The names of children are stable across updates (gRFC A56, "LB Policy Configuration"), so an
+// endpoint keeps its connections when weights, other endpoints or its priority change.
 //
-// Everything here is a function of its input: no goroutines, clocks or sockets. The
-// package does not register the policies that it names; sources of endpoints do.
+// The package has no goroutines, clocks or sockets. It does not register the policies that it
+// names; the sources do.
 package topology
 
 import (
@@ -33,21 +30,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree is what a resolver sends to a channel.
+// Tree is the content of a resolver's update to a channel.
 type Tree struct {
 	// Endpoints carry their paths (package hierarchy) and weights (grpc's
 	// experimental/balancer/weight), in priority order.
 	Endpoints []resolver.Endpoint
-	// Why says why no endpoint of the answer can take calls, "" where one can.
+	// Why is the reason why no endpoint of the answer can take calls, "" if one can.
 	Why string
 
 	priorities []priorityChild
 	settings   Settings
-	of, size   int  // how many endpoints it has, without a subset and with it; reserves do not count
-	reserves   bool // some endpoints have another place in the tree, with this one as a reserve
+	of, size   int  // the number of endpoints without and with the subset, not counting reserves
+	reserves   bool // some endpoints are listed twice, the second time as reserves of a higher priority
 }
 
-// Size says how many endpoints and priorities the tree has, for people.
+// Size describes the number of endpoints and priorities for display.
 //
 //	20 of 5000 endpoints in 1 priority
 func (t Tree) Size() string {
@@ -58,24 +55,24 @@ func (t Tree) Size() string {
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
 
-// IsPart reports whether the tree leaves out endpoints, for the channel is to connect a subset.
+// IsPart reports whether the tree leaves out endpoints because the channel uses a subset.
 func (t Tree) IsPart() bool { return t.size < t.of }
 
-// Config returns the value of loadBalancingConfig in a service config. Equal trees have equal
-// bytes. Each call makes it.
+// Config returns the value of loadBalancingConfig in a service config. Equal trees return equal
+// bytes. The result is not cached.
 func (t Tree) Config() json.RawMessage { return encode(t.priorities, t.settings) }
 
 // TreePriority is one priority of a tree.
 type TreePriority struct {
-	// Child is the name of its child of understudy_priority, and the first element of
-	// its endpoints' paths.
+	// Child is the name of the child of understudy_priority, and the first element of the paths of
+	// its endpoints.
 	Child string
-	// Name is what people call it: its localities, such as "us-east/a, us-east/b", or
-	// its part of a list of targets.
+	// Name is the display name: the localities, such as "us-east/a, us-east/b", or the name of the
+	// target in a list of targets.
 	Name string
-	// Cluster is the name of the cluster that it is of, "" for plain endpoints.
+	// Cluster is the name of the priority's cluster, "" for plain endpoints.
 	Cluster string
-	// Why says why none of its endpoints can take calls, "" where one can.
+	// Why is the reason why no endpoint of the priority can take calls, "" if one can.
 	Why string
 }
 
@@ -88,8 +85,8 @@ func (t Tree) Priorities() []TreePriority {
 	return priorities
 }
 
-// Reresolving returns the tree with requests for re-resolution passed on in all
-// priorities.
+// Reresolving returns a copy of the tree in which all priorities pass on requests for
+// re-resolution.
 func (t Tree) Reresolving() Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -98,8 +95,8 @@ func (t Tree) Reresolving() Tree {
 	return t
 }
 
-// WithOutlierDetection returns the tree with what the cluster of all its priorities says
-// of outlier detection, nil for nothing. Settings go before it.
+// WithOutlierDetection returns a copy of the tree with o, the outlier detection configuration of
+// the cluster of all its priorities, or nil if the cluster has none. Settings override it.
 func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -108,13 +105,13 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	return t
 }
 
-// Join returns one tree over the priorities of all trees, in order (gRFC A37). Its
-// policies have the given settings, and its endpoints are the subset that these say. The names of
-// children must differ between trees: see Translator.Name and Part.Name.
+// Join returns one tree over the priorities of all trees, in order (gRFC A37), with the given
+// settings and the subset of endpoints that they configure. The names of children must differ
+// between trees: see Translator.Name and Target.Name.
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
-		joined = trees[0] // most channels have one, which is not copied
+		joined = trees[0] // most channels have one tree, which needs no copy
 		trees = nil
 	}
 	for _, tree := range trees {
@@ -129,7 +126,7 @@ func Join(settings Settings, trees ...Tree) Tree {
 	return joined
 }
 
-// count returns how many endpoints the tree has, each in one place.
+// count returns the number of endpoints, not counting reserves.
 func (t *Tree) count() int {
 	n := len(t.Endpoints)
 	if t.reserves {

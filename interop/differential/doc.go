@@ -1,6 +1,5 @@
 // Package differential compares understudy_priority, understudy_weighted_target and
-// understudy_outlier_detection with the policies of grpc-go that they stand in for,
-// through the public balancer API, over children that report on command. Where the two
-// are meant to differ is listed in docs/differences.md; the tests hold them to exactly
-// that list.
+// understudy_outlier_detection with the grpc-go policies that they replace. It uses the public
+// balancer API and child policies that report on command. docs/differences.md lists the intended
+// differences, and the tests allow no others.
 package differential

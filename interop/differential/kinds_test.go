@@ -11,10 +11,9 @@ import (
 	ourweightedtarget "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// priorities are the two priority policies. Their children are given as names, first
-// the highest: "a b". "a:other" is a child of another type, and of "a!" requests for
-// re-resolution are ignored. Removed children are
-// closed at once, as grpc-go does, unless the last word is "retain".
+// priorities is the pair of priority policies. Children are given as names, the highest priority
+// first: "a b". "a:other" is a child of another type, and "a!" ignores requests for re-resolution.
+// Removed children are closed immediately, as in grpc-go, unless the last word is "retain".
 var priorities = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
 
 func configurePriority(s *side, children []string) string {
@@ -33,8 +32,8 @@ func configurePriority(s *side, children []string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]%s}`, strings.Join(configs, ","), strings.Join(names, ","), retention)
 }
 
-// targets are the two weighted_target policies. Their children are given with their
-// weights, "a=1 b:other=2".
+// targets is the pair of weighted_target policies. Children are given with weights: "a=1
+// b:other=2".
 var targets = kind{ours: ourweightedtarget.Name, theirs: weightedtarget.Name, configure: configureTargets}
 
 func configureTargets(s *side, children []string) string {
@@ -47,7 +46,7 @@ func configureTargets(s *side, children []string) string {
 	return fmt.Sprintf(`{"targets": {%s}}`, strings.Join(configs, ","))
 }
 
-// childPolicy returns the name of a child such as "a" or "a:other", and its policy.
+// childPolicy returns the name and the policy of a child such as "a" or "a:other".
 func (s *side) childPolicy(child string) (name, policy string) {
 	name, stub, other := strings.Cut(child, ":")
 	if !other {

@@ -14,30 +14,30 @@ const (
 	retention = 15 * time.Minute
 )
 
-// tick is what each step of a schedule takes beside what it says, so that no two
-// timers that were started in different steps end at the same moment.
+// tick is the additional duration of each step of a schedule, so that no two timers that were
+// started in different steps end at the same time.
 const tick = time.Millisecond
 
-// driver drives the model of A56 with schedules.
+// driver runs schedules on the model of A56.
 type driver struct {
 	*model.Model
 	refuses   map[string]bool
 	onUpdate  map[string]string
-	published []string // in the step
-	asked     int      // for re-resolution, in all
+	published []string
+	asked     int // total requests for re-resolution
 }
 
-// seen is what is seen of a policy after a step.
+// seen is the observation of a policy after a step.
 type seen struct {
-	published []string // in the step
-	last      string   // published in all, "" for nothing yet
-	returned  bool     // an error, by an update
-	told      string   // see side.told
-	asked     int      // for re-resolution, in all
+	published []string
+	last      string // the last published state, "" for none
+	returned  bool   // an update returned an error
+	told      string
+	asked     int // total requests for re-resolution
 }
 
-// predict says what is seen of a schedule after each step, and after Close, where the
-// given rows apply; and whether it depends on which of two timers ends first.
+// predict returns the expected observations after each step of a schedule and after Close, with the
+// given rows. tie reports whether the result depends on the order of two timers.
 func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
 	d := &driver{Model: model.New(rows), refuses: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log
@@ -60,7 +60,7 @@ func (d *driver) see(returned bool) seen {
 	return seen{d.published, last, returned, d.Stubs.Told(), d.asked}
 }
 
-// publicationOf returns what side sees of a publication.
+// publicationOf formats a publication in the same way as side.
 func publicationOf(r model.Report) string { return r.State + " " + about(r.Text) }
 
 func (d *driver) log(e model.Event) {
@@ -83,7 +83,7 @@ func (d *driver) react(child string) model.Reaction {
 	return reaction
 }
 
-// idOf returns the id of the policy of a child that is being updated.
+// idOf returns the ID of the policy of a child that is being updated.
 func (d *driver) idOf(child string) string { return d.Updating(child).ID }
 
 func (d *driver) do(step string) (returned bool) {
@@ -118,7 +118,7 @@ func (d *driver) do(step string) (returned bool) {
 	return false
 }
 
-// configOf returns the configuration that configurePriority makes of the words.
+// configOf returns the configuration of configurePriority for the model.
 func configOf(words []string) model.Config {
 	config := model.Config{Children: map[string]model.Child{}, FailoverTimeout: failover, ChildRetention: retention}
 	for _, id := range words {
@@ -133,7 +133,7 @@ func configOf(words []string) model.Config {
 	return config
 }
 
-// pickOf is what a pick of a stub in a state answers.
+// pickOf returns the result of a pick from a stub in the given state.
 func pickOf(id, state string) string {
 	return map[string]string{
 		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",

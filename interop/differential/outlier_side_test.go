@@ -19,14 +19,13 @@ import (
 	"github.com/understudy-lb/understudy/outlierdetection"
 )
 
-// The names of the two.
 const (
 	ourOutlierDetection   = outlierdetection.Name
 	theirOutlierDetection = "outlier_detection_experimental"
 )
 
-// outlierSide is one of the two policies, over a child that connects to every endpoint,
-// listens to its health, and picks the one that a call asks for.
+// outlierSide is one of the two policies over a child that connects to every endpoint, registers
+// health listeners, and picks the endpoint in the call's context.
 type outlierSide struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -34,7 +33,7 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening is the child's builder. Each side has its own child, the last that was built.
+// listening builds the child. last is the child of the side that was built last.
 type listening struct{ last *listeningChild }
 
 var listeners = &listening{}
@@ -94,7 +93,6 @@ func (c *listeningChild) UpdateClientConnState(state balancer.ClientConnState) e
 
 type asked struct{}
 
-// Pick picks the endpoint that the call's context names.
 func (c *listeningChild) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: c.conns[info.Ctx.Value(asked{}).(string)]}, nil
 }
@@ -109,7 +107,7 @@ func newOutlierSide(t *testing.T, policy string) *outlierSide {
 	return &outlierSide{t: t, cc: cc, policy: balancer.Get(policy).Build(cc, balancer.BuildOptions{})}
 }
 
-// update gives the policy endpoints, and a configuration in A50's JSON, which both read.
+// update sends the policy a configuration and endpoints. Both policies parse the JSON of A50.
 func (s *outlierSide) update(name, config string, endpoints []string) {
 	s.t.Helper()
 	parsed, err := balancer.Get(name).(balancer.ConfigParser).ParseConfig(

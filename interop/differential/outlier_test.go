@@ -11,10 +11,9 @@ import (
 
 var five = []string{"a", "b", "c", "d", "e"}
 
-// randomOutlierConfig returns a configuration with which the two agree; the known
-// differences have tests of their own. What gRPC-Go ejects where its maximum leaves a
-// choice depends on the order of a map, so the maximum is all of them, and there is one
-// algorithm at a time, because it counts twice what two of them have ejected.
+// randomOutlierConfig returns a configuration without known differences, which have their own
+// tests. The maximum is 100 %, because otherwise gRPC-Go's ejections depend on map order. There is
+// only one algorithm, because gRPC-Go counts an endpoint twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -29,8 +28,7 @@ func randomOutlierConfig(r *rand.Rand) string {
 	return config
 }
 
-// The same configurations, in the same JSON, and the same calls have the same endpoints
-// ejected at the same time.
+// Both policies eject the same endpoints at the same time, given the same configuration and calls.
 func TestOutlierDetectionAgrees(t *testing.T) {
 	seen := 0
 	for seed := range uint64(150) {
@@ -50,7 +48,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				case what < 6:
 					name, ok, failed := five[r.IntN(5)], r.IntN(8), r.IntN(8)
 					if theirs.isEjected(name) {
-						continue // what ends there is a known difference
+						continue // calls to ejected endpoints are a known difference
 					}
 					ours.calls(name, ok, failed)
 					theirs.calls(name, ok, failed)
@@ -69,11 +67,11 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 		})
 	}
 	if seen < 500 {
-		t.Errorf("hardly anything was ejected: %d", seen)
+		t.Errorf("only %d ejections, want at least 500", seen)
 	}
 }
 
-// onBoth runs f on both sides, in a bubble each.
+// onBoth runs f on both sides, each in its own bubble.
 func onBoth(t *testing.T, f func(name string, s *outlierSide)) {
 	t.Helper()
 	for _, name := range []string{ourOutlierDetection, theirOutlierDetection} {
@@ -95,7 +93,7 @@ func wantEjected(t *testing.T, what, name string, s *outlierSide, ours, theirs i
 	}
 }
 
-// A50: "Defaults to 100." There it is 0.
+// A50: "Defaults to 100." gRPC-Go's default is 0.
 func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, `"failurePercentageEjection": {"threshold": 50, "minimumHosts": 1, "requestVolume": 5},`, five)
@@ -106,8 +104,8 @@ func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	})
 }
 
-// docs/a50.md on the maximum: of five, 30 % are one and a half. There two are ejected,
-// because one is less than 30 %, and with 0 % none is.
+// docs/a50.md: with a maximum of 30 % of five endpoints, gRPC-Go ejects two, because one ejected
+// endpoint is less than 30 %. With 0 % it ejects none.
 func TestTheMaximumOfEjections(t *testing.T) {
 	for percent, want := range map[int][2]int{0: {1, 0}, 10: {1, 1}, 20: {1, 1}, 30: {1, 2}, 40: {2, 2}, 100: {5, 5}} {
 		onBoth(t, func(name string, s *outlierSide) {
@@ -122,8 +120,8 @@ func TestTheMaximumOfEjections(t *testing.T) {
 	}
 }
 
-// A50 removes the map entry. There an endpoint that was ejected and is removed counts
-// for ever, so that no other is ejected.
+// A50 removes the map entry of a removed endpoint. gRPC-Go continues to count it if it was ejected,
+// so that no other endpoint is ejected.
 func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, atHalf+`"maxEjectionPercent": 20,`, five)
@@ -139,25 +137,25 @@ func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	})
 }
 
-// docs/a50.md: there an endpoint that both algorithms find is ejected twice, which is as
-// much of the maximum as two endpoints.
+// An endpoint that both algorithms eject counts once. In gRPC-Go it counts twice towards the
+// maximum (docs/a50.md).
 func TestWhatBothAlgorithmsFind(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		both := `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 1, "requestVolume": 20},` + atHalf + `"maxEjectionPercent": 40,`
 		s.update(name, both, five)
-		s.calls("a", 0, 20) // which the first algorithm ejects, because of b
+		s.calls("a", 0, 20) // the first algorithm ejects a, because b succeeds
 		s.calls("b", 20, 0)
 		s.calls("c", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		if name == ourOutlierDetection || s.ejected() == "a" { // in the order of a map
+		if name == ourOutlierDetection || s.ejected() == "a" { // the result depends on map order
 			wantEjected(t, "found by both", name, s, 2, 1)
 		}
 	})
 }
 
-// A50: "If the number of addresses is less than minimum_hosts, stop." There those with
-// enough calls alone count.
+// A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go only counts the
+// addresses with enough calls.
 func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(atHalf, `"minimumHosts": 1`, `"minimumHosts": 5`, 1), five)
@@ -168,8 +166,8 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	})
 }
 
-// 7 of 100 are not more than 7 %, and those who do equally well are no outliers. There
-// both are compared as floating-point numbers, which round.
+// 7 of 100 is not more than 7 %, and endpoints with equal rates are not outliers. gRPC-Go compares
+// floating-point numbers with rounding errors.
 func TestRatesThatAreEqual(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(atHalf, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)

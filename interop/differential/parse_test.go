@@ -13,19 +13,19 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// parsers is a policy here and there, and what the two accept differently: the first
-// expression that our error fits, or the configuration where only we accept it, says why.
+// parsers is a pair of policies. differ holds the known differences of their parsers as patterns. A
+// pattern matches our error, or the configuration if only our parser accepts it.
 type parsers struct {
 	ours, theirs string
 	differ       map[string]*regexp.Regexp
 }
 
-// Each of docs/differences.md: p-config and w-config, and the rows of outlier_detection.
+// The differences are rows of docs/differences.md.
 var parserPairs = []parsers{
 	{"understudy_outlier_detection", "outlier_detection_experimental", map[string]*regexp.Regexp{
-		"an interval of next to nothing":      regexp.MustCompile(`want a duration of 1ms and more`),
+		"an interval below 1ms":               regexp.MustCompile(`want a duration of 1ms and more`),
 		"no child, or no object":              regexp.MustCompile(`childPolicy: none given|null given, want a JSON object`),
-		"a duration that is null":             regexp.MustCompile(`(interval|EjectionTime)":null`),
+		"a null duration":                     regexp.MustCompile(`(interval|EjectionTime)":null`),
 		"a duration in one of Go's own forms": regexp.MustCompile(`"15m"|"1ms"|"0.0000000001s"`),
 	}},
 	{"understudy_priority", "priority_experimental", map[string]*regexp.Regexp{
@@ -53,7 +53,7 @@ var (
 	wholes = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
 )
 
-// fields has each field of each policy, as a form with the values that it is tried with.
+// fields holds, for each policy, configurations with a placeholder and the values to try for it.
 var fields = map[string]map[string][]string{
 	"understudy_outlier_detection": {
 		`{"interval":%s,C}`: durations, `{"baseEjectionTime":%s,C}`: durations, `{"maxEjectionTime":%s,C}`: durations,
@@ -86,8 +86,9 @@ func parse(name, config string) (written map[string]any, err error) {
 	return written, err
 }
 
-// Our parsers and gRPC-Go's accept the same of each field, at its limits, of the wrong kind,
-// unknown or null, and read the same from it; but for what docs/differences.md lists.
+// Our parsers and gRPC-Go's accept the same values of each field, including limits, wrong types,
+// unknown fields and null, and parse them equally, except for the differences in
+// docs/differences.md.
 func TestParsersAgree(t *testing.T) {
 	given := 0
 	for _, pair := range parserPairs {
@@ -116,7 +117,7 @@ func TestParsersAgree(t *testing.T) {
 		}
 		for why := range maps.Keys(pair.differ) {
 			if !seen[why] {
-				t.Errorf("%s: the two agree on %q", pair.ours, why)
+				t.Errorf("%s: both parsers agree on %q, so the difference is obsolete", pair.ours, why)
 			}
 		}
 	}
@@ -132,8 +133,8 @@ func (p parsers) why(about string) string {
 	return ""
 }
 
-// sameConfig compares what was read, as far as gRPC-Go's has it and writes it: it leaves out
-// zeros. Its enforcement of the failure percentage is a row of its own.
+// sameConfig compares the fields that gRPC-Go marshals. gRPC-Go omits zeros. The enforcement
+// percentage has its own row.
 func sameConfig(t *testing.T, config string, ours, theirs map[string]any) {
 	t.Helper()
 	for field, there := range theirs {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// drive drives one policy with a schedule, with a tick after each step, and closes it.
+// drive runs a schedule on a policy, with a tick after each step, and closes it.
 func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []seen {
 	var all []seen
 	synctest.Test(t, func(*testing.T) {
@@ -45,8 +45,8 @@ func driveTheirs(t *testing.T, k kind, schedule []string) []seen {
 	return drive(t, k, k.theirs, "theirs", schedule)
 }
 
-// firstDifference describes the first step after which got is not as want; "" without
-// one.
+// firstDifference describes the first step whose observation differs from want; "" if there is
+// none.
 func firstDifference(schedule []string, got, want []seen) string {
 	for i := range want {
 		if reflect.DeepEqual(got[i], want[i]) {
@@ -62,7 +62,7 @@ func firstDifference(schedule []string, got, want []seen) string {
 	return ""
 }
 
-// withoutOrder leaves out what was published within a step, but for the last.
+// withoutOrder removes the publications within steps.
 func withoutOrder(all []seen) []seen {
 	for i := range all {
 		all[i].published = nil
@@ -70,10 +70,10 @@ func withoutOrder(all []seen) []seen {
 	return all
 }
 
-// notModelled are the rows that the models do not have: what is accepted, and shares.
+// notModelled lists the rows that the models do not implement.
 var notModelled = map[string]bool{"p-config": true, "w-config": true, "w-shares": true}
 
-// rowsOf returns the rows about a kind of policy that its model has.
+// rowsOf returns the modelled rows for a kind of policy.
 func rowsOf(k kind) map[string]bool {
 	rows := map[string]bool{}
 	for _, r := range slices.Concat(priorityRows, targetRows) {
@@ -84,7 +84,6 @@ func rowsOf(k kind) map[string]bool {
 	return rows
 }
 
-// predictKind predicts by the kind's model.
 func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 	if k.ours == targets.ours {
 		return predictTargets(rows, schedule)
@@ -93,8 +92,8 @@ func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 	return all
 }
 
-// On a row's schedule ours does as the model does, and theirs as the model with all
-// rows; with all but this one it does not.
+// On the schedule of each row, our policy agrees with the model, and gRPC-Go's policy agrees with
+// the model with all rows. Without the row, the model and gRPC-Go's policy differ.
 func TestModelsHaveTheRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {
@@ -123,6 +122,6 @@ func (r row) isInModel(t *testing.T) {
 	}
 	delete(rows, r.id)
 	if firstDifference(schedule, theirs, predictKind(r.kind, rows, schedule)) == "" {
-		t.Error("the other rows explain all that differs")
+		t.Error("the other rows explain all differences")
 	}
 }

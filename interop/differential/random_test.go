@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A drawing says which steps a drawn schedule may have.
+// drawing configures which steps a random schedule may have.
 type drawing struct {
 	types    []string // of policies: "" and ":other"
 	refusals bool
@@ -66,9 +66,8 @@ func (d drawing) step(t *rapid.T) string {
 	}
 }
 
-// Schedules of all kinds but refusals. Both are held to the model, step by step,
-// from the first to the last: what is published and in which order, which children
-// there are, and what each was told. So the only differences are the model's rows.
+// On random schedules without rejections, both policies agree with the model after every step: in
+// the order of publications, in the children, and in the calls that each child has received.
 func TestRandomPriorities(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}}.schedule(rt)
@@ -77,9 +76,9 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// With children that refuse updates there is one type of policy, and what is
-// published within a step is not compared: gRPC-Go's policy updates its children in
-// the random order of a map, and chooses again after each that refuses.
+// Schedules with rejections use one type of policy, and the order of publications within a step is
+// not compared, because gRPC-Go's policy updates its children in map order, and chooses again after
+// each rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{""}, refusals: true}.schedule(rt)
@@ -87,7 +86,7 @@ func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	})
 }
 
-// Ours has no such order.
+// Our policy updates its children in a fixed order, so all kinds of schedules are compared in full.
 func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}, refusals: true}.schedule(rt)
@@ -95,7 +94,7 @@ func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	})
 }
 
-// predicted fails rt if a policy does what the model does not predict.
+// predicted fails the test if the observations differ from the prediction.
 func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
 	want, tie := predict(rows, schedule)
 	if anyOrder || tie {
@@ -106,8 +105,8 @@ func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool
 	}
 }
 
-// Schedules of all kinds. What is published within a step is not compared: ours
-// publishes once for all that is reported at the same time.
+// On random schedules, both weighted_target policies agree with the model. Publications within a
+// step are not compared, because our policy publishes once for simultaneous reports.
 func TestRandomTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawing{types: []string{"", ":other"}, refusals: true, weights: true}.schedule(rt)

@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 )
 
-// row is a row of docs/differences.md: a schedule in which the two policies differ,
-// in the steps that say so and in no others.
+// row is a row of docs/differences.md: a schedule, and the steps in which the two policies differ.
+// They agree in all other steps.
 type row struct {
-	id    string // as in the document
+	id    string
 	kind  kind
 	steps []step
 }
 
-// step is a command and what is seen after it: the same on both sides where theirs
-// is empty. Where ours is empty, too, it must be the same, whatever it is.
+// step is a command with the expected results. If theirs is empty, both must equal ours. If both
+// are empty, the results must be equal.
 type step struct {
 	command      string
 	ours, theirs string
@@ -37,7 +37,7 @@ func (r row) run(t *testing.T) {
 	defer theirs.policy.Close()
 	differs := false
 	for _, s := range r.steps {
-		// The clock is one for both.
+		// Both sides share one clock.
 		gotOurs, gotTheirs := doBoth(ours, theirs, s.command)
 		wantOurs, wantTheirs := s.ours, s.theirs
 		if wantOurs == "" {
@@ -55,11 +55,11 @@ func (r row) run(t *testing.T) {
 		differs = differs || gotOurs != gotTheirs
 	}
 	if !differs {
-		t.Error("the two do not differ: the row is not needed any more")
+		t.Error("the policies do not differ, so the row is obsolete")
 	}
 }
 
-// doBoth carries out a command on both sides, at the same time by the bubble's clock.
+// doBoth runs a command on both sides at the same time.
 func doBoth(ours, theirs *side, command string) (seenOurs, seenTheirs string) {
 	if len(command) > 5 && command[:5] == "wait " {
 		return ours.carryOut(command), theirs.carryOut("wait 0s")
@@ -88,5 +88,5 @@ func TestDocumentHasTheseRows(t *testing.T) {
 	}
 }
 
-// testedApart are the rows that have tests of their own.
+// testedApart lists the rows with their own tests.
 var testedApart = []string{"w-shares"}

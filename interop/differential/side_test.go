@@ -19,31 +19,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// side is one of the two policies that are compared, on a channel and over children
-// of its own. It is used in a bubble.
+// side is one of the two compared policies, on its own channel and over its own children. It is
+// used in a synctest bubble.
 type side struct {
 	kind     kind
-	prefix   string // of the names of its children's policies
+	prefix   string // the prefix of the names of the children's policies
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
-	refused  map[string]bool   // children that refuse their updates
-	onUpdate map[string]string // what children report from inside their updates
+	refused  map[string]bool   // children that reject their updates
+	onUpdate map[string]string // what children report during their updates
 
 	updates   int
-	mu        sync.Mutex // for published: a timer's goroutine may publish
-	published []string   // in the last step
+	mu        sync.Mutex // guards published, which a timer's goroutine may append to
+	published []string
 }
 
-// kind is a kind of policy: how it is called here and there, and how it is told its
+// kind is a kind of policy. It has the names of the two policies, and their configuration for given
 // children.
 type kind struct {
 	ours, theirs string
 	configure    func(s *side, children []string) string
 }
 
-// newSide builds a policy. The stubs' policies are registered anew each time, so that
-// a side knows its own children only.
+// newSide builds a policy. It registers new stub policies, so that each side has its own children.
 func newSide(k kind, policy, prefix string) *side {
 	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, refused: map[string]bool{}, onUpdate: map[string]string{}}
 	s.cc.OnUpdate(func(state balancer.State) {
@@ -60,14 +59,13 @@ func newSide(k kind, policy, prefix string) *side {
 	return s
 }
 
-// both returns the two sides of a comparison.
 func both(k kind) (ours, theirs *side) {
 	return newSide(k, k.ours, "ours"), newSide(k, k.theirs, "theirs")
 }
 
 var errRefused = errors.New("no good")
 
-// updated runs inside a child's update.
+// updated is called during a child's update.
 func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	name := nameOf(stub.ID())
 	if state, ok := s.onUpdate[name]; ok {
@@ -79,8 +77,8 @@ func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	return nil
 }
 
-// child returns a child that is not closed, or nil; the newest, if there are two. The
-// id of one of another type is such as "a:other".
+// child returns the newest child with the given ID that is not closed, or nil. "a:other" is the ID
+// of a child of another type.
 func (s *side) child(id string) *lbtest.Stub {
 	for _, b := range s.stubs {
 		if stub := b.Get(id); stub != nil {
@@ -97,11 +95,11 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// carryOut carries out a command, lets everything settle, and returns what there is to see.
+// carryOut runs a command, waits until the bubble is idle, and returns the observation.
 func (s *side) carryOut(command string) string {
 	words := strings.Fields(command)
 	result := ""
-	if words[0] == "published" { // by the last step
+	if words[0] == "published" { // publications of the last step
 		return strings.Join(s.inStep(), ", ")
 	}
 	s.nextStep()
@@ -139,7 +137,7 @@ func (s *side) carryOut(command string) string {
 		s.policy.ResolverError(errors.New("no such host"))
 	case "parse":
 		return s.parse(strings.TrimPrefix(command, "parse "))
-	case "ask": // what a child has been told
+	case "ask": // the calls that a child has received
 		stub := s.child(args[0])
 		return fmt.Sprintf("%s: %d updates, %d to exit idle, %d errors", args[0], stub.Updates(), stub.ExitIdles(), len(stub.ResolverErrors()))
 	default:
@@ -167,19 +165,18 @@ func (s *side) nextStep() {
 	s.published = nil
 }
 
-// inStep returns what was published since nextStep.
+// inStep returns the publications since nextStep.
 func (s *side) inStep() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.published
 }
 
-// updateKey is where an update has its number.
+// updateKey is the attribute key for the number of an update.
 type updateKey struct{}
 
-// told returns the children that are not closed, and of each which update it was
-// given last, how often it was told to leave IDLE, and how many errors of the
-// resolver it was given.
+// told describes the children that are not closed: the number of the last update, and how many
+// ExitIdle calls and resolver errors each has received.
 func (s *side) told() string {
 	var all []string
 	for _, b := range s.stubs {
@@ -201,7 +198,7 @@ func (s *side) name() string {
 	return s.kind.theirs
 }
 
-// parse says whether a configuration is accepted. STUB stands for a child's policy.
+// parse reports whether a configuration is accepted. STUB is replaced by a child's policy.
 func (s *side) parse(config string) string {
 	config = strings.ReplaceAll(config, "STUB", s.prefix+"_stub")
 	if _, err := balancer.Get(s.name()).(balancer.ConfigParser).ParseConfig(json.RawMessage(config)); err != nil {
@@ -210,7 +207,7 @@ func (s *side) parse(config string) string {
 	return "accepted"
 }
 
-// report makes a child report, with a picker that is told from all others.
+// report makes a child report a state. The picker identifies the child and the state.
 func report(stub *lbtest.Stub, state string) {
 	var err error
 	switch state {
@@ -222,14 +219,14 @@ func report(stub *lbtest.Stub, state string) {
 	stub.Report(states[state], err)
 }
 
-// describe returns the state that the policy published last, what calls get, and
-// which children there are, such as "READY a b; children a b c".
+// describe returns the last published state, the results of calls, and the children, such as "READY
+// a b; children a b c".
 func (s *side) describe() string {
 	state := s.cc.State()
 	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, answers(state), strings.Join(s.live(), " "))
 }
 
-// answers returns what calls get, each answer once.
+// answers returns the distinct results of calls.
 func answers(state balancer.State) string {
 	var all []string
 	for range 200 { // enough for a random picker to pick every child
@@ -241,7 +238,7 @@ func answers(state balancer.State) string {
 	return strings.Join(all, ", ")
 }
 
-// texts is what parts of errors are about. The first that is found counts.
+// texts maps excerpts of errors to their topics. The first match counts.
 var texts = []struct{ part, about string }{
 	{"did not connect", "did not connect"},
 	{errRefused.Error(), "no good"},
@@ -252,12 +249,12 @@ var texts = []struct{ part, about string }{
 	{"all priorities are removed", "no priorities"},
 }
 
-// inUse is what our priority says of the child in use, which is the last, in an error
-// that tells of all priorities.
+// inUse matches our priority policy's error about all priorities. Its group is the error of the
+// priority in use, which is the last.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
-// answer returns what a call gets, with texts that each side words for itself cut
-// down to what they are about.
+// answer returns the result of a call. Errors whose texts differ between the sides are reduced to
+// their topics.
 func answer(state balancer.State) string {
 	return about(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
 }
@@ -271,7 +268,7 @@ func about(a string) string {
 	return a
 }
 
-// live returns the ids of the children that are not closed, sorted, each once.
+// live returns the sorted, distinct IDs of the children that are not closed.
 func (s *side) live() []string {
 	var ids []string
 	for _, b := range s.stubs {

@@ -61,8 +61,8 @@ var targetRows = []row{
 	}},
 }
 
-// Row w-shares: the exact sequence here, chance there; and here a change of weights
-// alone takes effect at once, there with the next report of a child.
+// Row w-shares: our sequence is exact, and gRPC-Go's is random. A change of weights takes effect
+// immediately in our policy, and with the next report of a child in gRPC-Go's.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := both(targets)
@@ -92,8 +92,8 @@ func TestShares(t *testing.T) {
 				exact++
 			}
 		}
-		if exact == windows { // by chance once in 10^26
-			t.Error("theirs: every share was exact: the row is not needed any more")
+		if exact == windows { // the probability is 10^-26
+			t.Error("theirs: every share was exact, so the row is obsolete")
 		}
 	})
 }

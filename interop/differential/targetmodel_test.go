@@ -11,14 +11,14 @@ import (
 // targetChild is a child of weighted_target.
 type targetChild struct {
 	model.Policies
-	reported string // last
-	// counts is what the child counts as, and pick what calls to it get.
+	reported string
+	// counts is the state that the child counts as, and pick is the result of calls to it.
 	counts, pick string
-	refused      bool // it refused its last update, and has reported nothing since
-	woken        bool // told to connect since its last report
+	refused      bool // it rejected its last update, and has not reported since
+	woken        bool // it was requested to connect since its last report
 }
 
-// now is what the child counts as, and what calls to it get.
+// now returns the state that the child counts as, and the result of calls to it.
 func (c *targetChild) now() (counts, pick string) {
 	if c.refused {
 		return failed, "fail: no good"
@@ -26,25 +26,24 @@ func (c *targetChild) now() (counts, pick string) {
 	return c.counts, c.pick
 }
 
-// targetModel is weighted_target written down as plainly as can be. Which children
-// get calls is part of it, how many each gets is not. Each row of the table that is in
-// rows makes it do what grpc-go does instead.
+// targetModel is a plain model of weighted_target. It predicts which children get calls, but not
+// how many. For the rows in rows, it behaves like grpc-go.
 type targetModel struct {
 	rows map[string]bool
 
 	stubs    model.Stubs
 	version  int
 	refuses  map[string]bool
-	updated  bool // ever
+	updated  bool // there was an update
 	onUpdate map[string]string
 	children map[string]*targetChild
 	queue    []func()
-	last     string // published
-	asked    int    // for re-resolution
+	last     string // last published state
+	asked    int    // requests for re-resolution
 }
 
-// predictTargets says what is seen of a schedule after each step, and after Close,
-// where the given rows apply. What is published within a step is left out.
+// predictTargets returns the expected observations after each step of a schedule and after Close,
+// with the given rows. It does not predict what is published within a step.
 func predictTargets(rows map[string]bool, schedule []string) []seen {
 	m := &targetModel{
 		rows:     rows,
@@ -119,7 +118,7 @@ func (m *targetModel) drain() {
 	}
 }
 
-// handle handles what a child is said to be.
+// handle applies a report of a child.
 func (m *targetModel) handle(c *targetChild, state, pick string) {
 	before := c.counts
 	if m.rows["w-sticky"] {
@@ -154,7 +153,7 @@ func (m *targetModel) update(words []string) (returned bool) {
 	return returned && m.state() == failed
 }
 
-// updateChild updates a child, and returns whether it is known to have refused that.
+// updateChild updates a child, and reports whether it is known to have rejected the update.
 func (m *targetModel) updateChild(name, id string) (refused bool) {
 	c := m.children[name]
 	if c == nil {
@@ -174,13 +173,13 @@ func (m *targetModel) updateChild(name, id string) (refused bool) {
 	if !m.refuses[name] || m.rows["w-refused"] {
 		return false
 	}
-	m.drain() // what it reported comes first
+	m.drain() // reports from before the rejection come first
 	c.Refused(errRefused.Error())
 	c.refused = c.reported != ready && c.reported != idle
 	return true
 }
 
-// state is the first of these that a child counts as.
+// state returns the first of these states that a child counts as.
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {
@@ -192,7 +191,7 @@ func (m *targetModel) state() string {
 	return failed
 }
 
-// wake tells children to connect that are IDLE beside one that is READY or CONNECTING.
+// wake requests IDLE children to connect if another child is READY or CONNECTING.
 func (m *targetModel) wake() {
 	if state := m.state(); m.rows["w-wake"] || state != ready && state != connecting {
 		return

@@ -1,7 +1,7 @@
-// A stock client of gRPC for Node.js. For each line on stdin, a number, it makes that
-// many calls one after the other to the target in its argument, and writes one line
-// of JSON: how many each backend has answered, or why one failed. The bootstrap comes
-// by GRPC_XDS_BOOTSTRAP_CONFIG.
+// A stock gRPC client for Node.js. For each line on stdin with a number, it makes that many
+// sequential calls to the target in its argument, and writes one line of JSON: the number of calls
+// of each backend, and the error of a failed call. The bootstrap configuration comes from
+// GRPC_XDS_BOOTSTRAP_CONFIG.
 'use strict';
 
 const readline = require('node:readline');
@@ -10,8 +10,7 @@ require('@grpc/grpc-js-xds').register();
 
 const client = new grpc.Client(process.argv[2], grpc.credentials.createInsecure());
 
-// call asks one backend for its health, with an empty request, and returns the name
-// that it gives in the header "backend".
+// call makes a health check with an empty request, and returns the backend's header "backend".
 function call() {
   return new Promise((resolve, reject) => {
     let backend = '';

@@ -21,33 +21,32 @@ import (
 
 const (
 	port  = "8080"
-	grace = 5 * time.Second // what a pod has from its SIGTERM to its end
+	grace = 5 * time.Second
 )
 
-// cluster plays the scheduler, the kubelets and the network of a namespace.
+// cluster simulates the scheduler, the kubelets and the network of a namespace.
 type cluster struct {
 	api       *api
 	namespace string
-	slots     chan struct{} // so many requests at once
+	slots     chan struct{} // limits the number of concurrent requests
 
 	mu       sync.Mutex
 	cordoned map[string]bool
 	nodes    []string
 	turn     int
 	pods     map[string]*pod   // by name
-	real     map[string]string // addresses of listeners by those of pods
+	real     map[string]string // listener addresses by pod addresses
 	last     netip.Addr
 	dials    int
 }
 
-// pod is a pod that runs.
 type pod struct {
 	node, ip string
 	server   *grpc.Server
 	ending   bool
 }
 
-// podObject is the part of a Pod that counts.
+// podObject holds the used fields of a Pod.
 type podObject struct {
 	Metadata struct {
 		Name              string
@@ -56,7 +55,8 @@ type podObject struct {
 	Spec struct{ NodeName string }
 }
 
-// newCluster makes a namespace with three nodes, each in a zone. number sets its addresses apart from those of others.
+// newCluster creates a namespace with three nodes in three zones. number makes its addresses
+// distinct.
 func newCluster(t *testing.T, a *api, namespace string, number byte) *cluster {
 	c := &cluster{api: a, namespace: namespace, slots: make(chan struct{}, 16), cordoned: make(map[string]bool),
 		pods: make(map[string]*pod), real: make(map[string]string), last: netip.AddrFrom4([4]byte{10, number, 0, 0})}
@@ -89,7 +89,7 @@ func (c *cluster) path(resource string) string {
 	return "/api/v1/namespaces/" + c.namespace + "/" + resource
 }
 
-// deploy makes a Deployment, and a Service with a port named grpc.
+// deploy creates a Deployment and a Service with a port named grpc.
 func (c *cluster) deploy(t *testing.T, name string, replicas int) {
 	t.Helper()
 	labels := object{"app": name}
@@ -105,7 +105,7 @@ func (c *cluster) deployments() string {
 	return "/apis/apps/v1/namespaces/" + c.namespace + "/deployments"
 }
 
-// serve makes the Service of a Deployment.
+// serve creates the Service of a Deployment.
 func (c *cluster) serve(t *testing.T, name string) {
 	t.Helper()
 	c.api.must(t, http.MethodPost, c.path("services"), object{"metadata": object{"name": name}, "spec": object{
@@ -117,14 +117,14 @@ func (c *cluster) scale(t *testing.T, name string, replicas int) {
 	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"replicas": replicas}}, nil)
 }
 
-// roll changes the template of a Deployment, as kubectl rollout restart does.
+// roll changes the template of a Deployment, like kubectl rollout restart.
 func (c *cluster) roll(t *testing.T, name string) {
 	t.Helper()
 	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"template": object{"metadata": object{
 		"annotations": object{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339Nano)}}}}}, nil)
 }
 
-// drain evicts all pods of a node, which gets no more, as kubectl drain does.
+// drain evicts all pods of a node and cordons it, like kubectl drain.
 func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	t.Helper()
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	return len(names)
 }
 
-// see does what a scheduler and a kubelet do with a pod.
+// see reacts to a pod event like a scheduler and a kubelet.
 func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	name := p.Metadata.Name
 	defer happened()
@@ -189,7 +189,8 @@ func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	}
 }
 
-// end ends a pod: it serves on while its preStop hook sleeps, finishes what it has begun, and is gone.
+// end ends a pod: it continues to serve during its grace period, finishes pending calls, and is
+// deleted.
 func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	select {
 	case <-ctx.Done():
@@ -200,7 +201,7 @@ func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	c.tell(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
 }
 
-// tell makes a request about a pod, until the server takes it or the pod is no more.
+// tell repeats a request about a pod until the server accepts it or the pod no longer exists.
 func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
@@ -216,7 +217,7 @@ func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	}
 }
 
-// run starts the server of a pod, which says the pod's address in the header "pod".
+// run starts the server of a pod, which sends the pod's address in the header "pod".
 func (c *cluster) run(p *pod) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -237,7 +238,7 @@ func (c *cluster) run(p *pod) {
 	go func() { _ = p.server.Serve(l) }()
 }
 
-// dial dials the listener of a pod.
+// dial connects to the listener of a pod.
 func (c *cluster) dial(ctx context.Context, address string) (net.Conn, error) {
 	c.mu.Lock()
 	at := c.real[address]
@@ -255,7 +256,7 @@ func (c *cluster) dialled() int {
 	return c.dials
 }
 
-// running returns the addresses of pods that are not ending.
+// running returns the addresses of the pods that are not terminating.
 func (c *cluster) running() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,7 +269,7 @@ func (c *cluster) running() map[string]bool {
 	return all
 }
 
-// sliceObject is the part of an EndpointSlice that a judge reads.
+// sliceObject holds the used fields of an EndpointSlice.
 type sliceObject struct {
 	Metadata  struct{ Name string }
 	Endpoints []struct {
@@ -277,12 +278,13 @@ type sliceObject struct {
 	}
 }
 
-// observer watches the slices of a Service beside the source, and remembers when the server sent what.
+// observer watches the slices of a Service independently of the source, and records when events
+// arrive.
 type observer struct {
 	mu     sync.Mutex
 	slices map[string]sliceObject
-	ready  map[string][2]time.Time // by address: since when it is ready, and until when, zero for still
-	ending map[string]time.Time    // since when it terminates
+	ready  map[string][2]time.Time // by address: when it became ready, and when it stopped, zero if it is still ready
+	ending map[string]time.Time    // by address: when it began to terminate
 }
 
 func (c *cluster) observe(t *testing.T, name string) *observer {
@@ -327,14 +329,14 @@ func (o *observer) see(kind string, s sliceObject) {
 	}
 }
 
-// ends reports whether the server has said that the endpoint at ip terminates.
+// ends reports whether the server has reported that the endpoint at ip terminates.
 func (o *observer) ends(ip string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.ending[ip].IsZero()
 }
 
-// count returns how many slices there are, and how many endpoints in them, ready and at all.
+// count returns the number of slices, of ready endpoints, and of all endpoints.
 func (o *observer) count() (slices, ready, all int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -349,8 +351,9 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// late returns how long before this moment the server had said that the endpoint at ip terminates, and that another
-// is ready, which it still was then. It is zero where the server had not said both.
+// late returns for how long, at moment, the server had reported both that the endpoint at ip
+// terminates and that another one, which was still ready at moment, is ready. It is zero if the
+// server had not reported both.
 func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -366,14 +369,13 @@ func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	return late
 }
 
-// names returns the names of the slices.
 func (o *observer) names() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Sorted(maps.Keys(o.slices))
 }
 
-// wait waits until so many endpoints are ready, and returns their addresses.
+// wait waits until n endpoints are ready, and returns their addresses.
 func (o *observer) wait(t *testing.T, n int) map[string]bool {
 	t.Helper()
 	await(t, fmt.Sprintf("%d endpoints are ready", n), func() bool { _, ready, _ := o.count(); return ready == n })

@@ -17,7 +17,7 @@ var (
 	namespace = regexp.MustCompile(`\bnamespace: ([-a-z]+)`)
 )
 
-// apply posts each of some manifests to where its kind belongs.
+// apply posts manifests to the resources of their kinds.
 func (a *api) apply(t *testing.T, text, query string) (all []reply) {
 	t.Helper()
 	for part := range strings.SplitSeq(text, "\n---\n") {
@@ -38,7 +38,7 @@ func (a *api) apply(t *testing.T, text, query string) (all []reply) {
 	return all
 }
 
-// The API server takes the examples as they are, knows each of their fields, and warns of nothing.
+// The API server accepts the example manifests without unknown fields and without warnings.
 func TestManifests(t *testing.T) {
 	shared.must(t, http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": "examples"}}, nil)
 	files, err := filepath.Glob("../../examples/kubernetes/*.yaml")
@@ -53,7 +53,7 @@ func TestManifests(t *testing.T) {
 		there := strings.ReplaceAll(string(text), "namespace: shop", "namespace: examples")
 		for i, r := range shared.apply(t, there, "?dryRun=All&fieldValidation=Strict") {
 			if r.code != http.StatusCreated || len(r.warnings) > 0 {
-				t.Errorf("%s: document %d is answered %d, warnings %s: %s", filepath.Base(name), i+1, r.code, r.warnings, r.body)
+				t.Errorf("%s: the response to document %d is %d, warnings %s: %s", filepath.Base(name), i+1, r.code, r.warnings, r.body)
 			}
 		}
 	}

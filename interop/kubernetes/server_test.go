@@ -1,8 +1,9 @@
 //go:build kubernetes
 
-// Package kubernetes holds discovery/kubernetes against a real API server, with real controllers. Deployments make
-// the pods, and this package plays the scheduler and the kubelets: its pods are gRPC servers on the loopback, with
-// addresses such as clusters give, since the API refuses loopback addresses in slices. make kubernetes runs it.
+// Package kubernetes tests discovery/kubernetes against a real API server with real controllers.
+// Deployments create the pods, and this package simulates the scheduler and the kubelets. Its pods
+// are gRPC servers on loopback with fake pod addresses, because the API rejects loopback addresses
+// in slices. Run it with make kubernetes.
 package kubernetes
 
 import (
@@ -26,7 +27,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come.
+// patience is the time limit of each wait.
 const patience = 3 * time.Minute
 
 var shared *server // for all tests that do not disturb it
@@ -51,11 +52,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// server is a control plane of its own.
+// server is a control plane in a separate process.
 type server struct {
 	dir, port string
 	cmd       *exec.Cmd
-	*api      // as its administrator, once it was started
+	*api      // with administrator rights, set by start
 }
 
 func newServer(dir string) (*server, error) {
@@ -68,7 +69,7 @@ func newServer(dir string) (*server, error) {
 	return &server{dir: dir, port: port}, err
 }
 
-// start starts it, also again, and returns when it is ready.
+// start starts or restarts the server, and returns when it is ready.
 func (s *server) start(flags ...string) error {
 	binary := os.Getenv("KUBE_APISERVER")
 	if binary == "" {
@@ -81,7 +82,7 @@ func (s *server) start(flags ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
 	s.cmd.Stderr = log
-	if _, err := s.cmd.StdinPipe(); err != nil { // it ends with us
+	if _, err := s.cmd.StdinPipe(); err != nil { // the server ends when this process does
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -95,7 +96,7 @@ func (s *server) start(flags ...string) error {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if late.Stop(); err != nil || line != "ready\n" {
 		text, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("the API server ended, or said %q in place of ready within %v; the end of its log:\n%s", line, patience, text[max(0, len(text)-4000):])
+		return fmt.Errorf("the API server ended, or printed %q instead of ready within %v; the end of its log:\n%s", line, patience, text[max(0, len(text)-4000):])
 	}
 	if s.api != nil {
 		return nil
@@ -111,7 +112,6 @@ func (s *server) start(flags ...string) error {
 	return err
 }
 
-// kill ends the server at once, as kill -9 does.
 func (s *server) kill() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill()
@@ -119,7 +119,7 @@ func (s *server) kill() {
 	}
 }
 
-// compact makes etcd forget all versions but the last.
+// compact makes etcd discard all versions except the last.
 func (s *server) compact(t *testing.T) {
 	t.Helper()
 	at, err := os.ReadFile(filepath.Join(s.dir, "etcd"))
@@ -142,7 +142,8 @@ func (s *server) compact(t *testing.T) {
 	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
 }
 
-// api speaks to a server as an account. It is a transport for the source, too, and keeps what went over it.
+// api is a client of a server with one account. It is also a transport for the source, and records
+// the source's traffic.
 type api struct {
 	base, token string
 	roots       *x509.CertPool
@@ -155,13 +156,12 @@ type api struct {
 	events []told
 }
 
-// request is one of the source.
 type request struct {
-	version string // from which it watches
-	code    int    // of the answer, 0 for none
+	version string // the version from which it watches
+	code    int    // the status code of the response, 0 for none
 }
 
-// told is an event that a watch of the source got.
+// told is an event that the source received.
 type told struct {
 	Type   string
 	Object struct {
@@ -190,10 +190,10 @@ func newAPI(base, token string, roots *x509.CertPool) *api {
 	return a
 }
 
-// as returns the same server, for another token.
+// as returns a client of the same server with another token.
 func (a *api) as(token string) *api { return newAPI(a.base, token, a.roots) }
 
-// cut breaks all connections. Requests that come later wait until pass is called.
+// cut breaks all connections. Later requests wait until pass is called.
 func (a *api) cut() (pass func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,7 +206,7 @@ func (a *api) cut() (pass func()) {
 	return func() { close(gate) }
 }
 
-// RoundTrip implements http.RoundTripper, for the source.
+// RoundTrip sends a request of the source.
 func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	gate := a.gate
@@ -235,7 +235,7 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// tap keeps the events that are read.
+// tap records the events that the source reads.
 type tap struct {
 	io.ReadCloser
 	api  *api
@@ -261,21 +261,22 @@ func (p *tap) Read(b []byte) (int, error) {
 	}
 }
 
-// history returns what the source asked and was told.
+// history returns the requests and received events of the source.
 func (a *api) history() ([]request, []told) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]request(nil), a.asked...), append([]told(nil), a.events...)
 }
 
-// reply is an answer of the server.
+// reply is a response of the server.
 type reply struct {
 	code     int
 	warnings []string
 	body     []byte
 }
 
-// ask makes a request. The body is JSON, a patch if the method is PATCH, or YAML if it is text.
+// ask sends a request. A string body is sent as YAML, any other body as JSON. With the method PATCH
+// it is a patch.
 func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
 	kind := "application/json"
 	var text []byte
@@ -306,7 +307,7 @@ func (a *api) ask(ctx context.Context, method, path string, body any) (reply, er
 
 type object = map[string]any
 
-// must makes a request that has to succeed, and reads the answer into to, unless that is nil.
+// must sends a request that must succeed, and decodes the response into to, unless that is nil.
 func (a *api) must(t *testing.T, method, path string, body, to any) {
 	t.Helper()
 	r, err := a.ask(t.Context(), method, path, body)
@@ -323,7 +324,7 @@ func (a *api) must(t *testing.T, method, path string, body, to any) {
 	}
 }
 
-// account makes a service account, and returns the server as it sees it.
+// account creates a service account, and returns a client for it.
 func (a *api) account(t *testing.T, namespace, name string) *api {
 	t.Helper()
 	at := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
@@ -333,7 +334,7 @@ func (a *api) account(t *testing.T, namespace, name string) *api {
 	return a.as(token.Status.Token)
 }
 
-// follow watches what is at path until ctx ends, from all there is on, and again after the server was away.
+// follow watches path until ctx is done, starting with all objects. It reconnects after a failure.
 func follow[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
 	for ctx.Err() == nil {
 		follow1(ctx, a, path, each)
@@ -367,7 +368,7 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news wakes those who wait for something to happen.
+// news notifies waiting tests that something has changed.
 var news struct {
 	sync.Mutex
 	next chan struct{}
@@ -382,7 +383,7 @@ func nextNews() <-chan struct{} {
 	return news.next
 }
 
-// happened is called after whatever a test may wait for.
+// happened notifies waiting tests.
 func happened() {
 	news.Lock()
 	defer news.Unlock()
@@ -392,7 +393,7 @@ func happened() {
 	}
 }
 
-// await waits until is true. It looks whenever something happened.
+// await waits until is returns true. It checks after each call of happened.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.After(patience); ; {
@@ -403,7 +404,7 @@ func await(t *testing.T, what string, is func() bool) {
 		select {
 		case <-next:
 		case <-late:
-			t.Fatalf("after %v not: %s", patience, what)
+			t.Fatalf("timed out after %v: %s", patience, what)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channel opens a channel to the pods of a cluster, which asks the server as an account.
+// channel opens a channel to the pods of a cluster. It uses the API server with the account of as.
 func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn {
 	t.Helper()
 	cc, err := understudy.NewClient(target,
@@ -34,7 +34,7 @@ func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn
 	return cc
 }
 
-// call makes a call that waits for ready, and returns the address of the pod that answered.
+// call makes a wait-for-ready call, and returns the address of the pod that handled it.
 func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	var header metadata.MD
 	err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true), grpc.Header(&header))
@@ -44,7 +44,7 @@ func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	return header.Get("pod")[0], nil
 }
 
-// one makes a call that must be answered.
+// one makes a call that must succeed.
 func one(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -56,7 +56,6 @@ func one(t *testing.T, cc *grpc.ClientConn) string {
 	return ip
 }
 
-// made is a call that was made.
 type made struct {
 	phase string
 	began time.Time
@@ -68,9 +67,9 @@ type made struct {
 // traffic makes 200 calls a second until stop is called.
 type traffic struct {
 	mu      sync.Mutex
-	phase   string // what is being done
+	phase   string // the current step of the test
 	calls   []made
-	recent  map[string]time.Time // when each pod answered last
+	recent  map[string]time.Time // when each pod last handled a call
 	running sync.WaitGroup
 	end     chan struct{}
 }
@@ -117,7 +116,7 @@ func (f *traffic) one(cc *grpc.ClientConn) {
 	f.recent[m.ip] = time.Now()
 }
 
-// more waits until so many calls more have been answered.
+// more waits until n further calls have finished.
 func (f *traffic) more(t *testing.T, n int) {
 	t.Helper()
 	count := func() int {
@@ -129,7 +128,7 @@ func (f *traffic) more(t *testing.T, n int) {
 	await(t, "more calls", func() bool { return count() >= n })
 }
 
-// answering reports whether all of these pods have answered since a moment, and no other.
+// answering reports whether exactly these pods have handled calls since the given time.
 func (f *traffic) answering(these map[string]bool, since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,9 +150,9 @@ func (f *traffic) stop() []made {
 	return f.calls
 }
 
-// A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and created again under
-// 200 calls a second: every call that waits for ready is answered, and none that begins later than 1 s after the
-// server sent the event goes to a terminating endpoint while another is ready.
+// A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and recreated
+// under 200 calls a second. Every wait-for-ready call succeeds, and no call that begins more than 1
+// s after the event goes to a terminating endpoint while another one is ready.
 func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	seen := c.observe(t, "web")
@@ -169,18 +168,18 @@ func TestServiceOf250(t *testing.T) {
 		began := time.Now()
 		do()
 		acted := time.Now()
-		await(t, what+": the slices have what is wanted", func() bool {
+		await(t, what+": the slices have the expected endpoints", func() bool {
 			_, n, _ := seen.count()
 			return n == ready && len(c.running()) == ready
 		})
 		settled := time.Now()
 		if ready > 0 {
-			await(t, what+": all pods answer, and no other", func() bool {
+			await(t, what+": calls go to exactly the running pods", func() bool {
 				return calls.answering(c.running(), settled.Add(time.Second)) && time.Since(settled) > 2*time.Second
 			})
 		}
 		n, _, _ := seen.count()
-		t.Logf("%s: asked in %v, in %d slices after %v, answered by all %d after %v", what, acted.Sub(began).Round(time.Millisecond),
+		t.Logf("%s: requested in %v, in %d slices after %v, calls reach all %d after %v", what, acted.Sub(began).Round(time.Millisecond),
 			n, settled.Sub(acted).Round(time.Millisecond), ready, time.Since(settled).Round(time.Millisecond))
 	}
 	step("scaled to 250", 250, func() { c.scale(t, "web", 250) })
@@ -202,7 +201,7 @@ func TestServiceOf250(t *testing.T) {
 	})
 	step("drained", 250, func() {
 		if n := c.drain(t, c.nodes[0]); n < 50 {
-			t.Errorf("%d pods were on the node that is drained, want at least 50", n)
+			t.Errorf("%d pods were on the drained node, want at least 50", n)
 		}
 		await(t, "others take their place", func() bool { _, n, _ := seen.count(); return n == 250 })
 	})
@@ -213,7 +212,7 @@ func TestServiceOf250(t *testing.T) {
 		c.serve(t, "web")
 	})
 	step("deleted slice by slice and created again", 250, func() {
-		// The garbage collector does not see to them: this test plays one that is busy.
+		// Simulate a garbage collector that is too slow to delete the slices.
 		c.api.must(t, http.MethodDelete, c.path("services/web"), object{"propagationPolicy": "Orphan"}, nil)
 		for _, name := range seen.names() {
 			c.api.must(t, http.MethodDelete, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/"+name, nil, nil)
@@ -223,20 +222,20 @@ func TestServiceOf250(t *testing.T) {
 		c.serve(t, "web")
 	})
 	if n := c.dialled() - dials; n != 0 {
-		t.Errorf("a Service that was created again cost %d connections in two deletions, want none", n)
+		t.Errorf("two deletions and recreations of a Service cost %d connections, want none", n)
 	}
 	step("scaled to 0", 0, func() { c.scale(t, "web", 0) })
 	if ip := one(t, cc); !seen.ends(ip) {
-		t.Errorf("a call was answered by %s, want one of those that serve while they terminate, as none is ready", ip)
+		t.Errorf("a call reached %s, want a terminating endpoint, because none is ready", ip)
 	}
 	await(t, "no endpoint is left", func() bool { _, _, n := seen.count(); return n == 0 })
 	step("scaled to 100", 100, func() { c.scale(t, "web", 100) })
 	judge(t, calls.stop(), seen)
 	asked, events := client.history()
-	t.Logf("the source made %d requests, and was told %d events", len(asked), len(events))
+	t.Logf("the source made %d requests and received %d events", len(asked), len(events))
 }
 
-// judge holds all calls against what the server said.
+// judge checks all calls against the events of the server.
 func judge(t *testing.T, calls []made, seen *observer) {
 	t.Helper()
 	if len(calls) < 5000 {
@@ -255,15 +254,15 @@ func judge(t *testing.T, calls []made, seen *observer) {
 		late := seen.late(m.ip, m.began)
 		if latest = max(latest, late); late > time.Second {
 			if stray++; stray < 5 {
-				t.Errorf("%s: a call that went to %s, which was terminating, began %v after another was ready, and took %v", m.phase, m.ip, late, m.took)
+				t.Errorf("%s: a call went to the terminating endpoint %s %v after another one was ready, and took %v", m.phase, m.ip, late, m.took)
 			}
 		}
 	}
-	t.Logf("%d calls, %d lost, %d strayed to a terminating endpoint; the latest that went to one began %v after the event; the longest took %v; %d pods",
+	t.Logf("%d calls, %d lost, %d to a terminating endpoint; the latest of these began %v after the event; the longest call took %v; %d pods",
 		len(calls), lost, stray, latest.Round(time.Millisecond), longest.Round(time.Millisecond), len(seen.ready))
 }
 
-// answers waits until calls reach these pods, and no other.
+// answers waits until calls reach exactly the given pods.
 func answers(t *testing.T, cc *grpc.ClientConn, want map[string]bool) {
 	t.Helper()
 	var got map[string]bool

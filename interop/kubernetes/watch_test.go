@@ -25,13 +25,13 @@ func (a *api) grant(t *testing.T, target, account string) {
 	}
 	for _, r := range a.apply(t, text, "") {
 		if r.code != http.StatusCreated || len(r.warnings) > 0 {
-			t.Fatalf("what explain --rbac prints is answered %d %s %s", r.code, r.warnings, r.body)
+			t.Fatalf("the response to the output of explain --rbac is %d %s %s", r.code, r.warnings, r.body)
 		}
 	}
 }
 
-// An account without rights learns verbs, resource, namespace and its name. With what explain --rbac prints, the
-// same channel works, and the account can do nothing else.
+// Without permissions, the error names the verbs, resource, namespace and account. With the output
+// of explain --rbac, the same channel works, and the account has no other permissions.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)
 	c.deploy(t, "web", 2)
@@ -60,7 +60,7 @@ func TestRights(t *testing.T) {
 		object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "rights"}}, &review)
 	var rules []string
 	for _, r := range review.Status.ResourceRules {
-		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // everybody's
+		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // all accounts have these
 			rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 		}
 	}
@@ -69,7 +69,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A Service that is not there and a Service without pods are told apart, and calls that wait are answered once there are pods.
+// A missing Service and a Service without pods have different errors, and waiting calls succeed
+// once there are pods.
 func TestNothing(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
 	client := shared.account(t, "nothing", "client")
@@ -96,7 +97,8 @@ func TestNothing(t *testing.T) {
 	one(t, cc)
 }
 
-// A watch is resumed from the version of the last event or bookmark, and confirmed by bookmarks. A minute goes by before one.
+// A watch is resumed from the version of the last event or bookmark, and confirmed by bookmarks,
+// which come once a minute.
 func TestBookmark(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, shared.api, "marks", 3)
@@ -108,9 +110,9 @@ func TestBookmark(t *testing.T) {
 	answers(t, cc, seen.wait(t, 2))
 	_, before := client.history()
 	if n := slices.IndexFunc(before, func(e told) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
-		t.Errorf("the first set ended without its bookmark: %v", before)
+		t.Errorf("no bookmark after the initial events: %v", before)
 	}
-	c.deploy(t, "other", 1) // slices of others raise the version, and cause no event
+	c.deploy(t, "other", 1) // slices of other Services increase the version without an event
 	var last told
 	await(t, "a bookmark", func() bool {
 		_, events := client.history()
@@ -122,17 +124,18 @@ func TestBookmark(t *testing.T) {
 	asked, events := client.history()
 	again := asked[len(asked)-1].version
 	if !slices.ContainsFunc(events[len(before):], func(e told) bool { return e.Type == "BOOKMARK" && e.Object.Metadata.ResourceVersion == again }) {
-		t.Errorf("after a bookmark of version %s the source watches from %q", last.Object.Metadata.ResourceVersion, again)
+		t.Errorf("after a bookmark with version %s the source watches from %q", last.Object.Metadata.ResourceVersion, again)
 	}
 	c.scale(t, "web", 4)
 	answers(t, cc, seen.wait(t, 4))
 	if asked, _ := client.history(); len(asked) != 2 || asked[0].version != "" {
-		t.Errorf("the source made the requests %v, want one watch, and one that resumes it", asked)
+		t.Errorf("the requests are %v, want one watch and one that resumes it", asked)
 	}
 }
 
-// While the server is away, what is known stays in use, and costs no connection. When it is back, the
-// watch goes on. When it has forgotten the version that the source knows (410), the source starts again.
+// While the server is down, the known endpoints stay in use without new connections. The watch is
+// resumed after the restart. If the server has discarded the version (410), the source starts
+// again.
 func TestServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	s, err := newServer(t.TempDir())
@@ -154,7 +157,7 @@ func TestServerThatComesBack(t *testing.T) {
 	dials := c.dialled()
 	s.kill()
 	asked, _ := client.history()
-	await(t, "the source finds the server away", func() bool {
+	await(t, "the source fails to reach the server", func() bool {
 		now, _ := client.history()
 		return len(now) > len(asked)+1 && now[len(now)-1].code == 0
 	})
@@ -166,13 +169,13 @@ func TestServerThatComesBack(t *testing.T) {
 	await(t, "five pods", func() bool { return len(c.running()) == 5 })
 	answers(t, cc, c.running())
 	if n := c.dialled() - dials; n != 2 {
-		t.Errorf("a server that came back, and two pods more, cost %d connections, want 2", n)
+		t.Errorf("a restart of the server and two new pods cost %d connections, want 2", n)
 	}
 	dials = c.dialled()
 
 	pass := client.cut()
 	s.kill()
-	if err := s.start("--watch-cache=false"); err != nil { // without its cache it forgets when etcd does
+	if err := s.start("--watch-cache=false"); err != nil { // without its cache, the server discards versions when etcd does
 		t.Fatal(err)
 	}
 	c.scale(t, "web", 6)
@@ -184,13 +187,13 @@ func TestServerThatComesBack(t *testing.T) {
 	pass()
 	answers(t, cc, c.running())
 	asked, _ = client.history()
-	t.Logf("the source asked %v", asked)
+	t.Logf("the requests are %v", asked)
 	if n := c.dialled() - dials; n != 1 {
-		t.Errorf("a version that is lost, and a pod more, cost %d connections, want 1", n)
+		t.Errorf("a discarded version and a new pod cost %d connections, want 1", n)
 	}
 	if !gone(client) {
 		asked, events := client.history()
-		t.Errorf("the server never answered 410: %v %v", asked, events)
+		t.Errorf("no response is 410: %v %v", asked, events)
 	}
 }
 
@@ -199,7 +202,7 @@ func without(all map[string]bool, one string) map[string]bool {
 	return all
 }
 
-// gone reports whether a request was answered 410, as a status or as an event.
+// gone reports whether a response was 410, as a status or as an event.
 func gone(a *api) bool {
 	asked, events := a.history()
 	return slices.ContainsFunc(asked, func(r request) bool { return r.code == http.StatusGone }) ||

@@ -23,10 +23,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// backendVerb makes this program a tier of backends.
+// backendVerb is the command that runs this program as a tier of backends.
 const backendVerb = "backend"
 
-// backends are those of a tier.
+// backends is the service of a tier.
 type backends struct {
 	name    string
 	failing atomic.Bool
@@ -49,15 +49,15 @@ var service = grpc.ServiceDesc{
 
 const methodName = "/peers.Tier/Name"
 
-// callName returns the name of the tier that answers.
+// callName returns the name of the tier that handles a call.
 func callName(ctx context.Context, cc grpc.ClientConnInterface, wait bool) (string, error) {
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer, grpc.WaitForReady(wait))
 	return answer.GetValue(), err
 }
 
-// serveTier serves on two ports, which it prints, until stdin ends. A line on stdin has
-// calls fail from then on.
+// serveTier serves on two ports, which it prints, until stdin is closed. After a line on stdin,
+// calls fail.
 func serveTier(name string) error {
 	b := &backends{name: name}
 	for range 2 {
@@ -89,7 +89,7 @@ type tier struct {
 	stdout    *bufio.Reader
 }
 
-// startTier starts a process of this very program, and returns once it listens.
+// startTier starts a process of this program as a tier, and returns once it listens.
 func startTier(name string, relayed bool) (*tier, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -106,7 +106,7 @@ func startTier(name string, relayed bool) (*tier, error) {
 	if err == nil {
 		err = t.command.Start()
 	}
-	read.Close() //nolint:errcheck // it is the process's
+	read.Close() //nolint:errcheck // the process has its own copy
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func startTier(name string, relayed bool) (*tier, error) {
 		line, err := t.stdout.ReadString('\n')
 		if err != nil {
 			t.close()
-			return nil, fmt.Errorf("%s did not come up: %w", name, err)
+			return nil, fmt.Errorf("%s did not start: %w", name, err)
 		}
 		address := strings.TrimSpace(line)
 		if relayed {
@@ -131,17 +131,17 @@ func startTier(name string, relayed bool) (*tier, error) {
 	return t, nil
 }
 
-// kill ends the process as SIGKILL does, and returns when it is gone.
+// kill kills the process, and waits for its end.
 func (t *tier) kill() error {
-	t.command.Process.Kill() //nolint:errcheck // it may be gone already
-	t.command.Wait()         //nolint:errcheck // it was killed: that is the error
+	t.command.Process.Kill() //nolint:errcheck // it may have ended already
+	t.command.Wait()         //nolint:errcheck // the error is that it was killed
 	return nil
 }
 
-// hang stops the process: the system accepts connections, and nobody reads.
+// hang stops the process: the kernel still accepts connections, but the process does not read.
 func (t *tier) hang() error { return t.command.Process.Signal(syscall.SIGSTOP) }
 
-// cut loses all packets.
+// cut drops all packets.
 func (t *tier) cut() error {
 	for _, r := range t.relays {
 		r.Cut()
@@ -149,7 +149,7 @@ func (t *tier) cut() error {
 	return nil
 }
 
-// fail has calls answered with errors.
+// fail makes all calls fail.
 func (t *tier) fail() error {
 	if _, err := fmt.Fprintln(t.stdin, "fail"); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (t *tier) fail() error {
 }
 
 func (t *tier) close() {
-	t.kill()        //nolint:errcheck // it returns none
-	t.stdin.Close() //nolint:errcheck // nothing was to be written
+	t.kill()        //nolint:errcheck // it returns nil
+	t.stdin.Close() //nolint:errcheck // no data can be lost
 	for _, r := range t.relays {
 		r.Close()
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The names of the tiers.
 const firstName, secondName = "first", "second"
 
 const keepaliveTime, keepaliveTimeout = 10 * time.Second, 2 * time.Second
@@ -35,7 +34,7 @@ func options() []grpc.DialOption {
 	}
 }
 
-// contestant is one way to know two tiers of backends.
+// contestant is a client with two tiers of backends.
 type contestant struct {
 	name string
 	dial func(*lab) (cc grpc.ClientConnInterface, closeIt func(), err error)
@@ -54,23 +53,21 @@ func contestants() []contestant {
 	}
 }
 
-// ours returns how to dial with options.
+// ours returns a dial function with the given options.
 func ours(given understudy.Options) func(*lab) (grpc.ClientConnInterface, func(), error) {
 	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
 		return closing(understudy.NewClient("file://"+l.file, given, options()...))
 	}
 }
 
-// recommended dials with what a user gets who names the method: keepalive with a timeout of
-// its own, retries and health checks, too.
+// recommended dials with Recommended and names the method for retries.
 func recommended(l *lab) (grpc.ClientConnInterface, func(), error) {
 	given := understudy.Recommended()
 	given.RetryMethods = []string{methodName}
 	return closing(understudy.NewClient("file://"+l.file, given, grpc.WithTransportCredentials(insecure.NewCredentials())))
 }
 
-// stock returns how to dial with a policy of grpc-go's, that is given both tiers in one
-// list.
+// stock returns a dial function with a grpc-go policy over both tiers in one list.
 func stock(policy string) func(*lab) (grpc.ClientConnInterface, func(), error) {
 	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
 		return closing(list(policy, slices.Concat(l.first.addresses, l.second.addresses)))
@@ -93,10 +90,11 @@ func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	return cc, func() { cc.Close() }, nil //nolint:errcheck // nothing to be lost
+	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// multiEndpoint knows four endpoints in order, and changes at once: that is its shortest.
+// multiEndpoint has four endpoints in order. It switches without delay, which is its shortest
+// setting.
 func multiEndpoint(l *lab) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
 	gme, err := grpcgcp.NewGCPMultiEndpoint(&grpcgcp.GCPMultiEndpointOptions{
@@ -109,11 +107,10 @@ func multiEndpoint(l *lab) (grpc.ClientConnInterface, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return gme, func() { gme.Close() }, nil //nolint:errcheck // nothing to be lost
+	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// fallback is a channel to each tier, and leaves the first where half of its calls failed
-// in a second.
+// fallback has a channel to each tier, and leaves the first if half of its calls fail in a second.
 func fallback(l *lab) (grpc.ClientConnInterface, func(), error) {
 	primary, err := list("round_robin", l.first.addresses)
 	if err != nil {
@@ -129,8 +126,8 @@ func fallback(l *lab) (grpc.ClientConnInterface, func(), error) {
 	opts.ErroneousCodes = append(opts.ErroneousCodes, codes.Internal)
 	cc, err := grpcgcp.NewGCPFallback(context.Background(), primary, secondary, opts)
 	closeAll := func() {
-		primary.Close()   //nolint:errcheck // nothing to be lost
-		secondary.Close() //nolint:errcheck // nothing to be lost
+		primary.Close()   //nolint:errcheck // no data can be lost
+		secondary.Close() //nolint:errcheck // no data can be lost
 	}
 	if err != nil {
 		closeAll()
@@ -139,7 +136,7 @@ func fallback(l *lab) (grpc.ClientConnInterface, func(), error) {
 	return cc, func() { cc.Close(); closeAll() }, nil
 }
 
-// lab is two tiers, and a file that names them.
+// lab is two tiers and an endpoints file for them.
 type lab struct {
 	first, second *tier
 	dir, file     string
@@ -178,7 +175,7 @@ func (l *lab) fill(relayed bool) (err error) {
 	if err = os.WriteFile(l.file, []byte(b.String()), 0o600); err != nil {
 		return err
 	}
-	before := time.Now().Add(-time.Minute) // the source waits until one that is new has stood still
+	before := time.Now().Add(-time.Minute) // the source waits until a new file has been unmodified for some time
 	return os.Chtimes(l.file, before, before)
 }
 

@@ -1,8 +1,8 @@
-// Peers measures how long it takes clients to find out that a tier of backends does not
-// answer well, and how many calls they lose: ours beside grpc-go's pick_first and
-// round_robin, and what github.com/GoogleCloudPlatform/grpc-gcp-go has for several
-// endpoints. Two tiers of two backends are on real sockets, each tier in a process of its
-// own. Every client makes 200 calls a second with deadlines of 1 s, and has keepalive.
+// Peers measures how long clients take to fail over when a tier of backends fails, and how many
+// calls they lose. It compares Understudy with grpc-go's pick_first and round_robin, and with the
+// multi-endpoint features of github.com/GoogleCloudPlatform/grpc-gcp-go. Two tiers of two backends
+// listen on real sockets, each tier in its own process. Every client makes 200 calls a second with
+// deadlines of 1 s, and uses keepalive.
 package main
 
 import (
@@ -20,9 +20,9 @@ func main() {
 		exitOn(serveTier(os.Args[2]))
 		return
 	}
-	only := flag.String("only", "", "run those whose names contain this")
-	fault := flag.String("fault", "", "only faults whose names contain this")
-	alone := flag.Bool("alone", false, "one client at a time, not all beside one another: about twenty minutes")
+	only := flag.String("only", "", "only run clients whose names contain this text")
+	fault := flag.String("fault", "", "only run faults whose names contain this text")
+	alone := flag.Bool("alone", false, "run one client at a time instead of all in parallel (about twenty minutes)")
 	flag.Parse()
 	exitOn(compare(*only, *fault, *alone))
 }
@@ -34,7 +34,7 @@ func exitOn(err error) {
 	}
 }
 
-// compare has all clients go through all faults, and prints the table.
+// compare runs all clients through all faults, and prints the table.
 func compare(only, faulty string, alone bool) error {
 	var all []contestant
 	for _, c := range contestants() {
@@ -63,7 +63,7 @@ func compare(only, faulty string, alone bool) error {
 	return nil
 }
 
-// through has clients go through a fault.
+// through runs the clients through a fault.
 func through(f fault, all []contestant, alone bool) ([]result, error) {
 	results, errs := make([]result, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
@@ -99,14 +99,12 @@ func printTable(all []contestant, faults []fault, results [][]result) {
 	}
 }
 
-// result is what became of a client.
 type result struct {
-	next  time.Duration // until the first answer of the next tier; negative for never
+	next  time.Duration // until the first call on the second tier; negative for never
 	lost  int           // calls that failed
 	calls int
 }
 
-// String returns the time, and the calls that failed.
 func (r result) String() string {
 	lost := fmt.Sprintf("%d failed", r.lost)
 	if r.lost == r.calls {

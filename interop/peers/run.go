@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	observed = 30 * time.Second     // how long calls are counted from the fault
+	observed = 30 * time.Second     // how long calls are counted after the fault
 	pause    = 5 * time.Millisecond // between two calls
-	deadline = time.Second          // of each call
-	warm     = 400                  // calls before the fault
-	patience = time.Minute          // for those to be answered
+	deadline = time.Second          // deadline of each call
+	warm     = 400                  // consecutive successful calls before the fault
+	patience = time.Minute          // time limit for these calls
 )
 
-// fault is what befalls the first tier.
+// fault is a fault of the first tier.
 type fault struct {
 	name string
-	// befall does it. From the start means that it is done before the client is made.
+	// befall causes the fault. fromStart causes it before the client is created.
 	befall    func(*tier) error
 	fromStart bool
 	relayed   bool // the tiers are behind relays
@@ -34,7 +34,7 @@ var faults = []fault{
 	{name: "answers INTERNAL", befall: (*tier).fail},
 }
 
-// run has a client go through a fault.
+// run measures a client during a fault.
 func run(c contestant, f fault) (result, error) {
 	l, err := startLab(f.relayed)
 	if err != nil {
@@ -64,7 +64,7 @@ func run(c contestant, f fault) (result, error) {
 	return observe(cc, at), nil
 }
 
-// warmUp makes calls until so many in a row were answered, some by the first tier.
+// warmUp makes calls until enough in a row have succeeded, some on the first tier.
 func warmUp(cc grpc.ClientConnInterface) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -82,7 +82,7 @@ func warmUp(cc grpc.ClientConnInterface) error {
 	return nil
 }
 
-// observe makes calls and counts what becomes of them.
+// observe makes calls and counts the results.
 func observe(cc grpc.ClientConnInterface, at time.Time) result {
 	r := result{next: -1}
 	var mu sync.Mutex

@@ -1,4 +1,3 @@
-// Package pickfirst holds the tests of stock gRPC-Go policies over this project's
-// pick_first, registered in place of gRPC-Go's for the whole process. It is a
-// package of its own because of that.
+// Package pickfirst holds tests of stock gRPC-Go policies with this project's pick_first. It is a
+// separate package because it replaces gRPC-Go's pick_first for the whole process.
 package pickfirst

@@ -41,17 +41,17 @@ func (counting) Name() string { return grpcpickfirst.Name }
 
 func init() { balancer.Register(counting{balancer.Get(pickfirst.Name)}) }
 
-// backend is a server in memory, in a synctest bubble.
+// backend is an in-memory server in a synctest bubble.
 type backend struct {
 	name   string
 	lis    *bufconn.Listener
 	health *health.Server
-	broken atomic.Bool // answers UNAVAILABLE
+	broken atomic.Bool // fails calls with UNAVAILABLE
 	dials  atomic.Int64
 	stop   func()
 }
 
-// startBackends starts servers that name themselves in their answers.
+// startBackends starts servers that send their names in the header "server".
 func startBackends(t *testing.T, names ...string) map[string]*backend {
 	backends := map[string]*backend{}
 	for _, name := range names {
@@ -100,7 +100,7 @@ func dial(t *testing.T, backends map[string]*backend, serviceConfig string) *grp
 	return cc
 }
 
-// callAll makes calls and returns how many each backend answered, failures under "".
+// callAll makes n calls, and counts them by backend. Failures are under "".
 func callAll(cc *grpc.ClientConn, n int) map[string]int {
 	answers := map[string]int{}
 	for range n {
@@ -120,7 +120,7 @@ func callAll(cc *grpc.ClientConn, n int) map[string]int {
 func wantAnswers(t *testing.T, cc *grpc.ClientConn, want string) {
 	t.Helper()
 	if got := fmt.Sprint(callAll(cc, 60)); got != want {
-		t.Errorf("60 calls were answered by %s, want %s", got, want)
+		t.Errorf("60 calls reached %s, want %s", got, want)
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 	_ "google.golang.org/grpc/balancer/weightedroundrobin"
 )
 
-// The other stock policies with pick_first leaves: every call is answered, and after
-// one server is gone still every call.
+// With pick_first leaves, other stock policies lose no call, even after a server has stopped.
 func TestOtherStockPolicies(t *testing.T) {
 	for policy, config := range map[string]string{
 		"weighted_round_robin":       `{}`,
@@ -26,7 +25,7 @@ func TestOtherStockPolicies(t *testing.T) {
 				cc := dial(t, backends, fmt.Sprintf(`{"loadBalancingConfig": [{%q: %s}]}`, policy, config))
 				answers := callAll(cc, 60)
 				if answers[""] > 0 || built.Load() == before {
-					t.Errorf("60 calls were answered by %v, %d of our policies were built", answers, built.Load()-before)
+					t.Errorf("60 calls reached %v, %d of our policies were built", answers, built.Load()-before)
 				}
 				for name := range answers {
 					backends[name].stop()
@@ -34,7 +33,7 @@ func TestOtherStockPolicies(t *testing.T) {
 				}
 				synctest.Wait()
 				if answers := callAll(cc, 60); answers[""] > 0 {
-					t.Errorf("with one server gone 60 calls were answered by %v", answers)
+					t.Errorf("with one server stopped 60 calls reached %v", answers)
 				}
 			})
 		})

@@ -8,9 +8,9 @@ import (
 	_ "google.golang.org/grpc/xds" // registers outlier_detection_experimental
 )
 
-// gRPC-Go's outlier detection over stock round_robin, with its default interval of
-// 10 s and ejection of 30 s: a server whose calls fail is ejected, through the health
-// listener, and taken back later; its connection stays.
+// gRPC-Go's outlier detection over stock round_robin ejects a server whose calls fail, and unejects
+// it later. It uses the health listener, so the connection stays open. The interval is 10 s and the
+// ejection time 30 s by default.
 func TestOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -22,7 +22,7 @@ func TestOutlierDetection(t *testing.T) {
 		synctest.Wait()
 		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
 
-		pass(10 * time.Second) // to an interval in which nothing has succeeded yet
+		pass(10 * time.Second) // begin an interval without successful calls
 		backends["b"].broken.Store(true)
 		wantAnswers(t, cc, "map[:20 a:20 c:20]")
 		pass(10 * time.Second)
@@ -35,7 +35,7 @@ func TestOutlierDetection(t *testing.T) {
 
 		for name, b := range backends {
 			if n := b.dials.Load(); n != 1 {
-				t.Errorf("%s was dialled %d times, want once", name, n)
+				t.Errorf("%s has %d connections, want 1", name, n)
 			}
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Stock round_robin with client-side health checks: a server that says it is not
-// serving gets no calls, and keeps its connection.
+// With stock round_robin and client-side health checks, a server that reports NOT_SERVING gets no
+// calls and keeps its connection.
 func TestRoundRobinWithHealthCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -33,7 +33,7 @@ func TestRoundRobinWithHealthCheck(t *testing.T) {
 			t.Errorf("%d of our policies were built, want 3", n)
 		}
 		if n := backends["b"].dials.Load(); n != 1 {
-			t.Errorf("b was dialled %d times, want once", n)
+			t.Errorf("%d connections to b, want 1", n)
 		}
 	})
 }

@@ -1,8 +1,7 @@
-// Command stockclient is a client of gRPC-Go's own xds: targets that knows nothing of
-// this project, for the tests in the directory above. For each line on stdin, a
-// number, it makes that many calls one after the other to the target in its argument,
-// and writes one line of JSON: how many each backend has answered, or why one failed.
-// The bootstrap comes by GRPC_XDS_BOOTSTRAP_CONFIG.
+// Command stockclient is a client of gRPC-Go's own xds: targets that does not use this project, for
+// the interop tests. For each line on stdin with a number, it makes that many sequential calls to
+// the target in its argument, and writes one line of JSON: the number of calls of each backend, and
+// the error of a failed call. The bootstrap configuration comes from GRPC_XDS_BOOTSTRAP_CONFIG.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 	_ "google.golang.org/grpc/xds"
 )
 
-// answer is what is written for one line.
+// answer is the output for one line.
 type answer struct {
 	Counts map[string]int `json:"counts"`
 	Error  string         `json:"error,omitempty"`
@@ -54,7 +53,7 @@ func run() error {
 	return lines.Err()
 }
 
-// calls makes n calls, up to the first that fails.
+// calls makes n calls, or fewer if one fails.
 func calls(conn *grpc.ClientConn, n int) answer {
 	a := answer{Counts: make(map[string]int)}
 	for range n {
@@ -68,8 +67,7 @@ func calls(conn *grpc.ClientConn, n int) answer {
 	return a
 }
 
-// call asks one backend for its health, and returns the name that it gives in the
-// header "backend".
+// call makes a health check, and returns the backend's header "backend".
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

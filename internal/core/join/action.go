@@ -51,7 +51,8 @@ const (
 	// precedes the Stop of all sources, because a stopped source may have lost that time.
 	ConfirmLast
 
-	// Accept counts an answer or a list with new content, and logs its notes.
+	// Accept reports an answer or a list with new content, which is counted and whose notes are
+	// logged.
 	Accept
 	// Warn logs a warning about a mechanism, and Say an information. Show adds a line to the
 	// channel's page only. ShowWell adds the line that a problem is over, which had lasted for

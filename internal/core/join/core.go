@@ -25,7 +25,7 @@ import (
 // ID identifies a mechanism within a core. 0 identifies none.
 type ID int
 
-// Mechanism is one discovery mechanism: one source.
+// Mechanism is a discovery mechanism. It has one source.
 type Mechanism struct {
 	// Name is shown to people. It is unique, and empty only if the channel has a single mechanism.
 	Name string
@@ -492,5 +492,5 @@ func (c *Core) touch(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }
 
-// holds reports whether the last answer of m's source is confirmed.
+// holds reports whether m has an answer and its source has not failed since.
 func (m *mechanism) holds() bool { return m.phase == Answered && m.complaint.Text == "" }

@@ -14,7 +14,7 @@ import (
 // should have. It is slow and obvious. It leaves out refusals, doubts, re-resolution,
 // confirmations, the log and what calls wait for, which the scenarios cover.
 
-var schedules = flag.Int("schedules", 4_000, "random schedules that are compared with the oracle")
+var schedules = flag.Int("schedules", 4_000, "number of random schedules to compare with the oracle")
 
 // oracle holds the expected state.
 type oracle struct {
@@ -325,14 +325,14 @@ func (r *rival) act(actions []Action) {
 			r.adopt(a)
 		case Stop:
 			if !r.running[a.ID] {
-				r.failf("%s is stopped, and does not run", r.names[a.ID])
+				r.failf("%s is stopped but not running", r.names[a.ID])
 			}
 			delete(r.running, a.ID)
 		case StartTimer:
 			r.timers[a.Timer] = r.now.Add(a.After)
 		case StopTimer:
 			if _, runs := r.timers[a.Timer]; !runs {
-				r.failf("a timer is stopped that does not run: %v", a.Timer)
+				r.failf("a timer is stopped but not running: %v", a.Timer)
 			}
 			delete(r.timers, a.Timer)
 		case Keep:
@@ -352,7 +352,7 @@ func (r *rival) adopt(a Action) {
 			return
 		}
 	}
-	r.failf("%s is started, and need not be", a.Name)
+	r.failf("%s is started unexpectedly", a.Name)
 }
 
 func (r *rival) hear(m Message) {
@@ -380,7 +380,7 @@ func (r *rival) compare() {
 	r.oracle.pending = len(r.pending)
 	r.oracle.settle(r.now)
 	if want := r.oracle.tell(r.now); r.told != want {
-		r.failf("the channel was told %q, want %q", r.told, want)
+		r.failf("the channel received %q, want %q", r.told, want)
 	}
 	running := make(map[ID]bool)
 	for _, m := range r.oracle.alive() {
@@ -392,10 +392,10 @@ func (r *rival) compare() {
 		}
 	}
 	if !maps.Equal(running, r.running) {
-		r.failf("sources %v run, want %v", r.running, running)
+		r.failf("running sources are %v, want %v", r.running, running)
 	}
 	if got, want := fmt.Sprint(r.kept), fmt.Sprint(r.oracle.kept); got != want {
-		r.failf("kept is %s, want %s", got, want)
+		r.failf("the cached state is %s, want %s", got, want)
 	}
 }
 

@@ -44,13 +44,13 @@ func TestNextFollowsTheRule(t *testing.T) {
 				t.Fatalf("phases %v, late %v, sent %v: told %v, want kind %d", phases, late, sent, got, want)
 			}
 			if got.Kind == Nothing && !sent && want == Send {
-				t.Fatalf("phases %v, late %v: nothing was told, want an update", phases, late)
+				t.Fatalf("phases %v, late %v: no message, want an update", phases, late)
 			}
 		}
 	}
 	for kind := Await; kind <= Send; kind++ {
 		if counts[kind] < 1000 {
-			t.Errorf("%d cases of kind %d are too few", counts[kind], kind)
+			t.Errorf("only %d cases of kind %d", counts[kind], kind)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// play plays one schedule.
+// play runs one random schedule.
 func play(seed uint64) (wrong string, log []string) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	begin := time.Unix(0, 0)
@@ -127,7 +127,7 @@ func (r *rival) step(rnd *rand.Rand) {
 	r.compare()
 }
 
-// begin ends the start of a source.
+// begin completes the start of a source.
 func (r *rival) begin(rnd *rand.Rand) {
 	id := r.pending[0]
 	r.pending = r.pending[1:]

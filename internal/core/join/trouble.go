@@ -53,7 +53,7 @@ func (c *Core) over(m *mechanism, t *Trouble) {
 	*t = Trouble{}
 }
 
-// wrong records the last problem of m's source.
+// wrong records text as the last problem of m's source.
 func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
 // confirmedUntil returns when the answer of m was last known to be valid. A source that polls

@@ -2,7 +2,7 @@ package join
 
 import "time"
 
-// Wait is the reason for a wait. docs/waits.md lists who waits for whom.
+// Wait is the reason for a wait. docs/waits.md lists all waits.
 type Wait int
 
 // The reasons.
@@ -36,7 +36,7 @@ const (
 	HushOfPart = 200 * time.Millisecond
 	// CallsSayAfter is when errors of calls begin to report what a source waits for.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is when the log does.
+	// LogSaysAfter is the delay before the log reports it.
 	LogSaysAfter = 2 * time.Second
 )
 
@@ -72,7 +72,6 @@ const (
 	over
 )
 
-// begin begins a wait. m is nil for ForFirst.
 func (c *Core) begin(w Wait, m *mechanism) {
 	of, id := c.of(m)
 	of[w] = running

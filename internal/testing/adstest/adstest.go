@@ -1,5 +1,4 @@
-// Package adstest has a management server that follows a script, and endpoints for
-// it to serve. For tests only.
+// Package adstest has a management server that runs a script, and resources for it. For tests only.
 package adstest
 
 import (
@@ -16,10 +15,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// EndpointsURL is the type of the resources.
+// EndpointsURL is the type URL of ClusterLoadAssignments.
 const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-// Script is what a server does on one stream. The stream ends when it returns.
+// Script serves one stream, which ends when it returns.
 type Script func(*Stream) error
 
 // Server runs a script on each stream.
@@ -30,18 +29,18 @@ type Server struct {
 	streams atomic.Int64
 }
 
-// Serve starts a server on listener. The caller calls Stop.
+// Serve starts a server on listener. The caller must call Stop.
 func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Server {
 	s := &Server{script: script, grpc: grpc.NewServer(opts...)}
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
-	go func() { _ = s.grpc.Serve(listener) }() // it ends with Stop
+	go func() { _ = s.grpc.Serve(listener) }() // returns after Stop
 	return s
 }
 
-// Stop breaks all connections and waits until all streams have ended.
+// Stop closes all connections and waits until all streams have ended.
 func (s *Server) Stop() { s.grpc.Stop() }
 
-// Streams returns how many streams were opened so far.
+// Streams returns the number of streams so far.
 func (s *Server) Streams() int { return int(s.streams.Load()) }
 
 // StreamAggregatedResources runs the script.
@@ -54,8 +53,8 @@ type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
 
-	asked bool                          // a request has come
-	first *discoveryv3.DiscoveryRequest // which Recv has not returned yet
+	asked bool                          // a request has arrived
+	first *discoveryv3.DiscoveryRequest // not yet returned by Recv
 }
 
 // Recv returns the next request.
@@ -68,8 +67,8 @@ func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 }
 
-// Respond sends clusters as a response of this version and nonce. It waits until the client
-// has asked for something: one that has not wants nothing yet. Recv returns that request.
+// Respond sends clusters as a response with this version and nonce. It first waits for a request,
+// which Recv returns later.
 func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
 	if !s.asked {
 		var err error
@@ -93,7 +92,7 @@ func (s *Stream) Drain() error {
 	}
 }
 
-// Any packs a message whose encoding cannot fail.
+// Any packs a message.
 func Any(m proto.Message) *anypb.Any {
 	packed, err := anypb.New(m)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Cable returns conn, and a function that cuts it without a word: from then on all that is sent over
-// it is lost, in both directions, and it stays open. Where it is full, nothing more can be sent.
+// Cable returns conn and a function that cuts it silently: all data sent over it is lost in both
+// directions, and it stays open. With full, writes block.
 func Cable(conn net.Conn) (cabled net.Conn, cut func(full bool)) {
 	c := &cable{Conn: conn, closed: make(chan struct{})}
 	return c, func(full bool) {

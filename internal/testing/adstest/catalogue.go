@@ -12,25 +12,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ClustersURL is the type of clusters.
+// ClustersURL is the type URL of clusters.
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// Catalogue serves clusters and endpoints by their names, and what changes. Make one with
-// NewCatalogue.
+// Catalogue serves clusters and endpoints by name, and their changes. Use NewCatalogue.
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message // by type and name
-	changed   chan struct{}            // closed at the next change
+	changed   chan struct{}            // closed after the next change
 }
 
-// NewCatalogue returns one that holds resources.
+// NewCatalogue returns a catalogue of these resources.
 func NewCatalogue(resources ...proto.Message) *Catalogue {
 	c := &Catalogue{resources: make(map[string]proto.Message), changed: make(chan struct{})}
 	c.Set(resources...)
 	return c
 }
 
-// Set puts resources in place of those of their names.
+// Set adds or replaces resources.
 func (c *Catalogue) Set(resources ...proto.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +45,7 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 	c.changed = make(chan struct{})
 }
 
-// Serve is a Script: it sends what is asked for and there, again when any of it changes.
+// Serve is a Script that sends the requested resources, and again after changes.
 func (c *Catalogue) Serve(s *Stream) error {
 	asked := make(map[string][]string) // names by type
 	sent := make(map[string]proto.Message)
@@ -87,7 +86,7 @@ func (c *Catalogue) Serve(s *Stream) error {
 	}
 }
 
-// send sends those resources that were not sent as they are.
+// send sends the resources that have changed since they were last sent.
 func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]proto.Message, nonce *int) error {
 	response := &discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: fmt.Sprint(*nonce), Nonce: fmt.Sprint(*nonce)}
 	c.mu.Lock()
@@ -106,7 +105,7 @@ func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]
 	return s.Send(response)
 }
 
-// EDS returns a cluster whose endpoints come by EDS.
+// EDS returns a cluster of type EDS.
 func EDS(name string) *clusterv3.Cluster {
 	ads := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 	return &clusterv3.Cluster{
@@ -127,7 +126,7 @@ func Aggregate(name string, children ...string) *clusterv3.Cluster {
 	}
 }
 
-// LogicalDNS returns a cluster that is a name in DNS, host:port.
+// LogicalDNS returns a cluster of type LOGICAL_DNS for host:port.
 func LogicalDNS(name, host string, port uint32) *clusterv3.Cluster {
 	c := Cluster(name, "10.0.0.1:1")
 	c.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().Address = SocketAddress(host, port)

@@ -1,6 +1,5 @@
-// Package chromium drives a headless Chromium, for tests of pages and for screenshots of
-// them. It speaks the DevTools protocol over a pipe, which needs nothing but the standard
-// library.
+// Package chromium controls a headless Chromium for tests and screenshots of pages. It speaks the
+// DevTools protocol over a pipe with the standard library alone.
 package chromium
 
 import (
@@ -16,7 +15,7 @@ import (
 	"sync"
 )
 
-// names are those of the program, in Debian and elsewhere.
+// names are the names of the program in distributions.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
 
 // Browser is a running Chromium.
@@ -27,13 +26,13 @@ type Browser struct {
 	in      *os.File // from it
 
 	mu      sync.Mutex
-	last    int                    // id of a command
-	waiting map[int]chan<- message // for the answers to commands
+	last    int                    // id of the last command
+	waiting map[int]chan<- message // receivers of pending results
 	pages   map[string]*Page       // by session
-	ended   error                  // why there are no more answers
+	ended   error                  // why there are no more results
 }
 
-// message is one of the protocol, either way.
+// message is a message of the protocol in either direction.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -61,7 +60,7 @@ func Start() (*Browser, error) {
 		"--hide-scrollbars", "--force-color-profile=srgb", "--disable-lcd-text", "--lang=en",
 	}
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox") // Chromium has none for root
+		args = append(args, "--no-sandbox") // Chromium's sandbox does not support root
 	}
 	b := &Browser{
 		command: exec.Command(path, append(args, "about:blank")...), dir: dir,
@@ -83,7 +82,7 @@ func find() (string, error) {
 	return "", fmt.Errorf("no browser found, want one of %q in PATH", names)
 }
 
-// start starts the process, which reads commands from its file 3 and writes to its file 4.
+// start starts the process, which reads commands from file descriptor 3 and writes to 4.
 func (b *Browser) start() error {
 	commands, out, err := os.Pipe()
 	if err != nil {
@@ -94,11 +93,11 @@ func (b *Browser) start() error {
 		return errors.Join(err, commands.Close(), out.Close())
 	}
 	b.command.ExtraFiles = []*os.File{commands, answers}
-	b.command.Env = append(os.Environ(), "HOME="+b.dir) // nothing is left elsewhere
+	b.command.Env = append(os.Environ(), "HOME="+b.dir) // so that all its files are in dir
 	ownGroup(b.command)
 	b.out, b.in = out, in
 	err = b.command.Start()
-	_ = errors.Join(commands.Close(), answers.Close()) // they are the process's now
+	_ = errors.Join(commands.Close(), answers.Close()) // the process has them
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
@@ -106,17 +105,17 @@ func (b *Browser) start() error {
 	return nil
 }
 
-// Close ends the browser, and removes what it has left.
+// Close ends the browser and removes its files.
 func (b *Browser) Close() error {
-	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // or it ended without us
+	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // it may have ended
 	_ = b.out.Close()
 	killGroup(b.command)
-	_ = b.command.Wait() // how it ended does not matter
+	_ = b.command.Wait() // its exit status does not matter
 	_ = b.in.Close()
 	return os.RemoveAll(b.dir)
 }
 
-// read reads what Chromium says, each message with a zero byte at its end.
+// read reads messages, which end with a zero byte.
 func (b *Browser) read(in io.Reader) {
 	reader := bufio.NewReader(in)
 	for {
@@ -131,7 +130,7 @@ func (b *Browser) read(in io.Reader) {
 	}
 }
 
-// hear takes the answer to a command, or an event.
+// hear handles a result or an event.
 func (b *Browser) hear(data []byte) error {
 	var params json.RawMessage
 	m := message{Params: &params}
@@ -163,7 +162,7 @@ func (b *Browser) end(why error) {
 	}
 }
 
-// call has a command carried out, and puts its result into result unless that is nil.
+// call runs a command and stores its result in result unless that is nil.
 func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
 	answer := make(chan message, 1)
 	if err := b.send(session, method, params, answer); err != nil {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup lets all processes that a command starts be found again.
+// ownGroup puts the command into its own process group.
 func ownGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// killGroup ends those that are left.
+// killGroup kills the remaining processes of the group.
 func killGroup(c *exec.Cmd) { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

@@ -17,7 +17,7 @@ type Page struct {
 	problems []string // guarded by the browser's lock
 }
 
-// View is how a page is looked at.
+// View is the configuration of a page's display.
 type View struct {
 	Width, Height int
 	Dark          bool
@@ -62,7 +62,7 @@ func (p *Page) call(ctx context.Context, method string, params, result any) erro
 	return p.browser.call(ctx, p.session, method, params, result)
 }
 
-// hear keeps what went wrong in the page.
+// hear records problems of the page.
 func (p *Page) hear(method string, params json.RawMessage) {
 	var event struct {
 		Entry   *struct{ Level, Text, URL string } `json:"entry"`
@@ -82,16 +82,15 @@ func (p *Page) hear(method string, params json.RawMessage) {
 	}
 }
 
-// Problems returns what the page's log says that went wrong: exceptions, what its
-// Content-Security-Policy forbade, and what could not be loaded.
+// Problems returns the problems in the page's log: exceptions, violations of its
+// Content-Security-Policy, and failed loads.
 func (p *Page) Problems() []string {
 	p.browser.mu.Lock()
 	defer p.browser.mu.Unlock()
 	return slices.Clone(p.problems)
 }
 
-// LookAs changes how the page is looked at. Whether scripts run takes effect with the
-// next page that is loaded.
+// LookAs changes the display. Disabling scripts takes effect with the next load.
 func (p *Page) LookAs(ctx context.Context, v View) error {
 	scheme := "light"
 	if v.Dark {
@@ -112,7 +111,7 @@ func (p *Page) LookAs(ctx context.Context, v View) error {
 	return nil
 }
 
-// Go loads another page, and returns when it is there.
+// Go loads another page and waits for it.
 func (p *Page) Go(ctx context.Context, url string) error {
 	var gone struct{ ErrorText string }
 	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &gone); err != nil {
@@ -124,7 +123,7 @@ func (p *Page) Go(ctx context.Context, url string) error {
 	return p.Until(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
 }
 
-// Eval puts what an expression is worth in the page into value.
+// Eval evaluates an expression in the page and stores the result in value.
 func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	var got struct {
 		Result    struct{ Value json.RawMessage } `json:"result"`
@@ -144,8 +143,8 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// Until returns when a condition holds in the page. A page that is just being replaced by
-// another one answers with errors; they count as no.
+// Until waits until a condition holds in the page. Errors of a page that is being replaced count as
+// false.
 func (p *Page) Until(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -163,7 +162,7 @@ func (p *Page) Until(ctx context.Context, condition string) error {
 	}
 }
 
-// Press focuses the element that a selector finds, and presses Enter.
+// Press focuses the element of a selector and presses Enter.
 func (p *Page) Press(ctx context.Context, selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
@@ -203,7 +202,7 @@ func (p *Page) Key(ctx context.Context, k Key) error {
 	return nil
 }
 
-// Screenshot returns a picture of what is seen of the page, as PNG.
+// Screenshot returns the visible part of the page as PNG.
 func (p *Page) Screenshot(ctx context.Context) ([]byte, error) {
 	var shot struct{ Data []byte }
 	err := p.call(ctx, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server answers what it was last told to. The zero value is of no use.
+// Server answers as configured. Use Start; the zero value is not valid.
 type Server struct {
 	udp     net.PacketConn
 	tcp     net.Listener
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	news    *sync.Cond // somebody asked
+	news    *sync.Cond // a question has arrived
 	answers map[Question]Answer
 	asked   map[Question]int
 	open    map[net.Conn]bool
@@ -30,21 +30,20 @@ type Server struct {
 // Question is a name and a type: "A", "AAAA", "SRV".
 type Question struct{ Name, Type string }
 
-// Answer is what the server says to a question. The zero value, which every question has
-// that nothing is set for, says that the name does not exist.
+// Answer is a response. The zero value, the default, is that the name does not exist.
 type Answer struct {
 	Records []string // "10.0.0.1"; "10 3 443 a.example.com."; "CNAME b.example.com."
-	// Code is that of the response, of dnsmessage. With records it is a success.
+	// Code is the response code of dnsmessage. With records it is success.
 	Code dnsmessage.RCode
-	// Truncated sends nothing over UDP but that there is more over TCP.
+	// Truncated sends an empty truncated response over UDP.
 	Truncated bool
-	// Cut sends the first record alone over UDP, and does not say that there is more.
+	// Cut sends only the first record over UDP, without the truncation flag.
 	Cut bool
-	// Silent sends nothing at all.
+	// Silent sends no response.
 	Silent bool
 }
 
-// Start starts a server. The caller calls Stop.
+// Start starts a server. The caller must call Stop.
 func Start() *Server {
 	for {
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +51,7 @@ func Start() *Server {
 			panic(err)
 		}
 		udp, err := net.ListenPacket("udp", tcp.Addr().String())
-		if err != nil { // somebody has the port for UDP
+		if err != nil { // the UDP port is in use
 			_ = tcp.Close()
 			continue
 		}
@@ -64,7 +63,7 @@ func Start() *Server {
 	}
 }
 
-// Stop ends the server, and waits until it has.
+// Stop ends the server and waits for that.
 func (s *Server) Stop() {
 	_ = s.udp.Close()
 	_ = s.tcp.Close()
@@ -76,36 +75,36 @@ func (s *Server) Stop() {
 	s.running.Wait()
 }
 
-// Address is host:port of the server.
+// Address returns host:port of the server.
 func (s *Server) Address() string { return s.tcp.Addr().String() }
 
-// Set sets the records of a name and type. Without any the name does not exist.
+// Set sets the records of a name and type. Without records the name does not exist.
 func (s *Server) Set(name, kind string, records ...string) {
 	s.SetAnswer(name, kind, Answer{Records: records})
 }
 
-// SetAnswer sets what is said of a name and type.
+// SetAnswer sets the response for a name and type.
 func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers[Question{name, kind}] = a
 }
 
-// Hush makes the server say nothing, or speak again.
+// Hush makes the server silent, or responsive again.
 func (s *Server) Hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.silent = silent
 }
 
-// Asked returns how often a question was asked.
+// Asked returns how often a question has arrived.
 func (s *Server) Asked(name, kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[Question{name, kind}]
 }
 
-// Await waits until a question was asked n times more than now.
+// Await waits until a question has arrived n more times.
 func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +121,7 @@ func (s *Server) serveUDP() {
 			return
 		}
 		if response := s.respond(buffer[:n], false); response != nil {
-			_, _ = s.udp.WriteTo(response, from) // who does not hear it asks again
+			_, _ = s.udp.WriteTo(response, from) // clients retry
 		}
 	}
 }
@@ -146,7 +145,7 @@ func (s *Server) serveTCP() {
 	}
 }
 
-// converse answers what comes over a connection, each message with its length before it.
+// converse serves a TCP connection, on which a length precedes each message.
 func (s *Server) converse(c net.Conn) {
 	for {
 		var length [2]byte
@@ -200,7 +199,7 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack encodes a response, without its records where these do not go into a datagram.
+// pack encodes a response, without its records if they do not fit into a datagram.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()
@@ -214,7 +213,7 @@ func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	return packed
 }
 
-// resource returns the record that text describes.
+// resource parses a record.
 func resource(name dnsmessage.Name, text string) dnsmessage.Resource {
 	r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET, TTL: 1}}
 	if ip, err := netip.ParseAddr(text); err == nil {

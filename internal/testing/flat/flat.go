@@ -1,4 +1,4 @@
-// Package flat makes answers of a list of endpoints, for tests.
+// Package flat makes answers from a list of endpoints, for tests.
 package flat
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Endpoint is an endpoint, and where it stands.
+// Endpoint is an endpoint with its priority and locality.
 type Endpoint struct {
 	Address string
 	Weight  uint32
 	Health  discovery.Health
-	// Priority counts from 0. One that no endpoint has is left out.
+	// Priority counts from 0. Empty priorities are omitted.
 	Priority uint32
-	// Locality is region/zone/sub_zone, as far as they are known, such as "us-east/a".
+	// Locality is region/zone/sub_zone as far as known, such as "us-east/a".
 	Locality string
 }
 
@@ -42,16 +42,16 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 	return answer
 }
 
-// Empty returns one without any, which is meant.
+// Empty returns an answer that is intentionally without endpoints.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
-// Taker takes what a source finds.
+// Taker receives a source's results.
 type Taker interface {
 	Update(discovery.Answer) error
 	Fail(error)
 }
 
-// Receiver returns a receiver that tells a taker answers and failures.
+// Receiver returns a receiver that passes answers and failures to a taker.
 func Receiver(to Taker) *discovery.Receiver {
 	return new(discovery.Receiver).With(discovery.Hooks{Update: to.Update, Fail: to.Fail})
 }

@@ -1,4 +1,4 @@
-// Package given makes builders of sources with options. For tests only: programs have
+// Package given builds source builders with options. For tests only: programs use
 // understudy.Options.
 package given
 
@@ -12,7 +12,7 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Option changes what a program gives; nil changes nothing.
+// Option changes a program's options; nil changes nothing.
 type Option func(*options.Program)
 
 // Set sets a field of options.Program.
@@ -23,17 +23,17 @@ func Set(field string, value any) Option {
 	}
 }
 
-// MinReady sets both parts.
+// MinReady sets minReady and minReadyRecovery.
 func MinReady(minReady, recovery float64) Option {
 	return func(p *options.Program) { p.MinReady, p.MinReadyRecovery = minReady, recovery }
 }
 
-// Sources adds options of sources, each a discovery.SourceOption.
+// Sources adds source options, each a discovery.SourceOption.
 func Sources(all ...any) Option {
 	return func(p *options.Program) { p.Sources = append(p.Sources[:len(p.Sources):len(p.Sources)], all...) }
 }
 
-// Program returns what the options make.
+// Program returns the resulting options.
 func Program(given ...Option) (p options.Program) {
 	for _, change := range given {
 		if change != nil {
@@ -43,7 +43,7 @@ func Program(given ...Option) (p options.Program) {
 	return p
 }
 
-// Resolvers makes resolvers of one scheme.
+// Resolvers builds resolvers of one scheme.
 type Resolvers = options.Builder
 
 // Builder returns the builder of a registered scheme.
@@ -51,8 +51,8 @@ func Builder(scheme string, given ...Option) options.Builder {
 	return options.For(scheme, apart(given))
 }
 
-// apart returns what options make, so that its builders share no last good answers with others of
-// equal options: tests are in one process, and have the same targets.
+// apart returns options whose builders share no stored answers with other builders of equal
+// options: tests share a process and have the same targets.
 func apart(given []Option) options.Program {
 	p := Program(given...)
 	p.Sources = append(p.Sources, struct{}{})

@@ -1,4 +1,4 @@
-// Package kubetest has an API server that knows EndpointSlices alone, for tests.
+// Package kubetest has an API server for EndpointSlices. For tests only.
 package kubetest
 
 import (
@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// Server is an API server of one namespace. Each change is sent to all watches at once. Its methods are
-// safe for concurrent use.
+// Server is an API server of one namespace. It sends each change to all watches at once. Its
+// methods are safe for concurrent use.
 type Server struct {
-	// URL is where it is.
+	// URL is the server's URL.
 	URL string
 
 	server *httptest.Server
@@ -31,7 +31,7 @@ type Server struct {
 	down    bool
 }
 
-// Start starts a server without slices, which ends with the test.
+// Start starts a server without slices until the end of the test.
 func Start(t testing.TB) *Server {
 	s := &Server{slices: make(map[string]string)}
 	s.changed = sync.NewCond(&s.mu)
@@ -45,7 +45,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Kubeconfig writes a file that names the server, and returns its path.
+// Kubeconfig writes a kubeconfig for the server and returns its path.
 func (s *Server) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")
@@ -56,7 +56,7 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// SetDown has the server end all watches and refuse requests, or take them again.
+// SetDown makes the server end all watches and refuse requests, or serve again.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Server) Watches() int {
 	return s.watches
 }
 
-// Set adds a slice of a Service, or changes it: its endpoints in JSON, on a port with the name grpc.
+// Set adds or changes a slice of a Service. Its endpoints are in JSON, its port is named grpc.
 func (s *Server) Set(service, name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -75,7 +75,7 @@ func (r *Recorder) Counts() map[string]int64 {
 	return counts
 }
 
-// Export returns all counters and gauges, each with its labels, but for what is 0.
+// Export returns all counters and gauges, each with its labels, except those that are 0.
 func (r *Recorder) Export() map[string]int64 {
 	r.mu.Lock()
 	reporters := make([]estats.AsyncMetricReporter, 0, len(r.reporters))

@@ -224,7 +224,7 @@ func (s *Stub) Report(state connectivity.State, err error) {
 // ResolveNow asks for re-resolution.
 func (s *Stub) ResolveNow() { s.CC.ResolveNow(resolver.ResolveNowOptions{}) }
 
-// PickedStub is the error of the picker of a stub that is READY: it stands for a
+// PickedStub is the error of the picker of a stub that is READY: it represents a
 // pick, since a stub has no subchannels.
 type PickedStub struct{ ID string }
 

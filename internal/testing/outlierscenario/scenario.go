@@ -2,8 +2,8 @@
 // that behaves like it: the core alone, and the real policy over a fake child. For tests
 // only.
 //
-// A scenario begins with a line `new name`. It has these directives; the output is what
-// the child sees of the endpoints, and what the parent hears of the tier, in order.
+// A scenario begins with a line `new name`. It has these directives; the output is the
+// changes that the child sees of the endpoints, and the reports to the parent, in order.
 //
 //	update a b …               gives it these endpoints, and a configuration by options
 //	calls a ok=5 failed=3      calls begin and end: first these, then those
@@ -40,24 +40,24 @@ import (
 // Target is an outlier_detection policy.
 type Target interface {
 	Update(config core.Config, endpoints []string)
-	// Begin begins a call to an endpoint, with a deadline or without.
+	// Begin begins a call to an endpoint, with or without a deadline.
 	Begin(endpoint string, deadline bool)
-	// End ends the endpoint's oldest call under way: ok, failed, lost, cancelled, dropped.
+	// End ends the endpoint's oldest call in progress: ok, failed, lost, cancelled, dropped.
 	End(endpoint, how string)
 	// Connect changes its connection: connect, disconnect, refuse.
 	Connect(endpoint, how string)
 	Advance(d time.Duration)
 	// Take returns the lines since it was last called:
 	//
-	//	a TRANSIENT_FAILURE     what the child sees of an endpoint from now on
+	//	a TRANSIENT_FAILURE     the child sees the endpoint in this state
 	//	a READY
-	//	a unproven              what its parent hears of it, and proven again
-	//	tier emptied            what the parent hears of the tier: usable, half-open
+	//	a unproven              a report to the parent, and proven again
+	//	tier emptied            a report to the parent: usable, half-open
 	Take() []string
 }
 
-// Unproven returns the line that says whether an endpoint is unproven. Where that changed is
-// said last.
+// Unproven returns the line that reports a change of whether an endpoint is unproven. It is the
+// last line of a change.
 func Unproven(endpoint string, unproven bool) string {
 	if unproven {
 		return endpoint + " unproven"
@@ -65,11 +65,10 @@ func Unproven(endpoint string, unproven bool) string {
 	return endpoint + " proven"
 }
 
-// Draw is a source of random numbers that a scenario sets. It is what a Target draws
-// from.
+// Draw is the source of a Target's random numbers, which a scenario sets.
 type Draw struct{ next []uint32 }
 
-// Next returns the next number, 0 where there is none.
+// Next returns the next number, 0 if there is none.
 func (d *Draw) Next() uint32 {
 	if len(d.next) == 0 {
 		return 0
@@ -79,7 +78,7 @@ func (d *Draw) Next() uint32 {
 	return n
 }
 
-// Run runs one file. newTarget is called for each scenario in it.
+// Run runs one file. It calls newTarget for each scenario.
 func Run(t *testing.T, path string, newTarget func(*Draw) Target) {
 	t.Helper()
 	var target Target

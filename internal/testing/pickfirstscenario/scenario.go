@@ -30,9 +30,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// Target is a pick_first policy that logs what it does, one line each: "connect a",
-// "shutdown a", "renew a", "watch a" (its health), "resolve", "publish READY a",
-// "publish TRANSIENT_FAILURE: error" and "publish IDLE" or "publish CONNECTING".
+// Target is a pick_first policy that logs its actions, one line each: "connect a", "shutdown a",
+// "renew a", "watch a" (its health), "resolve", "publish READY a", "publish TRANSIENT_FAILURE:
+// error" and "publish IDLE" or "publish CONNECTING".
 type Target interface {
 	Update(addresses []string, health bool)
 	ResolverError(err error)
@@ -42,12 +42,11 @@ type Target interface {
 	Health(address string, state core.State, err error)
 	Advance(d time.Duration)
 	Close()
-	// Take returns the lines since it was last called.
+	// Take returns the lines since the last call.
 	Take() []string
 }
 
-// Run runs the scenario in the file at path, each `new` of it with a target of its
-// own.
+// Run runs the scenario file at path. Each `new` in it gets its own target.
 func Run(t *testing.T, path string, newTarget func() Target) {
 	target := newTarget()
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -5,50 +5,49 @@ import (
 	"time"
 )
 
-// never is a time that does not come.
+// never is a time that is not reached.
 const never = time.Duration(1<<63 - 1)
 
-// child is a child that exists.
+// child is an existing child.
 type child struct {
 	m        *Model
 	name     string
-	number   int // of all children
+	number   int // among all children
 	policies Policies
 
-	reported  Report // last
+	reported  Report // the last report
 	refusal   string // the error of its last update where that counts, else ""
-	lacking   bool   // too little of it is READY
-	reports   int    // how many there were
-	revision  int    // how often what it would be published with has changed
+	lacking   bool   // it is below its mark
+	reports   int    // number of reports
+	revision  int    // number of changes of its published state
 	lastError string
 
 	failoverAt  time.Duration // when the failover timer fires
-	given       time.Duration // how long it runs or ran
-	expired     bool          // it fired, and the child has reported CONNECTING at most
+	given       time.Duration // its duration
+	expired     bool          // it fired, and the child has reported nothing but CONNECTING since
 	mayStart    bool          // READY or IDLE more recently than TRANSIENT_FAILURE
 	destroyAt   time.Duration // when the deactivation timer fires
 	removed     bool          // deactivated because it is not configured
 	readyLongAt time.Duration // when it has been READY for the failback delay
 	woken       bool
 	wasPoor     bool // at its last READY report or while it connected since, and it has not failed since
-	lastWell    int  // the report, of all children, up to which it was good or small
+	lastWell    int  // the number of the last report up to which it was good or small
 
 	readySinceFailure bool // READY more recently than TRANSIENT_FAILURE
 
-	early    bool          // made while another one could take the calls
-	late     bool          // it stands aside although neither option says so
+	early    bool          // created while another one could take the calls
+	late     bool          // it does not take calls although neither option is set
 	waits    bool          // to take over
 	failures int           // since it was last steady
-	steadyAt time.Duration // when it has been in use for long enough to be so
-	lateAt   time.Duration // when the others of its group are started
+	steadyAt time.Duration // when it has been in use long enough to be steady
+	lateAt   time.Duration // when the other groups of its priority are started
 
 	failoverBefore time.Duration // failoverAt when it was deactivated: p-reactivated
-	ignored        bool          // its requests for re-resolution, as last updated
-	forgotten      bool          // by an update that it was deactivated in
+	ignored        bool          // its re-resolution requests, as of the last update
+	forgotten      bool          // by an update during its deactivation
 }
 
-// CreateChild is the pseudo-code's. "The timer will be started when the child is first
-// created."
+// CreateChild follows the pseudo-code. "The timer will be started when the child is first created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++
 	c := &child{
@@ -60,9 +59,8 @@ func (m *Model) CreateChild(name string) *child {
 	return c
 }
 
-// connectivityState is the pseudo-code's connectivity_state(). "If the timer fires
-// without being cancelled, the child will be treated as if it reported
-// TRANSIENT_FAILURE."
+// connectivityState is connectivity_state() in the pseudo-code. "If the timer fires without being
+// cancelled, the child will be treated as if it reported TRANSIENT_FAILURE."
 func (c *child) connectivityState() string {
 	if c.expired || c.refusal != "" {
 		return TransientFailure
@@ -70,10 +68,10 @@ func (c *child) connectivityState() string {
 	return c.reported.State
 }
 
-// FailoverTimerPending is the pseudo-code's.
+// FailoverTimerPending follows the pseudo-code.
 func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.refusal == "" }
 
-// picker is what the child is published with.
+// picker returns the child's published report.
 func (c *child) picker() Report {
 	switch {
 	case c.refusal != "":
@@ -86,7 +84,7 @@ func (c *child) picker() Report {
 	return fails(fmt.Sprintf("priority: child %q did not connect within %v; its last error: %s", c.name, c.given, c.lastError))
 }
 
-// track is "Child Connectivity State Tracking".
+// track implements "Child Connectivity State Tracking".
 func (c *child) track(r Report) {
 	now := c.m.now
 	c.m.countWell()
@@ -99,7 +97,8 @@ func (c *child) track(r Report) {
 	case c.ready():
 		c.wasPoor = c.poor()
 	}
-	// "or says so while it connects": its calls may be heard of after its connections.
+	// It also counts if it is emptied while it connects: results of calls may follow the end of
+	// their connections.
 	c.wasPoor = c.wasPoor || c.readySinceFailure && r.State == Connecting && r.Condition != ""
 	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
@@ -126,7 +125,7 @@ func (c *child) track(r Report) {
 	c.rate(good)
 }
 
-// refuse handles an error from the child's update: row P13.
+// refuse handles an error of the child's update: row P13.
 func (c *child) refuse(err string) {
 	c.lastError = fmt.Sprintf("priority: child %q refused its update: %s", c.name, err)
 	switch {
@@ -140,7 +139,7 @@ func (c *child) refuse(err string) {
 	}
 }
 
-// handle handles a report of the child as a whole.
+// handle handles a report of the child.
 func (c *child) handle(r Report) {
 	if c.deactivated() && c.m.Rows["p-reactivated"] {
 		return
@@ -149,7 +148,7 @@ func (c *child) handle(r Report) {
 	c.m.choose()
 }
 
-// expire is the end of the failover timer.
+// expire handles the end of the failover timer.
 func (c *child) expire() {
 	c.failoverAt = never
 	if c.m.Rows["p-timeout"] {
@@ -172,7 +171,7 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report, up to which some children were good or small.
+// countWell counts a report and records which children were good or small.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// SetCurrentPriority is the pseudo-code's.
+// SetCurrentPriority follows the pseudo-code.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	m.noteFailure(priority)
 	m.currentPriority = priority
@@ -29,9 +29,9 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(what, report)
 }
 
-// onTrial are the children on trial: "each half-open tier that is not in use and not
-// deactivated (one below the tier in use only if that one is not good)", and "a tier below
-// its mark that would be at it if its unproven endpoints counted".
+// onTrial returns the children on trial: half-open ones that are neither in use nor deactivated
+// (below the one in use only if that one is not good), and small ones that would be large enough
+// with their unproven endpoints.
 func (m *Model) onTrial(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {
@@ -43,8 +43,8 @@ func (m *Model) onTrial(inUse *child, priority int) []string {
 	return names
 }
 
-// choose runs the algorithm in its "two events", but not "in the middle of applying a
-// config update", nor from inside itself, where child.Update() makes a child report.
+// choose runs the algorithm in its "two events", but not "in the middle of applying a config
+// update", nor from inside itself when child.Update() makes a child report.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return
@@ -52,7 +52,7 @@ func (m *Model) choose() {
 	m.choosing = true
 	m.ChoosePriority()
 	for m.startStandby() {
-		m.ChoosePriority() // what it reported may change the choice
+		m.ChoosePriority() // its report may change the choice
 	}
 	m.choosing = false
 	for len(m.refusals) > 0 {
@@ -62,8 +62,8 @@ func (m *Model) choose() {
 	}
 }
 
-// updateState publishes a state, which `what` tells from all others. Unlike in the
-// pseudo-code what is published already is not published again, but after an update.
+// updateState publishes a state, which `what` identifies. Unlike in the pseudo-code a state is not
+// published twice, except after an update.
 func (m *Model) updateState(what string, r Report) {
 	if what != m.published || m.force {
 		m.publish(r)

@@ -1,6 +1,6 @@
 package prioritymodel
 
-// Report makes the child's policy of the given id report.
+// Report makes the child's policy with the id report.
 func (m *Model) Report(child, id string, r Report) {
 	c, s := m.children[child], m.Stubs.Find(id)
 	if c == nil || s == nil {
@@ -11,14 +11,14 @@ func (m *Model) Report(child, id string, r Report) {
 	m.drain()
 }
 
-// reported handles what a policy of the child reported.
+// reported handles a report of a child's policy.
 func (m *Model) reported(c *child, s *Stub, r Report) {
 	if !s.Closed && c.policies.Reported(s, r) {
 		c.handle(c.policies.Current.Now)
 	}
 }
 
-// ExitIdle is a call from the parent.
+// ExitIdle is called by the parent.
 func (m *Model) ExitIdle() {
 	for _, name := range m.names() {
 		c := m.children[name]
@@ -28,7 +28,7 @@ func (m *Model) ExitIdle() {
 	}
 }
 
-// ResolverError is a call from the parent.
+// ResolverError is called by the parent.
 func (m *Model) ResolverError(err string) {
 	if len(m.children) == 0 && !m.closed && !m.Rows["p-no-child"] {
 		m.publish(fails("priority: the resolver failed: " + err))
@@ -41,15 +41,15 @@ func (m *Model) ResolverError(err string) {
 	}
 }
 
-// UpdateWithout is an update without a configuration of the policy's own.
+// UpdateWithout is an update without a configuration.
 func (m *Model) UpdateWithout() {
 	if m.version == 0 && !m.Rows["p-no-config"] {
 		m.publish(fails("priority: configuration of type"))
 	}
 }
 
-// ResolveNow is a request of a child for re-resolution: "If true, will ignore
-// reresolution requests from this child."
+// ResolveNow is a child's re-resolution request: "If true, will ignore reresolution requests from
+// this child."
 func (m *Model) ResolveNow(child string) {
 	if c := m.children[child]; c != nil && m.passesOn(c) {
 		m.log("resolve", child)
@@ -69,7 +69,7 @@ func (m *Model) passesOn(c *child) bool {
 	return !c.ignored
 }
 
-// Close is a call from the parent.
+// Close is called by the parent.
 func (m *Model) Close() {
 	m.closed = true
 	for _, name := range m.names() {

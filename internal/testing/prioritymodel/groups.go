@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// This is what near groups are, from their text: "groups of one number do not wait for each
-// other's timers in a row".
+// The near groups of one priority of the source do not wait for each other's timers one after the
+// other.
 
 // of returns the source's priority that a priority belongs to.
 func (m *Model) of(priority int) int {
@@ -16,7 +16,7 @@ func (m *Model) of(priority int) int {
 	return m.config.Of[priority]
 }
 
-// groups returns the names of the groups of which one is a priority, in order.
+// groups returns the names of a priority's near groups in order.
 func (m *Model) groups(priority int) (names []string) {
 	for p, name := range m.config.Priorities {
 		if m.of(p) == m.of(priority) {
@@ -26,8 +26,8 @@ func (m *Model) groups(priority int) (names []string) {
 	return names
 }
 
-// hurry is for "the first group of a number is not READY after 1 s", where there are others. One
-// that is IDLE waits for nothing.
+// hurry starts the second after which the other groups are started if this one, the first of
+// several, is not READY. An IDLE one waits for nothing.
 func (c *child) hurry() {
 	priority := slices.Index(c.m.config.Priorities, c.name)
 	if priority < 0 || c.reported.State == Ready || c.reported.State == Idle {
@@ -42,14 +42,14 @@ func (c *child) hurry() {
 	}
 }
 
-// late says that it is so of the number in use.
+// late reports whether that second is over for the group in use.
 func (m *Model) late() bool {
 	first := m.children[m.groups(m.currentPriority)[0]]
 	return first != nil && first.lateAt <= m.now
 }
 
-// early says that a group is started, or kept, for the first one is late, beside one in use for
-// which calls wait: "started as standbys are".
+// early reports whether a group is started, or kept, because the first group is late, like a
+// standby.
 func (m *Model) early(inUse *child, name string) bool {
 	return m.late() && slices.Contains(m.groups(m.currentPriority), name) && inUse.connectivityState() != Idle
 }

@@ -4,7 +4,7 @@ import "time"
 
 func (c *child) deactivated() bool { return c.destroyAt != never }
 
-// Deactivate is the pseudo-code's: "Child Lifetime Management".
+// Deactivate follows the pseudo-code: "Child Lifetime Management".
 func (c *child) Deactivate(retention time.Duration) {
 	if c.deactivated() {
 		return
@@ -21,9 +21,8 @@ func (c *child) Deactivate(retention time.Duration) {
 	}
 }
 
-// remove deactivates a child that is not configured any more. Of the timer that runs
-// already and the retention of removed children the shorter counts, if that is shorter
-// than the other retention.
+// remove deactivates a child that is no longer configured. If the retention of removed children is
+// shorter than the other one, the shorter of it and the running timer applies.
 func (c *child) remove() {
 	retention := c.m.config.RemovedChildRetention
 	switch {
@@ -39,7 +38,7 @@ func (c *child) remove() {
 	c.removed = true
 }
 
-// MaybeReactivate is the pseudo-code's.
+// MaybeReactivate follows the pseudo-code.
 func (c *child) MaybeReactivate() {
 	if !c.deactivated() {
 		return
@@ -56,8 +55,8 @@ func (c *child) MaybeReactivate() {
 	}
 }
 
-// startAnew makes a child that is reactivated one that connects, as a new one does,
-// until what it has reported is handled once more: p-reactivated.
+// startAnew makes a reactivated child count as CONNECTING until its last report was handled again:
+// p-reactivated.
 func (c *child) startAnew() {
 	c.failoverAt = c.m.now + c.m.config.FailoverTimeout
 	s := c.policies.Current
@@ -77,7 +76,7 @@ func (c *child) startAnew() {
 	}
 }
 
-// Advance lets time pass, with the timers that end in it.
+// Advance advances the clock and fires timers.
 func (m *Model) Advance(d time.Duration) {
 	for end := m.now + d; ; {
 		var first *child
@@ -110,7 +109,7 @@ func (m *Model) Advance(d time.Duration) {
 	}
 }
 
-// due returns when something becomes of the child by itself.
+// due returns when the child's next timer fires.
 func (c *child) due() time.Duration {
 	due := min(c.failoverAt, c.destroyAt, c.steadyAt)
 	if c.reported.State == Ready && c.readyLongAt > c.m.now {

@@ -1,12 +1,10 @@
-// Package prioritymodel is gRFC A56 written down as plainly as can be: from its text,
-// not from the code that it is held against. It has a clock of its own, timers are
-// points in time, and a child is updated as the pseudo-code does it: when Update
-// returns, the child's state is what it made of the update.
+// Package prioritymodel implements gRFC A56 as plainly as possible, from its text and not from our
+// code. It has its own clock, timers are points in time, and updates of children follow the
+// pseudo-code: when Update returns, the child's state is the result of the update.
 //
-// There is one model. With no rows it is A56 with the decisions of this project, and
-// the oracle of internal/core/priority and of priority. Each row of
-// docs/differences.md is a switch that makes it do what gRPC-Go does instead. For tests
-// only.
+// Without rows the model is A56 with the decisions of this project, and the oracle of
+// internal/core/priority and of priority. Each row of docs/differences.md is a switch that makes it
+// behave like gRPC-Go. For tests only.
 package prioritymodel
 
 import (
@@ -23,17 +21,16 @@ const (
 	TransientFailure = "TRANSIENT_FAILURE"
 )
 
-// Report is a state and what a call gets in it: of a picker that a child reports, any
-// text; "queue" for one that lets calls wait, of a child that has not reported; and
-// "fail: " and an error for one of the policy's own.
+// Report is a state and the result of a call in it: any text for a picker that a child reports,
+// "queue" for calls that wait, and "fail: " and an error for the policy's own.
 type Report struct {
 	State, Text string
-	Err         string // of a failure, as it is quoted later
+	Err         string // of a failure, as quoted later
 
 	Condition string   // "emptied" or "half-open" where a child says so
-	Missing   float64  // the part of its weight that is not READY, or unproven
-	Unproven  float64  // the part that is unproven
-	Trying    []string // children that get a few of the calls, of what is published
+	Missing   float64  // the share of its weight that is not READY, or unproven
+	Unproven  float64  // the unproven share
+	Trying    []string // published: children that get a few of the calls
 }
 
 // unreported is the state of a child before its first report.
@@ -43,8 +40,7 @@ func fails(err string) Report {
 	return Report{State: TransientFailure, Text: "fail: " + err, Err: err}
 }
 
-// Reaction is what a child does from inside an update: it reports, and then returns
-// the error if there is one.
+// Reaction is what a child does inside an update: it reports, and then returns the error, if any.
 type Reaction struct {
 	Reports []Report
 	Err     string
@@ -52,10 +48,10 @@ type Reaction struct {
 
 // Config is a configuration.
 type Config struct {
-	// Children are the children that are configured.
+	// Children are the configured children.
 	Children   map[string]Child
 	Priorities []string
-	Of         []int // the source's priority that each belongs to, nil for its own
+	Of         []int // the source's priority of each, nil if they are the same
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 
@@ -63,70 +59,68 @@ type Config struct {
 
 	WarmStandby  int
 	FastFailover bool
-	Single       []string // that can hold one connection only
+	Single       []string // children that can hold only one connection
 
-	// FailbackJitter is what is drawn of the window: a random number is an input.
+	// FailbackJitter is the value drawn from the window: randomness is an input.
 	FailbackJitter, MaxFailbackDelay time.Duration
 }
 
 // Child is the configuration of a child.
 type Child struct {
-	Policy string // the id of its policy: another one is another policy
-	Ignore bool   // its requests for re-resolution
+	Policy string // the id of its policy; another id is another policy
+	Ignore bool   // its re-resolution requests
 }
 
-// Event is something that the model does.
+// Event is an action of the model.
 type Event struct {
-	// Verb is "create", "update" and "destroy" of a child, "exit-idle" and
-	// "resolver-error" of one that is told so, "publish", and "resolve" for a request
-	// for re-resolution that is passed on.
+	// Verb is "create", "update" and "destroy" of a child, "exit-idle" and "resolver-error" sent to
+	// a child, "publish", and "resolve" for a re-resolution request that is passed on.
 	Verb  string
 	Child string
-	// Report is what is published.
+	// Report is the published report.
 	Report Report
 }
 
 // Model is a priority policy.
 type Model struct {
-	// Rows are the rows of docs/differences.md in which the model is gRPC-Go's.
+	// Rows are the rows of docs/differences.md in which the model behaves like gRPC-Go.
 	Rows map[string]bool
-	// React says what a child does from inside the update that it is given.
+	// React returns a child's reaction to the update that it receives.
 	React func(child string) Reaction
-	// Log is called with everything that the model does.
+	// Log is called for each action.
 	Log func(Event)
-	// Stubs are the policies of the children, those that are closed, too.
+	// Stubs are the policies of the children, including closed ones.
 	Stubs Stubs
-	// Tie tells that two timers have ended at the same moment, so that what was done in
-	// between depends on which was first.
+	// Tie is set if two timers ended at the same time, so that the result depends on their order.
 	Tie bool
 
 	now             time.Duration
 	config          Config
 	version         int // of the configuration
 	children        map[string]*child
-	created         int // how many children there were
-	counted         int // how many reports
-	currentPriority int // none for the pseudo-code's None
+	created         int // number of children so far
+	counted         int // number of reports so far
+	currentPriority int // none is None in the pseudo-code
 	candidates      []string
 	updating        bool
 	choosing        bool
 	closed          bool
-	errors          []string // of the update under way
+	errors          []string // of the update in progress
 
 	serving *child // the child in use, once it was good in use
 
 	inUse     string // the child whose picker is published
-	published string // which state of which child was published last
-	force     bool   // publish, whatever was published last
+	published string // the last published state and its child
+	force     bool   // publish even if nothing changed
 	last      Report // published
 
-	queue    []func() // p-inside-update, p-reactivated: reports yet to be handled
-	refusals []func() // p-refused-first: to be handled right after the choice under way
+	queue    []func() // p-inside-update, p-reactivated: pending reports
+	refusals []func() // p-refused-first: pending until the present choice is over
 }
 
 const none = -1
 
-// New returns a model that has had no update.
+// New returns a model without an update.
 func New(rows map[string]bool) *Model {
 	return &Model{
 		Rows:            rows,
@@ -137,14 +131,14 @@ func New(rows map[string]bool) *Model {
 	}
 }
 
-// Last returns what was published last, the zero Report for nothing yet.
+// Last returns the last published report, the zero Report before the first.
 func (m *Model) Last() Report { return m.last }
 
 func (m *Model) log(verb, child string) { m.Log(Event{Verb: verb, Child: child}) }
 
 func (m *Model) names() []string { return slices.Sorted(maps.Keys(m.children)) }
 
-// drain handles what is queued.
+// drain handles pending reports.
 func (m *Model) drain() {
 	for len(m.queue) > 0 {
 		next := m.queue[0]

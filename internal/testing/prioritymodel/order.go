@@ -2,39 +2,38 @@ package prioritymodel
 
 import "slices"
 
-// This is the order of last resorts, from the text of its table in docs/tiers.md, which A56
-// is the first row of: the words, the rows, and who is told to connect.
+// The order of last resorts, from its table in docs/tiers.md, whose first row is A56.
 
-// good is "READY, and neither emptied nor half-open nor below its mark".
+// good: READY, not emptied or half-open, and not below its mark.
 func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.lacking }
 
-// small is "READY, and only below its mark".
+// small: READY, and only below its mark.
 func (c *child) small() bool { return c.ready() && c.reported.Condition == "" && c.lacking }
 
-// failing is "READY, and emptied or half-open".
+// failing: READY, and emptied or half-open.
 func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" }
 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
-// poor is "small or failing, or IDLE or connecting again since it was (at its last READY
-// report), or emptied while it connects, until it is good or has failed".
+// poor: small or failing; or IDLE or CONNECTING after it was at its last READY report; or emptied
+// while it connects. It ends when the child is good or has failed.
 func (c *child) poor() bool {
 	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
 	return c.small() || c.failing() || again && c.wasPoor
 }
 
-// timeLeft is time "left to connect".
+// timeLeft reports whether the child has time left to connect.
 func (c *child) timeLeft() bool {
 	return c.connectivityState() == Idle || c.connectivityState() == Connecting && c.FailoverTimerPending()
 }
 
-// reconnecting is "in use, READY more recently than it has failed, now IDLE, or CONNECTING with
-// its failover timer pending".
+// reconnecting: in use, READY more recently than failed, and now IDLE, or CONNECTING with a pending
+// failover timer.
 func (c *child) reconnecting() bool {
 	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
 }
 
-// tell has a child "told to connect" if it is IDLE, once.
+// tell asks an IDLE child to connect, once.
 func (c *child) tell() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
@@ -42,10 +41,10 @@ func (c *child) tell() {
 	}
 }
 
-// mark notes whether too little of the child is READY. What has been below the mark is
-// so until it reaches the recovery mark, if that is higher.
+// mark updates whether the child is below its mark. A child below it stays so until it reaches the
+// recovery mark, if that is higher.
 func (c *child) mark() {
-	const rounding = 1e-12 // what is missing is not exact
+	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
 	switch {
 	case least == 0 || c.reported.State != Ready:
@@ -57,22 +56,22 @@ func (c *child) mark() {
 	}
 }
 
-// wouldDo says that a tier below its mark would be at it if its unproven endpoints counted.
+// wouldDo reports whether a child below its mark would reach it with its unproven endpoints.
 func (c *child) wouldDo() bool {
 	const rounding = 1e-12
 	least := max(c.m.config.MinReady, c.m.config.MinReadyRecovery)
 	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
 }
 
-// choice is a choice under way.
+// choice is a choice in progress.
 type choice struct {
 	*Model
 	before int      // the priority in use, none after new priorities
 	tiers  []*child // by priority, nil for one that does not exist or is held back
-	passed bool     // fastFailover passed one
+	passed bool     // fastFailover skipped one
 }
 
-// of returns the priorities whose tiers are of a kind, in order.
+// of returns the priorities of a kind, in order.
 func (t *choice) of(kind func(*child) bool) []int {
 	var priorities []int
 	for p, c := range t.tiers {
@@ -83,7 +82,7 @@ func (t *choice) of(kind func(*child) bool) []int {
 	return priorities
 }
 
-// first returns the first of some priorities, and one lower than all for none.
+// first returns the first of some priorities, or one below all for none.
 func (t *choice) first(priorities []int) int {
 	if len(priorities) == 0 {
 		return len(t.tiers)
@@ -91,8 +90,8 @@ func (t *choice) first(priorities []int) int {
 	return priorities[0]
 }
 
-// ChoosePriority is the pseudo-code's, with the table: "The first row that fits decides, and
-// within it the highest tier, unless the row says otherwise."
+// ChoosePriority follows the pseudo-code with the table: the first matching row decides, and within
+// it the highest priority unless the row says otherwise.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
 		m.inUse = ""
@@ -126,8 +125,8 @@ func (m *Model) ChoosePriority() {
 	}
 }
 
-// choiceOfA56 is ChoosePriority of the pseudo-code, "with `fastFailover`, if set", but for what
-// becomes of its choice. missing says that this is a child that does not exist.
+// choiceOfA56 is the pseudo-code's ChoosePriority with fastFailover, without its effects. missing
+// reports that the chosen child does not exist.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
 	aside, stood := none, false
@@ -180,9 +179,7 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	return len(t.config.Priorities) - 1, false
 }
 
-// heldBack is the failback delay: "While the tier in use is good, a higher one that the
-// failback delay holds back is in no row, also while it is IDLE (it is told to connect) or
-// connects."
+// heldBack reports whether the failback delay holds back a child above a good one in use.
 func (t *choice) heldBack(child *child, priority int) bool {
 	if !t.protected(priority) {
 		return false
@@ -195,17 +192,17 @@ func (t *choice) heldBack(child *child, priority int) bool {
 	return true
 }
 
-// protected says whether the failback delay protects the tier in use, a lower one: "The failback
-// delay protects only a good tier in use".
+// protected reports whether the failback delay protects the priority in use, a lower one, which
+// must be good.
 func (t *choice) protected(priority int) bool {
 	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.before > priority && t.children[t.config.Priorities[t.before]].good()
 }
 
-// lastResort is rows 2 to 7 of the table.
+// lastResort implements rows 2 to 7 of the table.
 func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	good, small, failing := t.of((*child).good), t.of((*child).small), t.of((*child).failing)
 	for _, r := range t.of((*child).reconnecting) {
-		// "if it was good, nothing good or small is above it, and `fastFailover` does not pass it"
+		// Row 2: it was good, nothing good or small is above it, and fastFailover does not skip it.
 		passed := false
 		for p, name := range t.config.Priorities[:r+1] {
 			c := t.children[name]
@@ -225,7 +222,7 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 		return 5, r
 	}
 	for i, f := range failing {
-		// "the one that was good or small last; if none ever was, the highest"
+		// Row 6: the one that was good or small last, or the highest if none ever was.
 		if i == 0 || t.tiers[f].lastWell > t.tiers[chosen].lastWell {
 			row, chosen = 6, f
 		}
@@ -236,10 +233,9 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	return 7, chosenByA56
 }
 
-// lookBelow is "The first poor tier and those below it are told to connect where they are
-// IDLE", "and a tier is created only when none above it has time left to connect (A56 is
-// lazy)": below a good tier, or one that calls wait for because it was, nothing is looked for.
-// It returns whether it created one.
+// lookBelow asks IDLE priorities from the first poor one on to connect, and creates a priority only
+// if none above it has time left to connect (A56 is lazy), not below a good one nor below one that
+// row 2 waits for. It reports whether it created one.
 func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 	early := len(t.of((*child).good)) > 0
 	for p, name := range t.config.Priorities {
@@ -265,7 +261,7 @@ func (m *Model) mayTakeOver(name string) bool {
 	return m.mayConnect(name) || m.children[name] != nil && m.children[name].good()
 }
 
-// create is what the pseudo-code does where a child does not exist.
+// create creates a child as the pseudo-code does.
 func (m *Model) create(name string, early bool) {
 	child := m.CreateChild(name)
 	child.early = early

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// standbys are "the next n priorities", "of the source, not its near groups", and the rest of the
-// one in use, which comes before them; or else the rest of it, where its first group is late. A56
-// has none.
+// standbys returns the standbys: the remaining groups of the priority in use, and then the next
+// priorities of the source. If the first group is late, the remaining groups are standbys even
+// without the option. A56 has none.
 func (m *Model) standbys() []string {
 	next := map[int]bool{} // the source's priorities below the one in use
 	last := m.currentPriority
@@ -22,8 +22,7 @@ func (m *Model) standbys() []string {
 	return m.config.Priorities[m.currentPriority+1 : last+1]
 }
 
-// keepStandbys is what becomes of standbys that exist: they "are exempt from
-// deactivation, are woken when IDLE".
+// keepStandbys keeps existing standbys: they are not deactivated, and connect when IDLE.
 func (m *Model) keepStandbys(inUse *child) {
 	for _, name := range m.standbys() {
 		standby := m.children[name]
@@ -39,8 +38,8 @@ func (m *Model) keepStandbys(inUse *child) {
 	}
 }
 
-// startStandby makes the first standby that does not exist, and returns whether there was
-// one: "standbys start once the tier in use is READY".
+// startStandby creates the first missing standby and reports whether there was one. Standbys start
+// once the priority in use is READY.
 func (m *Model) startStandby() bool {
 	inUse := m.children[m.inUse]
 	if inUse == nil {
@@ -55,10 +54,9 @@ func (m *Model) startStandby() bool {
 	return false
 }
 
-// notWaitedFor is fastFailover: "a tier that has lost its connections is not waited for
-// while a standby is READY", nor is a standby that never had any. Nor is one that is IDLE
-// for the sake of which the tier above would have been left. "It counts only for a priority that
-// can hold two connections."
+// notWaitedFor implements fastFailover: a priority that has lost its connections is not waited for
+// while a standby is READY, nor is a standby that never had any, nor an IDLE one below it. It
+// applies only to priorities that can hold two connections.
 func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.standsBy) {
 		return false
@@ -72,15 +70,14 @@ func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	return child.FailoverTimerPending() && child.early
 }
 
-// standsBy returns whether a child is READY, and its calls do not fail.
+// standsBy reports whether a child is READY and its calls do not fail.
 func (m *Model) standsBy(name string) bool {
 	c := m.children[name]
 	return c != nil && (c.good() || c.small())
 }
 
-// rate notes what a change means for the time at which the child takes over, where it was
-// good before or not: "each client's return" waits for the delay and its part of the
-// window, and a child that fails while it waits has failed once more.
+// rate updates when the child takes over. good reports whether it was good before: the failback
+// delay and the jitter begin when it becomes good, and a failure while it waits counts.
 func (c *child) rate(good bool) {
 	switch {
 	case !good && c.good():
@@ -91,7 +88,7 @@ func (c *child) rate(good bool) {
 	}
 }
 
-// delay is the failback delay: "the delay doubles while a tier flaps, bounded".
+// delay returns the failback delay, which doubles while the priority flaps, up to a bound.
 func (c *child) delay() time.Duration {
 	delay, bound := c.m.config.FailbackDelay, c.m.config.MaxFailbackDelay
 	if delay >= bound {
@@ -113,9 +110,8 @@ func (c *child) fail() {
 	c.steadyAt = never
 }
 
-// noteFailure notes what it means for a child that the given priority is to be in use: the
-// one before has failed, if it is above and ever had the calls in use; those below have
-// nothing to wait for.
+// noteFailure counts a failure of the previous priority if calls leave it for a lower one after it
+// had them. Lower priorities have nothing to wait for.
 func (m *Model) noteFailure(priority int) {
 	chosen := m.children[m.config.Priorities[priority]]
 	if was := m.serving; was != nil && was != chosen {
@@ -141,8 +137,8 @@ func (m *Model) noteFailure(priority int) {
 	}
 }
 
-// reorder is for new priorities: "Where the child in use is still a priority and the order down
-// to it has not changed, nothing is forgotten." What is put above it is a candidate.
+// reorder handles new priorities. If the one in use is still a priority and the order down to it is
+// unchanged, all delays stay. A priority that is added above it is a candidate.
 func (m *Model) reorder(before []string) {
 	is, was := slices.Index(m.config.Priorities, m.inUse), slices.Index(before, m.inUse)
 	if m.children[m.inUse] == nil {
@@ -178,8 +174,8 @@ func (m *Model) reorder(before []string) {
 	}
 }
 
-// candidate is "what an update puts above a tier that is READY and stays", or is reconnecting,
-// with `fastFailover` or a failback delay, until it is READY, or has been in use.
+// candidate reports whether a priority was added above one that is READY or reconnecting and stays,
+// with fastFailover or a failback delay. It ends when the priority is READY or has been in use.
 func (t *choice) candidate(priority int) bool {
 	name := t.config.Priorities[priority]
 	is := t.always() && slices.Contains(t.candidates, name) || t.children[name].late
@@ -190,23 +186,23 @@ func (t *choice) candidate(priority int) bool {
 	return inUse.ready() || inUse.reconnecting()
 }
 
-// always is with `fastFailover` or a failback delay.
+// always reports whether fastFailover or a failback delay is set.
 func (t *choice) always() bool {
 	return t.config.FastFailover || t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
 }
 
-// late is "they do not leave a priority that answers for one above it that is CONNECTING at any other
-// time" than that of an update.
+// late reports whether calls would leave a priority that answers for one above it that is
+// CONNECTING, at another time than that of an update.
 func (t *choice) late(chosen int) bool {
-	if t.force || t.before <= chosen || len(t.Rows) > 0 { // with rows it is another's
+	if t.force || t.before <= chosen || len(t.Rows) > 0 { // with rows the model behaves differently
 		return false
 	}
 	child, inUse := t.children[t.config.Priorities[chosen]], t.children[t.config.Priorities[t.before]]
 	return child.connectivityState() == Connecting && !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// rather returns the first candidate in place of a choice that is neither READY nor in use: if
-// calls are to wait, they wait for the highest.
+// rather returns the first candidate if the choice is neither READY nor in use: if calls have to
+// wait, they wait for the highest.
 func (t *choice) rather(candidate, chosen int) int {
 	c := t.children[t.config.Priorities[chosen]]
 	if candidate != none && chosen != t.before && !c.ready() && !c.poor() {
@@ -218,7 +214,7 @@ func (t *choice) rather(candidate, chosen int) int {
 	return chosen
 }
 
-// noCandidate notes that a child is READY, or in use.
+// noCandidate records that a child is READY or in use.
 func (m *Model) noCandidate(name string) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(other string) bool { return other == name })
 	m.children[name].late = false

@@ -9,16 +9,16 @@ import (
 // Stub is a policy of a child.
 type Stub struct {
 	ID                         string
-	Version, ExitIdles, Errors int // of the last update; how often it was told
+	Version, ExitIdles, Errors int // of the last update; counts of calls
 	Closed                     bool
 	Now                        Report // as handled
-	Said                       Report // last, handled or not; zero for nothing
+	Said                       Report // the last report, handled or not; zero for none
 }
 
 // Policies are a child's policy and, during a graceful switch, the next one.
 type Policies struct{ Current, Pending *Stub }
 
-// Latest returns the one that is updated.
+// Latest returns the policy that receives updates.
 func (p *Policies) Latest() *Stub {
 	if p.Pending != nil {
 		return p.Pending
@@ -26,7 +26,7 @@ func (p *Policies) Latest() *Stub {
 	return p.Current
 }
 
-// SwitchTo gives the child a policy of another type, or its first.
+// SwitchTo gives the child its first policy, or one of another type.
 func (p *Policies) SwitchTo(s *Stub) {
 	if p.Current == nil {
 		p.Current = s
@@ -38,7 +38,7 @@ func (p *Policies) SwitchTo(s *Stub) {
 	p.Pending = s
 }
 
-// Reported handles a report, and returns whether it is the child's.
+// Reported handles a report, and reports whether it becomes the child's.
 func (p *Policies) Reported(s *Stub, r Report) bool {
 	s.Now = r
 	if p.Pending != nil && (s == p.Current && r.State != Ready ||
@@ -50,8 +50,8 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused notes that the latest policy refused its update. One that is not in use
-// yet counts as failed should it take over before it reports.
+// Refused records that the latest policy refused its update. A pending one counts as failed if it
+// takes over before it reports.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Now = fails(err)
@@ -88,9 +88,8 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Told returns which there are that are not closed, and of each which update it was
-// given last, how often it was told to leave IDLE, and how many errors of the resolver
-// it was given.
+// Told describes the policies that are not closed: the last update, and the number of ExitIdle
+// calls and resolver errors.
 func (all Stubs) Told() string {
 	var told []string
 	for _, s := range all {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Update is "Configuration Updates". It returns the errors of the children.
+// Update implements "Configuration Updates". It returns the errors of the children.
 func (m *Model) Update(config Config) []string {
 	if m.closed {
 		return nil
@@ -13,8 +13,7 @@ func (m *Model) Update(config Config) []string {
 	return m.EndUpdate()
 }
 
-// BeginUpdate begins an update, which EndUpdate ends: in between children that exist may
-// report from inside it.
+// BeginUpdate begins an update. Existing children may report before EndUpdate.
 func (m *Model) BeginUpdate(config Config) {
 	m.version++
 	m.errors = nil
@@ -53,8 +52,7 @@ func (m *Model) EndUpdate() []string {
 	return errors
 }
 
-// updateChildren "will iterate over its existing children". update and remove say
-// which of the two things it does.
+// updateChildren "will iterate over its existing children" and updates or removes them.
 func (m *Model) updateChildren(update, remove bool) {
 	for _, name := range m.names() {
 		c := m.children[name]
@@ -78,16 +76,15 @@ func (m *Model) updateChildren(update, remove bool) {
 	}
 }
 
-// id returns the id of the policy that the child is configured with.
+// id returns the configured id of the child's policy.
 func (c *child) id() string {
 	if config, ok := c.m.config.Children[c.name]; ok {
 		return config.Policy
 	}
-	return c.name // p-refused-at-once: made on the former configuration
+	return c.name // p-refused-at-once: created from the previous configuration
 }
 
-// Update is the pseudo-code's: it gives the child its update, and lets it do what it
-// does from inside.
+// Update follows the pseudo-code: it updates the child and runs the child's reaction.
 func (c *child) Update() {
 	m, refused := c.m, c.refusal != ""
 	c.refusal = ""
@@ -122,7 +119,7 @@ func (c *child) Update() {
 	}
 }
 
-// refused handles an error of an update, after what was reported from inside it.
+// refused handles an error of an update, after the reports from inside it.
 func (c *child) refused(err string) {
 	m := c.m
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
@@ -155,8 +152,8 @@ func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	m.reported(c, s, r)
 }
 
-// Updating returns the policy of the child that is given an update, for React; nil for a
-// child that does not exist.
+// Updating returns the policy that receives the present update, for React; nil for a child that
+// does not exist.
 func (m *Model) Updating(child string) *Stub {
 	if c := m.children[child]; c != nil {
 		return c.policies.Latest()

@@ -8,7 +8,7 @@ import (
 	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// Oracle is a Target that does what the model of A56 does.
+// Oracle is a Target that follows the model of A56.
 type Oracle struct {
 	model  *model.Model
 	update Update
@@ -17,18 +17,17 @@ type Oracle struct {
 	err    error // of the resolver
 }
 
-// NewOracle returns an Oracle that has had no update.
+// NewOracle returns an Oracle without an update.
 func NewOracle() *Oracle {
 	o := &Oracle{model: model.New(nil)}
 	o.model.React, o.model.Log = o.react, o.write
 	return o
 }
 
-// Tie tells that two timers have ended at the same moment: what was done then depends
-// on which was first.
+// Tie reports whether two timers ended at the same time, so that the result depends on their order.
 func (o *Oracle) Tie() bool { return o.model.Tie }
 
-// write is the model's log.
+// write logs an action of the model.
 func (o *Oracle) write(e model.Event) {
 	line := strings.TrimSpace(e.Verb + " " + e.Child)
 	switch e.Verb {
@@ -54,7 +53,7 @@ func (o *Oracle) write(e model.Event) {
 	o.log = append(o.log, line)
 }
 
-// react does what the script says.
+// react returns the scripted reaction.
 func (o *Oracle) react(child string) model.Reaction {
 	var reaction model.Reaction
 	for _, r := range o.script[child] {
@@ -71,10 +70,10 @@ func reportOf(child string, r Report) model.Report {
 	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyPart, Unproven: r.Unproven}
 }
 
-// Script is of Target.
+// Script implements Target.
 func (o *Oracle) Script(s map[string][]Reaction) { o.script = s }
 
-// Update is of Target.
+// Update implements Target.
 func (o *Oracle) Update(u Update) {
 	config := model.Config{
 		Children:              map[string]model.Child{},
@@ -108,28 +107,28 @@ func (o *Oracle) Update(u Update) {
 	}
 }
 
-// Report is of Target.
+// Report implements Target.
 func (o *Oracle) Report(child string, r Report) { o.model.Report(child, child, reportOf(child, r)) }
 
-// Advance is of Target.
+// Advance implements Target.
 func (o *Oracle) Advance(d time.Duration) { o.model.Advance(d) }
 
-// ExitIdle is of Target.
+// ExitIdle implements Target.
 func (o *Oracle) ExitIdle() { o.model.ExitIdle() }
 
-// ResolverError is of Target.
+// ResolverError implements Target.
 func (o *Oracle) ResolverError(err error) {
 	o.err = err
 	o.model.ResolverError(err.Error())
 }
 
-// Resolve is of Target.
+// Resolve implements Target.
 func (o *Oracle) Resolve(child string) { o.model.ResolveNow(child) }
 
-// Close is of Target.
+// Close implements Target.
 func (o *Oracle) Close() { o.model.Close() }
 
-// Take is of Target.
+// Take implements Target.
 func (o *Oracle) Take() []string {
 	log := o.log
 	o.log = nil

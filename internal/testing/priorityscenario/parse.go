@@ -58,8 +58,7 @@ func drive(target Target, d *datadriven.TestData) error {
 	return nil
 }
 
-// DefaultConfig returns the configuration with the priorities, and the defaults of
-// the specification.
+// DefaultConfig returns a configuration with these priorities and the specification's defaults.
 func DefaultConfig(priorities ...string) core.Config {
 	return core.Config{
 		Children:              priorities,
@@ -70,7 +69,7 @@ func DefaultConfig(priorities ...string) core.Config {
 	}
 }
 
-// durationsOf returns the durations of a configuration by their names.
+// durationsOf returns the durations of a configuration by name.
 func durationsOf(c *core.Config) map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"timeout":   &c.FailoverTimeout,

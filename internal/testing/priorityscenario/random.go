@@ -12,7 +12,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
-// Step is one thing that happens to a Target.
+// Step is one event of a Target.
 type Step struct {
 	Text   string
 	Script map[string][]Reaction
@@ -21,11 +21,11 @@ type Step struct {
 
 var names = []string{"a", "b", "c", "d", "e"}
 
-// Steps draws a schedule: updates, reports, time, and now and then a Close, after
-// which things go on happening.
+// Steps draws a schedule of updates, reports, time, and sometimes a Close, after which events
+// continue.
 func Steps() *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
-		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // as they are: rapid prefers few
+		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // rapid prefers small numbers
 		steps := []Step{drawUpdate(t)}
 		for len(steps) < n {
 			steps = append(steps, drawStep(t))
@@ -77,7 +77,7 @@ func drawState(t *rapid.T) core.State {
 
 func drawUpdate(t *rapid.T) Step {
 	var u Update
-	order := names // mostly, so that not every update changes the priorities
+	order := names // usually, so that not every update changes the priorities
 	if rapid.IntRange(0, 4).Draw(t, "any order") == 4 {
 		order = rapid.Permutation(names).Draw(t, "order")
 	}
@@ -122,9 +122,8 @@ func drawGroups(t *rapid.T, priorities int) (of []int) {
 	return of
 }
 
-// drawScript draws what children do from inside their updates: any number of reports,
-// and an error now and then. Where that starts two timers at the same moment, they also
-// end at the same moment; see Expect.
+// drawScript draws the reactions of children to updates: any number of reports, and sometimes an
+// error. Timers that start at the same time also end at the same time; see Expect.
 func drawScript(t *rapid.T) map[string][]Reaction {
 	script := map[string][]Reaction{}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "reactions") {
@@ -138,8 +137,8 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 	return script
 }
 
-// Apply does the steps and returns what the target did in each. After each, a
-// nanosecond passes, so that no two of the timers of different steps fire at once.
+// Apply runs the steps and returns the target's actions in each. A nanosecond passes after each
+// step, so that timers of different steps do not fire together.
 func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	var logs [][]string
 	for _, step := range steps {
@@ -159,9 +158,8 @@ func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	return append(logs, lines)
 }
 
-// Expect returns what the oracle does in each of the steps, up to the first in which
-// two timers of its children end at the same moment: from there on there is more than
-// one thing that may be done.
+// Expect returns the oracle's actions in each step, up to the first in which two timers end at the
+// same time: from there on several results are correct.
 func Expect(steps []Step) [][]string {
 	oracle, certain := NewOracle(), 0
 	want := Apply(oracle, steps, func(Step) {
@@ -175,8 +173,7 @@ func Expect(steps []Step) [][]string {
 	return want
 }
 
-// Compare returns how what a target did differs from what is expected of it, "" if it
-// does not.
+// Compare describes the difference between actual and expected actions, "" for none.
 func Compare(steps []Step, got, want [][]string) string {
 	for i := range want {
 		if slices.Equal(got[i], want[i]) {

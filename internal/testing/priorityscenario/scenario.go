@@ -44,9 +44,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
-// Target is a priority policy that logs what it does, one line each.
+// Target is a priority policy that logs its actions, one line each.
 type Target interface {
-	// Script sets what children do from inside their updates from now on.
+	// Script sets the reactions of children to later updates.
 	Script(map[string][]Reaction)
 	Update(Update)
 	Report(child string, report Report)
@@ -70,7 +70,7 @@ type Target interface {
 	Take() []string
 }
 
-// Random is what a Target draws for a random number in [0, 1).
+// Random is a Target's random number in [0, 1).
 const Random = 0.5
 
 // Update is one update.
@@ -86,16 +86,16 @@ type Endpoint struct {
 	Path    []string
 }
 
-// Report is what a child reports.
+// Report is a report of a child.
 type Report struct {
 	State     core.State
 	Tag       string
-	Condition core.Condition // as the tag begins
-	ReadyPart float64        // as the tag begins, else 1
-	Unproven  float64        // likewise, else 0
+	Condition core.Condition // from the tag
+	ReadyPart float64        // from the tag, else 1
+	Unproven  float64        // from the tag, else 0
 }
 
-// newReport returns a report with the condition that its tag begins with.
+// newReport returns a report with the condition in its tag.
 func newReport(state core.State, tag string) Report {
 	r := Report{State: state, Tag: tag, ReadyPart: 1}
 	if percent, rest, ok := strings.Cut(tag, "%"); ok {
@@ -115,8 +115,7 @@ func newReport(state core.State, tag string) Report {
 
 var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
 
-// Trying returns what a line of something being published ends with, of the children
-// that get a few of the calls.
+// Trying returns the suffix of a line for the children that get a few of the calls.
 func Trying(children []string) string {
 	if len(children) == 0 {
 		return ""
@@ -124,7 +123,7 @@ func Trying(children []string) string {
 	return ", trying " + strings.Join(children, " ")
 }
 
-// Err is the error of the report's picker if the state is TRANSIENT_FAILURE.
+// Err returns the error of the report's picker in TRANSIENT_FAILURE.
 func (r Report) Err() error {
 	if r.Tag == "" {
 		return errors.New("failed")
@@ -132,20 +131,19 @@ func (r Report) Err() error {
 	return errors.New(r.Tag)
 }
 
-// Line returns the line of its being published.
+// Line returns the line for its publication.
 func (r Report) Line(child string) string {
 	return strings.TrimSpace(fmt.Sprintf("publish %s %v %s", child, r.State, r.Tag))
 }
 
-// Reaction is something that a child does when it is updated: Report, or return Err
-// if that is not nil.
+// Reaction is a child's reaction to an update: it reports, or returns Err if that is not nil.
 type Reaction struct {
 	Report Report
 	Err    error
 }
 
-// SortSimultaneous sorts lines that follow each other whose order is not determined:
-// children that are destroyed at the same time, or told an error of the resolver.
+// SortSimultaneous sorts adjacent lines whose order is undefined: destroyed children, and resolver
+// errors.
 func SortSimultaneous(lines []string) {
 	for i := 1; i < len(lines); i++ {
 		for j := i; j > 0 && simultaneous(lines[j-1], lines[j]) && lines[j] < lines[j-1]; j-- {
@@ -163,7 +161,7 @@ func simultaneous(a, b string) bool {
 	return false
 }
 
-// Run runs the scenarios in the file at path, each with a target of its own.
+// Run runs the scenarios of a file, each with its own target.
 func Run(t *testing.T, path string, newTarget func() Target) {
 	target := newTarget()
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -1,5 +1,5 @@
-// Package sentences holds a document with the sentences of a gRFC against the tests that it
-// names. For tests only.
+// Package sentences checks a document that lists the sentences of a gRFC with their tests. For
+// tests only.
 package sentences
 
 import (
@@ -10,18 +10,17 @@ import (
 	"testing"
 )
 
-// Document is a document with tables, each row of which names in its last column what
-// tests its sentence.
+// Document is a document with tables. The last column of each row names the tests of its sentence.
 type Document struct {
 	Path string
-	// Begin is the heading from which on each row must name something.
+	// Begin is the heading from which on each row must name a test.
 	Begin string
-	// Scenarios is the folder of the scenarios, and Spec the one in it whose files quote
-	// the sentences that they test.
+	// Scenarios is the directory of scenarios, and Spec its subdirectory whose files quote the
+	// sentences they test.
 	Scenarios, Spec string
-	// Tests are patterns of the files that have the tests.
+	// Tests are patterns of the files with tests.
 	Tests []string
-	// Least is how many sentences there are at least.
+	// Least is the minimum number of sentences.
 	Least int
 }
 
@@ -30,8 +29,8 @@ var (
 	quotation = regexp.MustCompile(`(?s)^# "(.*?)"\n(?:#|new )`)
 )
 
-// Check checks that every scenario and test that the document names exists, that no row of
-// its tables is without one, and that each sentence that a scenario quotes is in a table.
+// Check checks that the named scenarios and tests exist, that each row names one, and that each
+// sentence quoted in a scenario is in a table.
 func (d Document) Check(t *testing.T) {
 	t.Helper()
 	document := read(t, d.Path)
@@ -113,14 +112,14 @@ func glob(t *testing.T, pattern string) []string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path) //nolint:gosec // a test's own
+	text, err := os.ReadFile(path) //nolint:gosec // the test's own file
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// plain drops what a line break or a comment adds to a sentence.
+// plain removes line breaks and comment markers from a sentence.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ")
 }

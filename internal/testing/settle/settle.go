@@ -1,4 +1,5 @@
-// Package settle waits until what a source said has been told. Receivers do not wait for it.
+// Package settle waits until the reports of a source have reached the channel. Receivers do not
+// wait.
 package settle
 
 import (
@@ -12,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Wait waits, on the stack of a test, until nothing runs in the background any more. On the stack
-// of anything else it returns at once: that may be waited for itself.
+// Wait waits until no serializer runs in the background. It must be called on a test's stack; on
+// other stacks it returns at once, because something may wait for them.
 func Wait() {
 	switch stack := debug.Stack(); {
 	case bytes.Contains(stack, []byte("serial.(*Serializer)")), !bytes.Contains(stack, []byte("testing.tRunner")):
@@ -26,7 +27,7 @@ func Wait() {
 	}
 }
 
-// Receiver returns r, whose methods wait until what they said has been told.
+// Receiver returns r with methods that wait until their report has reached the channel.
 func Receiver(r *discovery.Receiver) *discovery.Receiver {
 	return r.With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { defer Wait(); return r.Update(a) },

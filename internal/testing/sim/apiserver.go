@@ -15,47 +15,46 @@ import (
 	"time"
 )
 
-// longestWatch is how long a watch of the API server lasts at most, and bookmarkEach how often it sends
-// bookmarks.
+// The maximum duration of a watch of the API server, and the interval of its bookmarks.
 const (
 	longestWatch = 90 * time.Second
 	bookmarkEach = 20 * time.Second
 )
 
-// trouble is what is wrong with an API server.
+// trouble is a fault of an API server.
 type trouble int
 
 const (
 	noTrouble   trouble = iota
 	apiDown             // it refuses connections
-	apiSilent           // it says nothing, to old and new requests
+	apiSilent           // it does not respond to old and new requests
 	apiBusy             // it answers 429
-	apiForgets          // it forgets old versions, and ends watches
-	apiEnds             // it ends watches soon
-	apiReplaced         // it is down, and comes back with lower versions
+	apiForgets          // it discards old versions and ends watches
+	apiEnds             // it ends watches early
+	apiReplaced         // it is down, and returns with lower versions
 	troubles
 )
 
-// String says what is wrong.
+// String describes the fault.
 func (t trouble) String() string {
 	return "the API server " + [...]string{"is well", "refuses connections", "says nothing", "is too busy", "forgets old versions", "ends watches soon", "is replaced from a backup"}[t]
 }
 
-// apiServer is an API server that knows EndpointSlices alone. It is an http.RoundTripper.
+// apiServer is an API server for EndpointSlices. It is an http.RoundTripper.
 type apiServer struct {
-	ctx context.Context //nolint:containedctx // its life
-	old bool            // it does not begin a watch with what there is
+	ctx context.Context //nolint:containedctx // ends with the server
+	old bool            // it does not support sendInitialEvents
 
 	mu      sync.Mutex
 	rand    *rand.Rand
 	slices  map[string]kubeSlice
-	without map[string]time.Time // when a Service was last without slices, of those that ever had any
+	without map[string]time.Time // when a Service that had slices was last without any
 	log     []apiEvent           // since oldest
 	version int
 	oldest  int
 	trouble trouble
-	epoch   int           // watches of an earlier one end
-	changed chan struct{} // closed when anything is
+	epoch   int           // watches of earlier epochs end
+	changed chan struct{} // closed after each change
 }
 
 // apiEvent is one event, or a slice as it was added.
@@ -68,7 +67,7 @@ func newAPIServer(ctx context.Context, r *rand.Rand) *apiServer {
 	return &apiServer{ctx: ctx, rand: r, old: r.IntN(3) == 0, slices: make(map[string]kubeSlice), without: make(map[string]time.Time), version: 1_000_000, oldest: 1_000_000, changed: make(chan struct{})}
 }
 
-// change changes something under the lock.
+// change changes the state under the lock.
 func (s *apiServer) change(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *apiServer) get(name string) kubeSlice {
 	return s.slices[name]
 }
 
-// set adds or changes a slice, and reports whether it is another one than before.
+// set adds or changes a slice, and reports whether it differs from before.
 func (s *apiServer) set(name string, to kubeSlice) bool {
 	s.mu.Lock()
 	before, known := s.slices[name]
@@ -107,7 +106,7 @@ func (s *apiServer) set(name string, to kubeSlice) bool {
 	return true
 }
 
-// serves says whether a Service has a slice. The lock is held.
+// serves reports whether a Service has a slice. The lock is held.
 func (s *apiServer) serves(service string) bool {
 	for _, sl := range s.slices {
 		if sl.service == service {
@@ -117,7 +116,7 @@ func (s *apiServer) serves(service string) bool {
 	return false
 }
 
-// servesFor returns for how long a Service has had slices, 0 if it has none.
+// servesFor returns how long a Service has had slices, 0 if it has none.
 func (s *apiServer) servesFor(service string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +151,7 @@ func bookmarkText(version int, initial bool) string {
 	return eventText("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"%s}}`, version, annotations))
 }
 
-// forget forgets all versions but the last. The lock is held.
+// forget discards all versions except the last. The lock is held.
 func (s *apiServer) forget() { s.oldest, s.log = s.version, nil }
 
 func (s *apiServer) fail(t trouble) string {
@@ -167,7 +166,7 @@ func (s *apiServer) fail(t trouble) string {
 	return t.String()
 }
 
-// restore makes it well. What is silent goes on.
+// restore ends the fault. Hanging requests continue.
 func (s *apiServer) restore() {
 	s.change(func() {
 		if s.trouble == apiReplaced {
@@ -178,7 +177,7 @@ func (s *apiServer) restore() {
 	})
 }
 
-// now returns what is wrong, and what is closed when something changes.
+// now returns the present fault, and a channel that is closed after the next change.
 func (s *apiServer) now() (t trouble, epoch int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +229,8 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// refusal returns what a request is answered that is not served, code 0 if it is. The lock is held.
+// refusal returns the error response to a request, or code 0 for a request that is served. The lock
+// is held.
 func (s *apiServer) refusal(t trouble, r *http.Request, version int) (code int, text string) {
 	switch {
 	case t == apiBusy:
@@ -255,7 +255,7 @@ func answered(code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// life draws how long a watch lasts. The lock is held.
+// life draws the duration of a watch. The lock is held.
 func (s *apiServer) life() time.Duration {
 	if s.trouble == apiEnds || s.trouble == apiForgets {
 		return time.Duration(s.rand.IntN(5000)) * time.Millisecond
@@ -267,7 +267,7 @@ func (s *apiServer) life() time.Duration {
 type apiWatch struct {
 	*apiServer
 	services []string
-	at       int // up to which version it has said all
+	at       int // the last version sent
 	born     int // its epoch
 	until    time.Time
 }
@@ -282,7 +282,7 @@ func (w *apiWatch) all() (texts []string) {
 	return texts
 }
 
-// run sends what there is, and then what comes, until the watch ends.
+// run sends the present state and then changes, until the watch ends.
 func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 	stop := context.AfterFunc(ctx, func() { _ = to.Close() })
 	defer stop()
@@ -343,7 +343,7 @@ func (w *apiWatch) news() (text string) {
 	return text
 }
 
-// bookmark returns one, "" where the watch waits for versions that are not there yet.
+// bookmark returns a bookmark, or "" while the watch waits for a future version.
 func (w *apiWatch) bookmark() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// With standbys it is not judged which of an update and a failover of one moment was first,
-// until the children that were made then have had their time.
+// With standbys the order of an update and a simultaneous failover is not judged, until the
+// failover timers of children created then are over.
 func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		standbys int
-		steps    string // in seconds, and what happens then
+		steps    string // seconds and events
 		want     bool
 	}{
 		"failover, update":  {1, "1 failover, 1 update, 11 failover, 13 judged", true},
@@ -55,8 +55,8 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// With a failback delay it is not judged which of two reports of one moment was first, as long
-// as the delay lasts. One report alone has no order, and one of another moment has a known one.
+// With a failback delay the order of two simultaneous reports is not judged while the delay lasts.
+// A single report has no order, and reports at different times have a known order.
 func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		failback time.Duration

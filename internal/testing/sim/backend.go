@@ -17,31 +17,31 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// method is the one call that backends serve, and streamMethod the one stream. The answer is
-// the backend's address.
+// method is the backends' unary method, streamMethod the streaming one. Both answer with the
+// backend's address.
 const (
 	method       = "/sim.Backend/Who"
 	streamMethod = "/sim.Backend/Stay"
 )
 
-// Backend is a gRPC server at one address. All methods may be called from any
-// goroutine of the bubble.
+// Backend is a gRPC server at one address. All methods may be called from any goroutine of the
+// bubble.
 type Backend struct {
 	Address string
 	network *Network
-	calls   func(address string) // told of each call that arrives
+	calls   func(address string) // called for each call that arrives
 
 	mu     sync.Mutex
 	server *grpc.Server   // nil while it is down
-	old    []*grpc.Server // those that said GOAWAY
+	old    []*grpc.Server // servers that have sent GOAWAY
 	health *health.Server
 	answer codes.Code    // OK unless the backend answers with errors
-	takes  time.Duration // how long an answer takes
-	hang   chan struct{} // open while calls hang, else nil
+	takes  time.Duration // the duration of an answer
+	hang   chan struct{} // open while calls hang, otherwise nil
 	sick   bool          // NOT_SERVING
 }
 
-// NewBackend returns a backend that is down. calls is told of each call that arrives.
+// NewBackend returns a backend that is down. calls is called for each call that arrives.
 func NewBackend(n *Network, address string, calls func(address string)) *Backend {
 	return &Backend{Address: address, network: n, calls: calls}
 }
@@ -58,9 +58,9 @@ func (b *Backend) Up() {
 func (b *Backend) start() {
 	listener, err := b.network.Listen(b.Address)
 	if err != nil {
-		panic(err) // two backends of one address are a mistake of the world
+		panic(err) // two backends at one address are a mistake of the world
 	}
-	// A client whose pings are refused doubles the time between them, for good.
+	// A client whose pings are refused would double its ping interval permanently.
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
@@ -72,7 +72,7 @@ func (b *Backend) start() {
 	b.setHealth()
 	healthpb.RegisterHealthServer(server, b.health)
 	b.server = server
-	go func() { _ = server.Serve(listener) }() // it ends with Stop
+	go func() { _ = server.Serve(listener) }() // returns after Stop
 }
 
 func (b *Backend) setHealth() {
@@ -99,8 +99,7 @@ func (b *Backend) Down() {
 	}
 }
 
-// GoAway replaces the server by a new one: the old one says GOAWAY, and ends when its
-// calls have.
+// GoAway replaces the server by a new one. The old one sends GOAWAY and ends after its calls.
 func (b *Backend) GoAway() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +118,7 @@ func (b *Backend) GoAway() {
 	b.start()
 }
 
-// Drain stops the backend as a restart does: it says GOAWAY, and listens no more.
+// Drain stops the backend like a restart: it sends GOAWAY and stops listening.
 func (b *Backend) Drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +130,7 @@ func (b *Backend) Drain() {
 	b.server = nil
 }
 
-// SetServing says whether the backend tells health checks that it serves.
+// SetServing sets the result of health checks.
 func (b *Backend) SetServing(serving bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,14 +147,14 @@ func (b *Backend) Answer(code codes.Code) {
 	b.answer = code
 }
 
-// Take makes each answer take so long.
+// Take sets the duration of each answer.
 func (b *Backend) Take(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.takes = d
 }
 
-// Hang makes calls hang, those of health checks apart, until told otherwise.
+// Hang makes calls hang or continue, except for health checks.
 func (b *Backend) Hang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,7 +179,7 @@ func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc
 	return wrapperspb.String(b.Address), nil
 }
 
-// stay answers as who does, and lets the stream end after the time that was asked for.
+// stay answers like who, and ends the stream after the requested time.
 func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	var length durationpb.Duration
 	if err := stream.RecvMsg(&length); err != nil {
@@ -195,7 +194,7 @@ func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	return wait(stream.Context(), time.After(length.AsDuration()))
 }
 
-// answered waits until the backend answers a call, and returns its error.
+// answered waits until the backend answers a call, and returns the error.
 func (b *Backend) answered(ctx context.Context) error {
 	b.calls(b.Address)
 	b.mu.Lock()
@@ -217,7 +216,7 @@ func (b *Backend) answered(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for an event, and returns an error if the call ends before that.
+// wait waits for an event, and returns an error if the call ends first.
 func wait[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chooseBalance has the calls balanced between zones. Which endpoints have the calls can then be told
-// where nothing but connections counts.
+// chooseBalance selects prefer=balance. The endpoints that get calls can be computed only if
+// connections alone matter, so other options are reset.
 func (s *settings) chooseBalance(r *rand.Rand) {
 	s.near.least = 0
 	s.minReady, s.recovery, s.detects, s.pickFirst = 0, 0, "false", false
@@ -27,13 +27,14 @@ func (s *settings) chooseBalance(r *rand.Rand) {
 	}
 }
 
-// balances says whether the calls of a tier are: not without a place, nor where nothing can take them.
+// balances reports whether the calls of a priority are balanced: not without a location, and not
+// without usable endpoints.
 func (n nearby) balances(t Tier) bool {
 	return n.prefer == "balance" && n.zone != "" && len(t.Serving()) > 0 && t[0].Zone != ""
 }
 
-// balance returns what a channel makes of a tier: a priority of all zones, and another of those that
-// have no share of the calls by the source's word. Weights between zones say nothing.
+// balance returns a channel's priorities for a priority of the source: one with all zones, and one
+// with the zones without a share. Weights between zones have no effect.
 func (n nearby) balance(t Tier) Truth {
 	if !n.balances(t) {
 		return Truth{t}
@@ -52,13 +53,13 @@ func (n nearby) balance(t Tier) Truth {
 	return Truth{all, rest}
 }
 
-// own says whether a zone, with or without its region, is the client's.
+// own reports whether a zone, with or without its region, is the client's.
 func (n nearby) own(zone string) bool {
 	region, name := placeOf(zone)
 	return name == n.zone && (n.region == "" || region == "" || n.region == region)
 }
 
-// callersIn returns how many callers a zone of a tier has.
+// callersIn returns the number of callers in a zone.
 func (n nearby) callersIn(l Locality) float64 {
 	if n.callers == nil && n.listed {
 		return 1
@@ -68,15 +69,15 @@ func (n nearby) callersIn(l Locality) float64 {
 	return float64(n.callers[l.Zone[strings.LastIndex(l.Zone, "/")+1:]])
 }
 
-// zoneShares returns the part of the calls that goes to each zone of a tier by the formula of
-// docs/near.md, where left is what is left of a zone.
+// zoneShares returns the share of the calls of each zone by the formula of docs/near.md. left
+// returns the capacity of a zone that has not failed.
 func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float64 {
 	var capacity, callers float64
 	for _, l := range t {
 		capacity += left(l)
 		callers += n.callersIn(l)
 	}
-	if n.callers != nil { // those in zones that the source does not name are callers, too
+	if n.callers != nil { // callers in zones that the source does not name count, too
 		callers = 0
 		named := func(zone string) bool {
 			return slices.ContainsFunc(t, func(l Locality) bool { return l.Zone == zone || strings.HasSuffix(l.Zone, "/"+zone) })
@@ -115,10 +116,11 @@ func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float
 	return shares
 }
 
-// balanced returns the shares that endpoints of a tier may have: those of what can be reached, where a
-// zone of which something cannot may be taken for well, as long as it has no share and nobody looks.
+// balanced returns the possible shares of a priority's endpoints. A zone with unreachable endpoints
+// may count as well as long as it has no share, because it is not connected.
 //
-// A zone without endpoints in what the channel knows may have some that drain, which has callers, or none.
+// A zone without endpoints in the channel's update may have draining ones, and so have callers, or
+// none.
 func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64) {
 	if n.callers == nil && !n.listed && slices.ContainsFunc(t, func(l Locality) bool { return len(l.Endpoints) == 0 }) {
 		listed := n
@@ -152,7 +154,7 @@ func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64
 	return all
 }
 
-// slack is by how much shares may be off, which follow in steps of 1/64 of all capacity.
+// slack bounds the deviation of shares, which follow in steps of 1/64 of all capacity.
 func (n nearby) slack(t Tier) float64 {
 	callers, own := 0.0, 0.0
 	for _, l := range t {
@@ -162,7 +164,7 @@ func (n nearby) slack(t Tier) float64 {
 		}
 	}
 	for _, number := range n.callers {
-		callers += float64(number) // too many, for those of the tier are counted twice
+		callers += float64(number) // too many, because those of the priority count twice
 	}
 	if own == 0 {
 		return 0.01 + 2./64
@@ -170,7 +172,7 @@ func (n nearby) slack(t Tier) float64 {
 	return 0.01 + callers/own/64
 }
 
-// checkBalance compares how many calls went where with what balanced says.
+// checkBalance compares the counts of calls with the possible shares.
 func (w *World) checkBalance(q quiet, counts map[string]int) {
 	if len(q.balanced) == 0 {
 		return
@@ -188,7 +190,7 @@ func (w *World) checkBalance(q quiet, counts map[string]int) {
 	}
 }
 
-// zonesLine says that there are callers in zones without endpoints.
+// zonesLine checks a log line about callers in zones without endpoints.
 func (w *World) zonesLine([]string) string {
 	if w.settings.near.callers == nil {
 		return "no zone is said to have callers"

@@ -19,24 +19,24 @@ import (
 // call is one call of the traffic.
 type call struct {
 	start time.Time
-	made  int // how many calls there were then, itself included
+	made  int // its number
 
 	mu     sync.Mutex
 	to     string    // where the last attempt was sent, "" while it waits for a pick
-	sentAt time.Time // when
+	sentAt time.Time // when it was sent
 }
 
 type callKey struct{}
 
-// sent returns where the last attempt of a call went and when; "" if it is queued.
+// sent returns the destination and the time of the last attempt, "" if the call is queued.
 func (c *call) sent() (string, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.to, c.sentAt
 }
 
-// make calls once, and waits for the answer at most until the deadline: for an endpoint
-// as well, if told so.
+// make makes the call and waits for the answer until the deadline. With wait it is a wait-for-ready
+// call.
 func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
 	defer cancel()
@@ -47,8 +47,8 @@ func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (str
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
-// open begins a stream, which the backend ends after a time, and waits for its first message.
-// What remains of the stream ends with ctx.
+// open opens a stream that the backend ends after length, and waits for its first message. The rest
+// of the stream ends with ctx.
 func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Duration, wait bool) (grpc.ClientStream, error) {
 	ctx = context.WithValue(ctx, callKey{}, c)
 	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(wait))
@@ -65,7 +65,7 @@ func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Durati
 	return stream, stream.RecvMsg(&answer)
 }
 
-// observer is told by gRPC where attempts go, and what the policies count.
+// observer receives the destinations of attempts and the policies' metrics from gRPC.
 type observer struct {
 	estats.UnimplementedMetricsRecorder
 	sentTo   func(address string)
@@ -73,10 +73,10 @@ type observer struct {
 	failover func(from, to string)
 }
 
-// TagRPC is gRPC's.
+// TagRPC implements stats.Handler.
 func (o *observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC notes where an attempt goes.
+// HandleRPC records the destination of an attempt.
 func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
@@ -97,13 +97,13 @@ func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// TagConn is gRPC's.
+// TagConn implements stats.Handler.
 func (o *observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn is gRPC's.
+// HandleConn implements stats.Handler.
 func (o *observer) HandleConn(context.Context, stats.ConnStats) {}
 
-// RecordInt64Count takes note of failovers.
+// RecordInt64Count records failovers.
 func (o *observer) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
 	d := handle.Descriptor()
 	if d.Name != "understudy.priority.failovers" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// concerns says whether what befalls an address can change which priority is in use:
-// what befalls a lower one cannot. The lock is held.
+// concerns reports whether a change of an address can change the priority in use: not if it belongs
+// to a lower priority. The lock is held.
 func (w *World) concerns(address string) bool {
 	return w.lowest < 0 || slices.Contains(w.vital, address)
 }
@@ -27,10 +27,9 @@ func (w *World) publish(truth Truth) {
 	w.source.Publish(truth)
 }
 
-// moves says whether an update may change which priority is in use: not one that leaves
-// the priority in use and those above as they are, but for others without endpoints
-// that are put above or taken away. The parts of a failover: target, and the members of
-// an aggregate, cannot move. The lock is held.
+// moves reports whether an update may change the priority in use: not if that one and those above
+// it stay, except for empty priorities that are added or removed above. The entries of a failover:
+// target and the clusters of an aggregate cannot move. The lock is held.
 func (w *World) moves(truth Truth) bool {
 	if w.lowest < 0 || w.lowest >= len(w.known) || !slices.Equal(w.known.detections(), truth.detections()) {
 		return true
@@ -53,14 +52,16 @@ func (w *World) moves(truth Truth) bool {
 	return !slices.Equal(above(w.known, n), above(truth, n))
 }
 
-// partly says whether a tier that takes calls has a locality that does not. While Services are written one by
-// one, endpoints may stand for a moment in the priority of others that end, and go by its name.
+// partly reports whether a priority that takes calls has a locality that does not. While Services
+// are written one by one, endpoints may briefly be in the priority of ending ones, which then keeps
+// its name.
 func (t Tier) partly() bool {
 	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
 	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
 }
 
-// places returns where calls may go in a tier, by locality: another one is another child.
+// places returns the localities and endpoints of a priority that may get calls. Another locality is
+// another child.
 func (t Tier) places() []string {
 	var places []string
 	for _, l := range t {
@@ -81,7 +82,7 @@ func (t Truth) serving() []string {
 	return all
 }
 
-// told is told of what a channel is told, and returns whether that is what it was told last.
+// told receives an update of the channel, and reports whether it equals the last one.
 func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +108,8 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 		delete(w.gone, address)
 		w.ever[address] = true
 	}
-	// A source whose answer the channel did not take, because nothing in it can be used, asks
-	// again, and says the same.
+	// After a refused answer without usable endpoints a source looks again, and sends the same
+	// answer.
 	again = w.known != nil && truth.String() == w.known.String()
 	if !again {
 		w.knownAt, w.repeated = now, 0
@@ -120,18 +121,18 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	if w.judge != nil {
 		w.judge.told(truth)
 	}
-	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // else it may be one part of several
+	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // otherwise it may be one of several sources
 		w.lastTold = now
 	}
 	w.Log.Event("the channel is told %v", truth)
 	return again
 }
 
-// oftenEnough is how often at most a source that is well says the same after an event: each
-// endpoint that comes or goes may have it asked again.
+// oftenEnough limits how often a working source repeats an answer after an event: each endpoint
+// that comes or goes may cause a re-resolution.
 const oftenEnough = 20
 
-// toldAgain is told that the channel was told the same once more, and took it.
+// toldAgain records that the channel accepted a repeated update.
 func (w *World) toldAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +144,7 @@ func (w *World) toldAgain() {
 	}
 }
 
-// checkTold compares what the channel was told with what its source says.
+// checkTold compares the channel's update with the source.
 func (w *World) checkTold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,11 +163,11 @@ func (w *World) checkTold() {
 	}
 	w.lastTold = time.Now()
 	want, of := w.settings.near.groups(w.settings.sees(w.source.Sees(w.truth)))
-	nothing := w.known == nil && len(want.serving()) == 0 // which is told as an error
+	nothing := w.known == nil && len(want.serving()) == 0 // such an answer is reported as an error
 	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
 }
 
-// disagree breaks the rule if told so, once until it is told otherwise.
+// disagree breaks the rule if disagree is set, once until the next update.
 func (w *World) disagree(disagree bool, what string) {
 	if disagree && !w.disagrees {
 		w.Log.Break(ruleTold, "the channel was told %s", what)
@@ -174,15 +175,15 @@ func (w *World) disagree(disagree bool, what string) {
 	w.disagrees = disagree
 }
 
-// same says whether calls go to the same places by the same weights, in the same
-// priorities, whatever localities are called, and the same outliers are detected there.
+// same reports whether two truths have the same priorities with the same weights and outlier
+// detection, regardless of the names of localities.
 func (t Truth) same(other Truth) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.weighted(), b.weighted(), alike) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})
 }
 
-// weighted returns the part of the calls that each locality has, by its endpoints that take calls, with
+// weighted returns the share of the calls of each locality, identified by its usable endpoints and
 // their weights.
 func (t Tier) weighted() map[string]float64 {
 	all, sum := make(map[string]float64), 0.0
@@ -204,5 +205,5 @@ func (t Tier) weighted() map[string]float64 {
 	return all
 }
 
-// alike says whether two parts are the same but for rounding.
+// alike reports whether two shares are equal except for rounding.
 func alike(a, b float64) bool { return math.Abs(a-b) < 1e-4 }

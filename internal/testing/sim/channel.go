@@ -17,8 +17,8 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel is what the world knows of one channel: what its policies say, and what A56's
-// model makes of that. The model is told of each report before the policy is.
+// channel is the world's view of one channel: the reports of its policies, and the state of A56's
+// model. The model receives each report before the policy does.
 type channel struct {
 	w  *World
 	id int
@@ -27,33 +27,33 @@ type channel struct {
 
 	mu         sync.Mutex
 	begin      time.Time // of the model's clock
-	told       tree      // last
-	toldBefore tree      // before that
+	told       tree      // the last one
+	toldBefore tree      // the one before
 	model      *prioritymodel.Model
 	children   map[string]*seen
-	state      connectivity.State // published last
-	picker     balancer.Picker    // likewise
+	state      connectivity.State // last published
+	picker     balancer.Picker    // last published
 	disagreed  int                // for how many seconds the model and the policy have disagreed
 	priorities []string           // of the last update
-	before     []string           // of the one before
-	lastUpdate time.Time          // when the last one was
+	before     []string           // of the update before
+	lastUpdate time.Time          // the time of the last update
 	inUpdate   bool
-	said       []prioritymodel.Report // by children that the model is about to make
-	truth      Truth                  // told last
-	detects    bool                   // it was told to detect outliers, now or before
-	failovers  int                    // counted
-	lastMove   time.Time              // when the last of them was
-	met        time.Time              // when one of them was at the moment of an update
-	settled    bool                   // nothing that concerns priorities has happened since a quiet time
+	said       []prioritymodel.Report // reports of children that the model is about to create
+	truth      Truth                  // of the last update
+	detects    bool                   // outliers are or were detected
+	failovers  int                    // counted by metrics
+	lastMove   time.Time              // the time of the last failover
+	met        time.Time              // the time of a failover during an update
+	settled    bool                   // nothing about priorities has happened since a quiet time
 }
 
-// seen is what a child of priority said last.
+// seen is the last report of a child of priority.
 type seen struct {
 	state  connectivity.State
 	picker balancer.Picker
-	tier   shell.Tier // what it said of its endpoints
+	tier   shell.Tier // the report about its endpoints
 	since  time.Time  // of the state
-	told   time.Time  // when it last reported
+	told   time.Time  // of the last report
 }
 
 var lastID atomic.Int64
@@ -66,15 +66,15 @@ func newChannel(w *World) *channel {
 
 func (c *channel) forget() { channels.Delete(c.id) }
 
-// advance lets the model's clock catch up.
+// advance advances the model's clock.
 func (c *channel) advance() {
 	now := time.Since(c.begin)
 	c.begin = time.Now()
 	c.model.Advance(now)
 }
 
-// updating is told that priority is about to be updated with what the channel was told. What
-// the children report until updated is part of the update, as A56 has it.
+// updating is called before priority is updated. Reports of children until updated are part of the
+// update, as in A56.
 func (c *channel) updating() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,8 +85,8 @@ func (c *channel) updating() {
 	c.inUpdate = true
 }
 
-// updated is told that priority has been updated. What children said that the update made
-// comes after the choice that made them.
+// updated is called after priority was updated. Reports of children that the update created follow
+// the choice that created them.
 func (c *channel) updated() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *channel) updated() {
 	}
 }
 
-// reported is told of each report of a child of priority.
+// reported is called for each report of a child of priority.
 func (c *channel) reported(child string, s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,22 +128,21 @@ func (c *channel) reported(child string, s balancer.State) {
 	c.model.Report(child, child, r)
 }
 
-// published is told of each report of priority.
+// published is called for each report of priority.
 func (c *channel) published(s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// uses says whether the picker of a child is the one that is published, as far as can be
-// told: pickers that queue are all alike.
+// uses reports whether the published picker may be the child's: queueing pickers are all alike.
 func (c *channel) uses(child *seen) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check compares priority with the model, once a second. What has just changed is given
-// time: the model and the policy may have seen two things of one moment in either order.
+// check compares priority with the model once a second. It ignores recent changes, because the
+// model and the policy may see simultaneous events in different orders.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,8 +153,8 @@ func (c *channel) check() {
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	// In TRANSIENT_FAILURE priority has an error of its own, about all of its children, and
-	// where others get a few of the calls its picker is one over several.
+	// In TRANSIENT_FAILURE priority has its own error about all children. If others get a few of
+	// the calls, it has its own picker.
 	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Trying) == 0 {
 		agree = c.uses(c.children[child])
 	}
@@ -169,25 +168,25 @@ func (c *channel) check() {
 	}
 }
 
-// meet notes that another priority came into use at the moment of an update. The lock is held.
+// meet records that another priority came into use during an update. The lock is held.
 func (c *channel) meet() {
 	if c.lastMove.Equal(c.lastUpdate) {
 		c.met = c.lastUpdate
 	}
 }
 
-// atOnce says whether it may still matter in which order things happened at the moment of an
-// update. The lock is held.
+// atOnce reports whether the order of events during an update may still matter. The lock is held.
 //
-// With standbys, and near groups that are started early, it does where another priority came into use at that moment: the model makes
-// a standby at once, and the policy only after the events of the moment, when it may be
-// wanted no more. So the two give the same child its time to connect at different times.
+// With standbys, and with near groups that start early, it matters if another priority came into
+// use at that time: the model creates a standby at once, and the policy only after the simultaneous
+// events, when it may no longer be needed. So their failover timers differ, also after another
+// update.
 //
-// With a failback delay it does where two children changed, for as long as that: in the middle
-// of an update the policy first takes in what the child says that it is at, and others later.
+// With a failback delay it matters while the delay lasts if two children changed: during an update
+// the policy first handles the reports of the child that is being updated.
 func (c *channel) atOnce() bool {
 	s, since := c.w.settings, time.Since(c.lastUpdate)
-	if (s.standbys > 0 || s.near.prefer != "") && c.met.Equal(c.lastUpdate) && since <= time.Duration(len(c.priorities))*s.failover {
+	if (s.standbys > 0 || s.near.prefer != "") && time.Since(c.met) <= time.Duration(len(c.priorities))*s.failover {
 		return true
 	}
 	if s.failback == 0 || since > s.rest() {
@@ -202,7 +201,7 @@ func (c *channel) atOnce() bool {
 	return changed > 1
 }
 
-// states names the children and what they said last.
+// states describes the children and their last reports.
 func (c *channel) states() string {
 	var all []string
 	for _, name := range c.priorities {
@@ -215,9 +214,9 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
-// failover is told of each failover that is counted, by what people call the two. None
-// goes down from a child that is READY, nor to one that has no endpoints while the one
-// before is READY and stays, nor up to one that is not yet connected, unless by an update.
+// failover is called for each counted failover. None may go down from a READY child, nor down to a
+// child without endpoints while the previous one is READY and stays, nor up to a child that is not
+// connected, except during an update.
 func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,8 +249,8 @@ func (c *channel) failover(from, to string) {
 	}
 }
 
-// counted returns the index of what people call "p1 title", -1 for one that is configured
-// no more. The lock is held.
+// counted returns the index of a priority such as "p1 title", -1 if it is no longer configured. The
+// lock is held.
 func (c *channel) counted(name string) int {
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
 	if child, wrong := c.named(index, title); wrong == "" {
@@ -260,7 +259,7 @@ func (c *channel) counted(name string) int {
 	return -1
 }
 
-// settle says that all is quiet, or that it is not any more.
+// settle records whether the world is quiet.
 func (c *channel) settle(settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 // memberName returns the name of a cluster within the aggregate.
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
-// innerName is that of an aggregate within the aggregate.
+// innerName is the name of an aggregate within the aggregate.
 const innerName = cluster + "Inner"
 
-// members returns what each cluster within the aggregate has of truth: the first has two
-// priorities, all others have one each. There is at least one.
+// members divides truth among the clusters of the aggregate: the first gets two priorities, each
+// other one gets one. There is at least one cluster.
 func members(truth Truth) []Truth {
 	n := min(2, len(truth))
 	all := []Truth{truth[:n:n]}
@@ -28,13 +28,13 @@ func members(truth Truth) []Truth {
 	return all
 }
 
-// list is what is drawn for the clusters of a list, by their places in the aggregate.
+// list holds what is drawn for the clusters of an aggregate, by position.
 type list struct {
 	*detections
-	named [mostMembers]bool // clusters that are STRICT_DNS: their endpoints are names
+	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are names
 }
 
-// mostMembers is how many may differ.
+// mostMembers is the number of clusters that may differ.
 const mostMembers = 8
 
 func newList(r *rand.Rand) *list {
@@ -45,9 +45,9 @@ func newList(r *rand.Rand) *list {
 	return l
 }
 
-// clusters returns the aggregate over truth, with another one within it where there is
-// more than one cluster, and its members: with their endpoints if static, else such as
-// EDS is asked for, but for those that are names.
+// clusters returns the aggregate over truth, with another one within it if there are several
+// clusters, and its members: with their endpoints if static, otherwise of type EDS, except for
+// those with names.
 func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
@@ -74,13 +74,13 @@ func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	}
 	if len(inner) > 0 {
 		outer = append(outer, innerName)
-		// The first is named twice, and counts where it is named first.
+		// The first cluster occurs twice, and counts at its first position.
 		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
 	return append(all, aggregate(cluster, outer))
 }
 
-// withNames puts names in place of addresses. The assignment is modified.
+// withNames replaces addresses by names. It modifies the assignment.
 func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {
@@ -94,7 +94,7 @@ func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.Cluster
 func aggregate(name string, names []string) *clusterv3.Cluster {
 	config, err := anypb.New(&aggregatev3.ClusterConfig{Clusters: names})
 	if err != nil {
-		panic(err) // there is nothing in it that could not be encoded
+		panic(err) // everything in it can be encoded
 	}
 	return &clusterv3.Cluster{Name: name, LbPolicy: clusterv3.Cluster_CLUSTER_PROVIDED, ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{
 		ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.aggregate", TypedConfig: config},

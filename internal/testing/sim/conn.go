@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// window is how many bytes a direction holds before a writer has to wait.
+// window is the number of bytes that a direction holds before a writer blocks.
 const window = 64 << 10
 
 var errReset = errors.New("connection reset by peer")
 
-// conn is one connection: two directions, out from the client and in to it.
+// conn is one connection with two directions, out from the client and in to it.
 type conn struct {
 	address string
 	out, in *pipe
@@ -35,7 +35,7 @@ func (c *conn) setLink(link Link) {
 	c.in.set(link.LoseIn, link.Delay, link.Rate)
 }
 
-// reset breaks the host's side and, if told, the client's as well.
+// reset breaks the host's side and, with tellClient, the client's.
 func (c *conn) reset(tellClient bool) {
 	c.out.breakReader(errReset) // the host reads from out and writes to in
 	c.in.breakWriter(errReset)
@@ -80,8 +80,7 @@ type end struct {
 func (e *end) Read(b []byte) (int, error)  { return e.read.read(b) }
 func (e *end) Write(b []byte) (int, error) { return e.write.writeAll(b) }
 
-// Close tells the other side by way of the link: where that loses bytes, it loses
-// this as well.
+// Close notifies the other side through the link, which may lose the notification.
 func (e *end) Close() error {
 	e.read.breakReader(net.ErrClosed)
 	e.write.finish()
@@ -108,7 +107,7 @@ func (e *end) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// pipe carries bytes one way, in order.
+// pipe transfers bytes in one direction, in order.
 type pipe struct {
 	mu     sync.Mutex
 	change *sync.Cond
@@ -118,15 +117,15 @@ type pipe struct {
 	lose    bool
 	delay   time.Duration
 	rate    int
-	last    time.Time // when the parcel before arrives
-	eof     bool      // the writer has finished, and that has been sent
+	last    time.Time // when the previous parcel arrives
+	eof     bool      // the writer has closed, and that was sent
 	readErr error
 	sendErr error
 
 	readBy, writeBy deadline
 }
 
-// parcel is what one write sent. One without bytes is the end.
+// parcel is the content of one write. One without bytes is the end.
 type parcel struct {
 	bytes []byte
 	at    time.Time
@@ -163,7 +162,7 @@ func (p *pipe) breakWriter(err error) {
 	p.change.Broadcast()
 }
 
-// finish is the writer's Close.
+// finish closes the writer's side.
 func (p *pipe) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +173,8 @@ func (p *pipe) finish() {
 	p.change.Broadcast()
 }
 
-// post puts bytes on their way. Lost ones hold up what is sent after them, as TCP
-// holds it back until they were sent again: nothing is lost for ever.
+// post sends bytes. Lost bytes delay later ones until they are resent, as in TCP: no byte is lost
+// permanently.
 func (p *pipe) post(b []byte) {
 	now := time.Now()
 	at := now.Add(p.delay)
@@ -241,7 +240,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// take hands out the first parcel, or as much of it as b holds.
+// take returns the first parcel, or as much of it as fits into b.
 func (p *pipe) take(b []byte) int {
 	first := &p.queue[0]
 	if first.bytes == nil {
@@ -271,7 +270,7 @@ func (p *pipe) setDeadline(d *deadline, t time.Time) {
 	p.change.Broadcast()
 }
 
-// deadline is when an operation gives up; the zero one is never.
+// deadline is the timeout of an operation; the zero value is none.
 type deadline struct{ at time.Time }
 
 func (d deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }

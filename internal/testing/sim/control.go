@@ -17,40 +17,40 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// The types of what the management server has.
+// The types of the management server's resources.
 const (
 	endpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	clustersURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 )
 
-// The management servers of a world listen here, in order.
+// The addresses of a world's management servers, in order.
 const (
 	controlAddress = "10.9.0.1:18000"
 	secondAddress  = "10.9.0.2:18000"
 )
 
-// control is a management server of a world. It has the world's cluster, and a neighbour
-// that never changes.
+// control is a management server. It serves the world's cluster, and a neighbour cluster that never
+// changes.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	address string
 	network *Network
 	log     *Log
-	list    *list // of the clusters of which the cluster is an aggregate; nil: it is none
+	list    *list // the clusters of the aggregate, nil if the cluster is none
 
 	mu      sync.Mutex
 	server  *grpc.Server // nil while it is down
 	truth   Truth
 	version int
 	nonces  int
-	changed chan struct{} // closed when something below or above changes
+	changed chan struct{} // closed after each change
 
-	hung bool       // streams are taken, and not answered
-	bad  bool       // what is sent must be refused
-	code codes.Code // how streams end at once; OK for not at all
+	hung bool       // streams are accepted and not answered
+	bad  bool       // responses must be refused
+	code codes.Code // the status that ends streams at once, OK for none
 }
 
-// newControl returns one that is up. Its cluster is an aggregate if it is given a list.
+// newControl returns a running server. Its cluster is an aggregate if list is not nil.
 func newControl(network *Network, log *Log, address string, list *list, truth Truth) *control {
 	c := &control{address: address, network: network, log: log, list: list, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
@@ -65,12 +65,12 @@ func (c *control) up() {
 	}
 	listener, err := c.network.Listen(c.address)
 	if err != nil {
-		panic(err) // nobody else listens there
+		panic(err) // the address is free
 	}
 	c.server = grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(c.server, c)
 	server := c.server
-	go func() { _ = server.Serve(listener) }() // it ends with Stop
+	go func() { _ = server.Serve(listener) }() // returns after Stop
 }
 
 func (c *control) down() {
@@ -84,7 +84,7 @@ func (c *control) down() {
 	}
 }
 
-// set changes the server, and lets its streams see to that.
+// set changes the server and wakes its streams.
 func (c *control) set(change func(*control)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,19 +93,19 @@ func (c *control) set(change func(*control)) {
 	c.changed = make(chan struct{})
 }
 
-// publish makes truth the next version.
+// publish publishes truth as the next version.
 func (c *control) publish(truth Truth) {
 	c.set(func(c *control) { c.truth = truth; c.version++ })
 }
 
 type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 
-// talk is what was said on one stream about one type.
+// talk is the state of one type on one stream.
 type talk struct {
 	url   string
-	names []string // that are asked for
-	sent  int      // the version that was sent last; 0: some name was never answered
-	bad   string   // the nonce of a response that is to be refused, until it was answered
+	names []string // requested
+	sent  int      // the last version sent; 0 if a name was never answered
+	bad   string   // the nonce of a response that must be refused, until it is answered
 	worst int      // its version
 }
 
@@ -148,7 +148,7 @@ func (c *control) StreamAggregatedResources(stream controlStream) error {
 	}
 }
 
-// answer sends what is to be sent.
+// answer sends the pending responses.
 func (c *control) answer(stream controlStream, talks []*talk) (<-chan struct{}, error) {
 	c.mu.Lock()
 	changed, hung, code := c.changed, c.hung, c.code
@@ -167,7 +167,7 @@ func (c *control) answer(stream controlStream, talks []*talk) (<-chan struct{}, 
 	return changed, nil
 }
 
-// send sends the resources of one type, if there is anything new.
+// send sends the resources of one type if they have changed.
 func (c *control) send(stream controlStream, t *talk) error {
 	c.mu.Lock()
 	version, truth, bad := c.version, c.truth, c.bad
@@ -196,13 +196,12 @@ func (c *control) send(stream controlStream, t *talk) error {
 	return stream.Send(response)
 }
 
-// own says whether a name is that of endpoints that change.
+// own reports whether a name is that of the world's endpoints.
 func (c *control) own(name string) bool {
 	return c.list == nil && name == cluster || c.list != nil && name == memberName(0)
 }
 
-// resource returns what the server has of a name, nil for nothing. Endpoints that are bad
-// have a gap in their priorities.
+// resource returns the resource of a name, nil for none. With bad, its priorities have a gap.
 func (c *control) resource(url, name string, truth Truth, bad bool) proto.Message {
 	if url == clustersURL {
 		for _, found := range c.list.clusters(truth, false) {
@@ -212,7 +211,7 @@ func (c *control) resource(url, name string, truth Truth, bad bool) proto.Messag
 		}
 		return nil
 	}
-	own := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}} // a neighbour's
+	own := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}} // the neighbour's
 	switch all := members(truth); {
 	case c.list == nil && name == cluster:
 		own = truth
@@ -234,11 +233,11 @@ func (c *control) resource(url, name string, truth Truth, bad bool) proto.Messag
 	return found
 }
 
-// hear takes note of a request.
+// hear handles a request.
 func (c *control) hear(t *talk, r *discoveryv3.DiscoveryRequest) {
 	for _, name := range r.GetResourceNames() {
 		if !slices.Contains(t.names, name) {
-			t.sent = 0 // a server answers what is new, and nothing else
+			t.sent = 0 // only new names get a response
 		}
 	}
 	t.names = r.GetResourceNames()

@@ -13,43 +13,42 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// detection is outlier detection in one priority (gRFC A50), as its cluster or the channel
-// says. The zero one ejects nothing.
+// detection is the outlier detection of one priority (gRFC A50). The zero value ejects nothing.
 type detection struct {
 	interval, base, longest time.Duration
 	most                    uint32 // percent of the endpoints that may be ejected
 	rate                    algorithm
 	percentage              algorithm
-	failures                uint32 // so many in a row; 0: these are not looked at
+	failures                uint32 // consecutive failures; 0 for none
 }
 
-// algorithm is one of A50's two. It does nothing where it is never enforced.
+// algorithm is one of A50's two algorithms. It has no effect if enforced is 0.
 type algorithm struct {
 	limit    uint32 // stdev_factor, or threshold
-	enforced uint32 // percent of the times
+	enforced uint32 // percent
 	hosts    uint32
 	volume   uint32
 }
 
-// A50's defaults for clusters: the failure percentage is not looked at.
+// byDefault has A50's defaults for clusters, without the failure percentage.
 var byDefault = detection{
 	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 10,
 	rate:       algorithm{limit: 1900, enforced: 100, hosts: 5, volume: 100},
 	percentage: algorithm{limit: 85, hosts: 5, volume: 50},
 }
 
-// byTarget is what outlierDetection=true in a target says, as docs/options.md has it.
+// byTarget is outlierDetection=true in a target, as in docs/options.md.
 var byTarget = detection{
 	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 100,
 	percentage: algorithm{limit: 85, enforced: 100, hosts: 1, volume: 10},
 	failures:   5,
 }
 
-// longestInterval is the longest that is drawn.
+// longestInterval is the longest interval drawn.
 const longestInterval = 45 * time.Second
 
-// newDetection draws what a cluster says: nothing, A50's defaults, which are for larger
-// clusters than those of a world, or fields.
+// newDetection draws a cluster's configuration: none, A50's defaults, which are for larger
+// clusters, or random fields.
 func newDetection(r *rand.Rand) detection {
 	d := byDefault
 	switch r.IntN(5) {
@@ -73,12 +72,12 @@ func newDetection(r *rand.Rand) detection {
 	return d
 }
 
-// ejects says whether anything may be ejected.
+// ejects reports whether anything may be ejected.
 func (d detection) ejects() bool {
 	return d.rate.enforced > 0 || d.percentage.enforced > 0 || d.failures > 0
 }
 
-// plain returns d without what has no effect.
+// plain returns d without fields that have no effect.
 func (d detection) plain() detection {
 	if d.rate.enforced == 0 {
 		d.rate = algorithm{}
@@ -92,8 +91,8 @@ func (d detection) plain() detection {
 	return d
 }
 
-// rest is how long after the last failure of a call its endpoint may still be ejected: the
-// longest time of an ejection, and the intervals around it.
+// rest is how long after its last failure an endpoint may still be ejected: the longest ejection,
+// and the intervals around it.
 func (d detection) rest() time.Duration {
 	if !d.ejects() {
 		return 0
@@ -101,12 +100,12 @@ func (d detection) rest() time.Duration {
 	return max(d.base, d.longest) + 3*d.interval
 }
 
-// atMost returns how many of some endpoints may be ejected at once: one may always be.
+// atMost returns how many of these endpoints may be ejected at once, at least one.
 func (d detection) atMost(endpoints int) int {
 	return max(1, int(d.most)*endpoints/100)
 }
 
-// String is short: it stands in the log with each locality.
+// String is short, because the log has it with each locality.
 func (d detection) String() string {
 	if !d.ejects() {
 		return ""
@@ -124,8 +123,7 @@ func (d detection) String() string {
 	return text
 }
 
-// proto returns the field of a cluster, without what is A50's default; nil where a cluster
-// says nothing.
+// proto returns a cluster's field without A50's defaults, nil for none.
 func (d detection) proto() *clusterv3.OutlierDetection {
 	if d == (detection{}) {
 		return nil
@@ -158,7 +156,7 @@ func (d detection) proto() *clusterv3.OutlierDetection {
 	}
 }
 
-// detectionIn returns what a generated configuration says.
+// detectionIn parses a generated configuration.
 func detectionIn(text json.RawMessage) detection {
 	type algorithmJSON struct {
 		StdevFactor, Threshold, EnforcementPercentage, MinimumHosts, RequestVolume uint32
@@ -173,7 +171,7 @@ func detectionIn(text json.RawMessage) detection {
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			panic(err) // the product generates another configuration than it used to
+			panic(err) // the product's configuration has another format
 		}
 		return d
 	}
@@ -187,7 +185,7 @@ func detectionIn(text json.RawMessage) detection {
 	}.plain()
 }
 
-// detections is what the clusters of a list say, by their places in the aggregate.
+// detections holds the outlier detection of an aggregate's clusters, by position.
 type detections struct {
 	mu   sync.Mutex
 	of   [mostMembers]detection
@@ -203,7 +201,7 @@ func newDetections(r *rand.Rand) *detections {
 	return d
 }
 
-// redraw lets one of the first clusters say something else.
+// redraw changes the configuration of one of the first clusters.
 func (d *detections) redraw(r *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,14 +210,14 @@ func (d *detections) redraw(r *rand.Rand) {
 	d.ever = append(d.ever, drawn)
 }
 
-// at returns what a cluster says.
+// at returns a cluster's configuration.
 func (d *detections) at(i int) detection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.of[i%len(d.of)]
 }
 
-// seen returns truth with what each cluster says of its priorities.
+// seen returns truth with the configuration of each priority's cluster.
 func (d *detections) seen(truth Truth) Truth {
 	all := Truth{}
 	for i, own := range members(truth) {
@@ -230,7 +228,7 @@ func (d *detections) seen(truth Truth) Truth {
 	return all
 }
 
-// detecting returns the tier with another detection. The tier is modified.
+// detecting returns the priority with another detection. It modifies the priority.
 func (t Tier) detecting(d detection) Tier {
 	for i := range t {
 		t[i].Detection = d
@@ -238,7 +236,7 @@ func (t Tier) detecting(d detection) Tier {
 	return t
 }
 
-// detection returns that of a tier, which is that of each of its localities.
+// detection returns a priority's detection, which each of its localities has.
 func (t Tier) detection() detection {
 	if len(t) == 0 {
 		return detection{}
@@ -246,7 +244,7 @@ func (t Tier) detection() detection {
 	return t[0].Detection
 }
 
-// detects says whether outliers are detected in any priority.
+// detects reports whether outliers are detected in any priority.
 func (t Truth) detects() bool {
 	return slices.ContainsFunc(t, func(tier Tier) bool { return tier.detection().ejects() })
 }
@@ -259,9 +257,8 @@ func (t Truth) detections() []detection {
 	return all
 }
 
-// sees returns truth with the outlier detection that the channel then has: its target goes
-// before the clusters, and a pick_first over several endpoints would not notice that one of
-// them is ejected.
+// sees returns truth with the channel's outlier detection: its target takes precedence over the
+// clusters, and a pick_first over several endpoints has none.
 func (s settings) sees(truth Truth) Truth {
 	truth = truth.Clone()
 	for _, tier := range truth {
@@ -275,7 +272,7 @@ func (s settings) sees(truth Truth) Truth {
 	return truth
 }
 
-// redetect lets a source with clusters say something else of outlier detection.
+// redetect changes the outlier detection of a source with clusters.
 func redetect(s Source, r *rand.Rand) {
 	if clusters, ok := s.(interface{ redetect(r *rand.Rand) }); ok {
 		clusters.redetect(r)

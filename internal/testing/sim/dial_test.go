@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A link that is cut off while a connection is on its way lets no connection come about, and
-// one that is mended does.
+// A link that fails during a dial prevents the connection, and a link that recovers lets it
+// succeed.
 func TestALinkIsCutOffDuringADial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const host = "10.0.0.1:443"

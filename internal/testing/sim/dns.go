@@ -12,25 +12,25 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// dns is the name servers of a world. It is a resolver.Builder in place of gRPC's for the
-// scheme dns, because that has the real network.
+// dns is the DNS of a world. It is a resolver.Builder that replaces gRPC's for the scheme dns,
+// which would use the real network.
 type dns struct {
-	hosts *hosts // nil where no source has any
+	hosts *hosts // nil without such a source
 }
 
-// Scheme is that of gRPC's resolver.
+// Scheme returns the scheme of gRPC's resolver.
 func (d *dns) Scheme() string { return "dns" }
 
-// gRPC's figures.
+// Durations of gRPC's resolver.
 const (
-	resolveTimeout = 30 * time.Second // of a look-up
-	resolvePause   = 30 * time.Second // at least, after an answer
+	resolveTimeout = 30 * time.Second // of a lookup
+	resolvePause   = 30 * time.Second // minimum after an answer
 	resolveBackoff = time.Second      // after the first failure
 	longestResolve = 2 * time.Minute  // between two attempts
 )
 
-// Build looks a name up, as gRPC's resolver does: at once, then when it is asked, and after a
-// failure by itself.
+// Build looks a name up like gRPC's resolver: at once, then on request, and after a failure with a
+// backoff.
 func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	name, port, err := net.SplitHostPort(target.Endpoint())
 	if err != nil {
@@ -42,8 +42,8 @@ func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.B
 	return l, nil
 }
 
-// lookUp returns the addresses of a name, and what is wrong with the name servers. The name
-// of a single host says its address, and is always known.
+// lookUp returns the addresses of a name, and the fault of the DNS servers. The name of a single
+// host contains its address, and is always known.
 func (d *dns) lookUp(name, port string) ([]string, fault) {
 	if strings.Contains(name, "-") {
 		return []string{net.JoinHostPort(addressOf(name).String(), port)}, none
@@ -51,7 +51,7 @@ func (d *dns) lookUp(name, port string) ([]string, fault) {
 	return d.hosts.lookUp(name)
 }
 
-// lookups are those of one name for one channel.
+// lookups are the lookups of one name for one channel.
 type lookups struct {
 	dns        *dns
 	name, port string
@@ -82,7 +82,7 @@ func (l *lookups) run(ctx context.Context) {
 	}
 }
 
-// once looks the name up, and returns whether the answer was taken.
+// once looks the name up, and reports whether the channel accepted the answer.
 func (l *lookups) once(ctx context.Context) (taken bool) {
 	addresses, fault := l.dns.lookUp(l.name, l.port)
 	limited, cancel := context.WithTimeout(ctx, resolveTimeout)
@@ -91,7 +91,7 @@ func (l *lookups) once(ctx context.Context) (taken bool) {
 	switch {
 	case ctx.Err() != nil:
 		return true
-	case err != nil && fault != unknown: // a name that is unknown has no addresses
+	case err != nil && fault != unknown: // an unknown name has no addresses
 		l.cc.ReportError(fmt.Errorf("dns: A record lookup error: %w", err))
 		return false
 	case err != nil:
@@ -104,7 +104,7 @@ func (l *lookups) once(ctx context.Context) (taken bool) {
 	return l.cc.UpdateState(state) == nil
 }
 
-// ResolveNow asks for another look-up.
+// ResolveNow requests a lookup.
 func (l *lookups) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case l.asked <- struct{}{}:
@@ -112,24 +112,24 @@ func (l *lookups) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-// Close ends the look-ups.
+// Close ends the lookups.
 func (l *lookups) Close() {
 	l.cancel()
 	l.running.Wait()
 }
 
-// fault is what is wrong with the name servers.
+// fault is a fault of the DNS servers.
 type fault int
 
 const (
 	none    fault = iota
-	refused       // they answer that they are in trouble
-	unknown       // they answer that there is no such name
-	silent        // they do not answer
-	noHosts       // they answer so only when asked for addresses
+	refused       // they answer SERVFAIL
+	unknown       // they answer NXDOMAIN
+	silent        // they do not respond
+	noHosts       // they fail only for addresses
 )
 
-// String says what is wrong.
+// String describes the fault.
 func (f fault) String() string {
 	return [...]string{
 		none:    "the name servers are well",
@@ -143,12 +143,12 @@ func (f fault) String() string {
 // nameOf returns the name of the host with an address.
 func nameOf(address string) string { return "h" + strings.ReplaceAll(address, ".", "-") }
 
-// addressOf returns the address of a host, which its name says.
+// addressOf returns the address in a host's name.
 func addressOf(name string) netip.Addr {
 	return netip.MustParseAddr(strings.ReplaceAll(strings.TrimPrefix(name, "h"), "-", "."))
 }
 
-// error returns what the standard library's resolver would, after as long.
+// error returns the error of the standard library's resolver after the same time.
 func (f fault) error(ctx context.Context, name string) error {
 	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
 	switch f {

@@ -2,9 +2,8 @@ package sim
 
 import "slices"
 
-// newTruth draws two or three priorities with one or two localities each, the first with three where
-// calls are balanced between zones. No address
-// stands twice.
+// newTruth draws two or three priorities with one or two localities each, and three in the first
+// one with prefer=balance. All addresses differ.
 func (w *World) newTruth() Truth {
 	pool := slices.Clone(w.addresses)
 	w.rand.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
@@ -37,7 +36,7 @@ func (w *World) newTruth() Truth {
 	return truth
 }
 
-// changed draws a small change of what was published last.
+// changed draws a small change of the last truth.
 func (w *World) changed() Truth {
 	w.mu.Lock()
 	truth := w.truth.Clone()
@@ -62,7 +61,7 @@ func (w *World) changed() Truth {
 				}
 			}
 		}
-	case 3: // priorities change places
+	case 3: // swap priorities
 		other := w.rand.IntN(len(truth))
 		truth[tier], truth[other] = truth[other], truth[tier]
 	case 4: // another endpoint
@@ -73,7 +72,7 @@ func (w *World) changed() Truth {
 	return truth
 }
 
-// free returns an address that stands nowhere in truth, "" if there is none.
+// free returns an address that is not in truth, "" if there is none.
 func (w *World) free(truth Truth) string {
 	for _, address := range w.addresses {
 		used := false

@@ -17,24 +17,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The clusters of an eds: world. A channel to the second keeps the stream, which both
-// share, open while the first channel is closed and opened again.
+// The clusters of an eds: world. A channel to the second cluster keeps the shared stream open while
+// the world's channel is replaced.
 const (
 	cluster   = "sim"
 	neighbour = "neighbour"
 )
 
-// passers is how many channels pass by at once.
+// passers is the number of temporary channels at a time.
 const passers = 8
 
-// edsSource is a source of an eds: target: one or two management servers of the world.
+// edsSource is the source of an eds: target: one or two management servers.
 type edsSource struct {
 	w          *World
 	controls   []*control // in order
-	list       *list      // of the clusters in the aggregate, at which the target begins; nil: it begins at the endpoints
-	reachable  bool       // the second server is asked as soon as the first cannot be reached
+	list       *list      // the clusters of the aggregate that the target names; nil: the target names endpoints
+	reachable  bool       // the second server is used as soon as the first is unreachable
 	neighbours []*grpc.ClientConn
-	passers    int // channels to clusters that nobody else asks for, so far
+	passers    int // the number of temporary channels so far
 }
 
 func newEDS(w *World, truth Truth) *edsSource {
@@ -49,7 +49,7 @@ func newEDS(w *World, truth Truth) *edsSource {
 	return s
 }
 
-// Target returns one with the servers in order.
+// Target returns a target with the servers in order.
 func (s *edsSource) Target() string {
 	target, given := "eds://"+controlAddress, url.Values{}
 	if len(s.controls) > 1 {
@@ -77,7 +77,7 @@ func (s *edsSource) Options() []given.Option {
 	}
 }
 
-// open opens a channel to a neighbour, which has the stream in common with the world's.
+// open opens a channel to a neighbour, which shares the world's stream.
 func (s *edsSource) open(name string) error {
 	cc, err := grpc.NewClient("eds://"+controlAddress+"/"+name,
 		grpc.WithResolvers(s.w.builders...),
@@ -92,8 +92,7 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// passBy opens channels to clusters that were not asked for before: so many that requests
-// wait to be sent while others come.
+// passBy opens channels to new clusters, so many that requests queue while others arrive.
 func (s *edsSource) passBy() {
 	for range passers {
 		s.passers++
@@ -103,7 +102,7 @@ func (s *edsSource) passBy() {
 	}
 }
 
-// leave closes the channels that passed by.
+// leave closes the temporary channels.
 func (s *edsSource) leave() {
 	for _, cc := range s.neighbours[1:] {
 		_ = cc.Close()
@@ -111,7 +110,7 @@ func (s *edsSource) leave() {
 	s.neighbours = s.neighbours[:1]
 }
 
-// Sees returns truth as it is: a management server says everything.
+// Sees returns truth unchanged: a management server can express everything.
 func (s *edsSource) Sees(truth Truth) Truth {
 	if s.list != nil {
 		return s.list.seen(truth)
@@ -131,7 +130,7 @@ func (s *edsSource) Publish(truth Truth) {
 	}
 }
 
-// Fail makes the first server fail, another one, or each in its own way.
+// Fail makes the first server, another one, or each in its own way fail.
 func (s *edsSource) Fail(r *rand.Rand) string {
 	if len(s.controls) == 1 || r.IntN(2) == 0 {
 		return s.controls[0].fail(r)
@@ -188,13 +187,13 @@ func (c *control) restore() {
 	})
 }
 
-// Fixed says whether clusters have places.
+// Fixed reports whether clusters have positions.
 func (s *edsSource) Fixed() bool { return s.list != nil }
 
-// Lag is that of a response.
+// Lag is the time of a response.
 func (s *edsSource) Lag() time.Duration { return time.Second }
 
-// Recovery is the keepalive of the stream, then the longest backoff, and an attempt.
+// Recovery is the keepalive timeout of the stream, the longest backoff and an attempt.
 func (s *edsSource) Recovery() time.Duration {
 	return 5*time.Minute + 20*time.Second + 144*time.Second + attemptTime + 15*time.Second
 }

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ejectedLine is about an endpoint whose calls fail, which its priority's outlier detection
-// must be for. An update under way may not have reached the policy yet.
+// ejectedLine checks a log line about an ejection, which the outlier detection of the endpoint's
+// priority must explain. An update in progress may not have reached the policy yet.
 func (w *World) ejectedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,13 +19,13 @@ func (w *World) ejectedLine(m []string) string {
 	case c == nil || !w.ever[address]:
 		return "it is none of the channel's"
 	case time.Since(w.openedAt) == 0:
-		return "" // it may be that of the channel which is being closed
+		return "" // it may come from the channel that is being closed
 	case c.works() && c.underWay == 0 && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
 		return fmt.Sprintf("it has been well for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
 	}
 	c.out = true
 	if w.shared(address) {
-		c.ejected = time.Time{} // each priority has it in its own way, and the line does not say which it is
+		c.ejected = time.Time{} // each priority ejects on its own, and the line does not name the priority
 		return ""
 	}
 	tiers := w.known
@@ -44,17 +44,16 @@ func (w *World) ejectedLine(m []string) string {
 	return wrong
 }
 
-// unfounded says what is wrong with an ejection from a priority, "" for nothing. The lock is
-// held.
+// unfounded returns why an ejection from a priority is wrong, "" if it is not. The lock is held.
 func (w *World) unfounded(address, by string, tier Tier) string {
 	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
 	interval, changed := d.interval, time.Since(w.detected) < 2*longestInterval
 	if changed {
-		interval = longestInterval // the one before was another
+		interval = longestInterval // the previous interval was another
 	}
 	failed, succeeded, all := c.within(interval)
 	if changed {
-		succeeded = 0 // the successes may have come before the interval, which is shorter
+		succeeded = 0 // the successes may precede the interval, which is shorter
 	}
 	switch {
 	case !d.ejects():
@@ -81,7 +80,7 @@ func (w *World) unfounded(address, by string, tier Tier) string {
 	return ""
 }
 
-// voluminous returns how many endpoints may have had so many calls.
+// voluminous returns how many endpoints may have had that many calls.
 func (w *World) voluminous(addresses []string, within time.Duration, volume uint32) (n int) {
 	for _, address := range addresses {
 		if _, _, all := w.conditions[address].within(within); all >= max(1, int(volume)) {
@@ -91,7 +90,7 @@ func (w *World) voluminous(addresses []string, within time.Duration, volume uint
 	return n
 }
 
-// out returns how many endpoints but one are ejected for sure.
+// out returns how many endpoints except one are certainly ejected.
 func (w *World) out(d detection, addresses []string, but string) (n int) {
 	for _, address := range addresses {
 		if address != but && w.isOut(d, address) {
@@ -101,8 +100,7 @@ func (w *World) out(d detection, addresses []string, but string) (n int) {
 	return n
 }
 
-// shared says whether several priorities have an endpoint, now or before the last update: the
-// parts of a target may be late.
+// shared reports whether several priorities have or had an endpoint in the last two updates.
 func (w *World) shared(address string) bool {
 	for _, truth := range []Truth{w.known, w.before} {
 		n := 0
@@ -118,25 +116,25 @@ func (w *World) shared(address string) bool {
 	return false
 }
 
-// isOut says whether an endpoint is ejected for sure: the shortest time has not passed, and
-// nothing has come between that could have brought it back.
+// isOut reports whether an endpoint is certainly ejected: the shortest time has not passed, and no
+// event can have ended the ejection.
 func (w *World) isOut(d detection, address string) bool {
 	at := w.conditions[address].ejected
 	return time.Since(at) < d.base && at.After(w.knownAt) && at.After(w.phased) && at.After(w.openedAt)
 }
 
-// emptiedLine is about all endpoints of a priority. Those that are connected have been
-// ejected before they are emptied.
+// emptiedLine checks a log line about all endpoints of a priority. The connected ones are ejected
+// before the priority is emptied.
 func (w *World) emptiedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m[2] {
 	case "not all of its endpoints are ejected any more":
 		w.phased = time.Now()
-	case "a few calls show whether its endpoints are well again": // from now on some may come back without a line
+	case "a few calls show whether its endpoints are well again": // from now on some may return without a line
 		w.phased = time.Now().Add(longestUnrest)
 	}
-	// What has just been connected has said nothing of its health yet.
+	// A new connection has no health status yet.
 	if m[1] != w.shown || time.Since(w.openedAt) < time.Second || time.Since(w.knownAt) < time.Second {
 		return ""
 	}
@@ -144,10 +142,10 @@ func (w *World) emptiedLine(m []string) string {
 		return tier.detection().ejects() && !slices.ContainsFunc(tier.Serving(), func(address string) bool {
 			c := w.conditions[address]
 			if c.out && !w.answers(address) {
-				return false // ejected when two priorities had it, and nothing can have shown that it is back
+				return false // it was ejected from two priorities, and nothing can have ended that
 			}
 			if time.Since(c.reset) < 2*time.Second && w.network.Connected(address).IsZero() {
-				return false // the attempt to connect again has failed, too
+				return false // the reconnect has failed, too
 			}
 			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1) && c.answered.After(c.since)
 		})
@@ -158,8 +156,8 @@ func (w *World) emptiedLine(m []string) string {
 	return ""
 }
 
-// checkEjections looks for endpoints that answer each call with an error and are not ejected,
-// where chance does not decide, and the others can be ejected as well or are not.
+// checkEjections looks for endpoints that answer each call with an error and are not ejected, in
+// cases where the result is certain.
 func (w *World) checkEjections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +166,7 @@ func (w *World) checkEjections() {
 		for _, address := range serving {
 			c := w.conditions[address]
 			if w.answers(address) && !c.proven.IsZero() && c.answered.Sub(c.proven) > 2*d.interval {
-				c.ejected, c.out = time.Time{}, false // a whole interval has shown that it is back, though nothing says so
+				c.ejected, c.out = time.Time{}, false // a whole interval has shown its return, though no line has
 			}
 			full := d.atMost(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
 				return other != address && !w.answers(other)
@@ -178,16 +176,16 @@ func (w *World) checkEjections() {
 			}
 			if wrong := w.overdue(c, d, len(serving)); wrong != "" {
 				w.Log.Break(ruleEjected, "%s: %s", address, wrong)
-				c.ejected = time.Now() // once is enough
+				c.ejected = time.Now() // one report suffices
 			}
 		}
 	}
 }
 
-// overdue says why an endpoint should be ejected by now, "" if that cannot be told. The lock is
+// overdue returns why an endpoint should be ejected by now, "" if that is uncertain. The lock is
 // held.
 func (w *World) overdue(c *condition, d detection, endpoints int) string {
-	begin := c.since // since when all is as it is now
+	begin := c.since // the start of the present conditions
 	for _, t := range []time.Time{w.knownAt, w.openedAt} {
 		if t.After(begin) {
 			begin = t
@@ -210,7 +208,7 @@ func (w *World) overdue(c *condition, d detection, endpoints int) string {
 	if d.percentage.enforced < 100 || d.percentage.limit == 100 || endpoints < int(d.percentage.hosts) || time.Since(begin) < 2*d.interval+time.Second {
 		return ""
 	}
-	// A sweep must have looked at one interval within the last two, whichever it was.
+	// Some sweep must have covered one interval within the last two.
 	for start := 2 * d.interval; start >= d.interval; start -= time.Second / 2 {
 		from := time.Now().Add(-start)
 		n := 0

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// end closes the channel, and sees to it that nothing is left: no connection, no
-// goroutine, and nothing that still happens by itself.
+// end closes the channel, and checks that no connection, goroutine or timer is left.
 func (w *World) end() {
 	_ = w.cc.Close()
 	w.source.Close()
@@ -15,7 +14,7 @@ func (w *World) end() {
 		w.network.SetLink(address, Link{})
 		w.backends[address].Down()
 	}
-	pass(time.Minute) // gRPC's own ends: what hangs is given up
+	pass(time.Minute) // hanging operations of gRPC time out
 	if open := w.network.Open(); open > 0 {
 		w.Log.Break(ruleEnd, "%d connections are open a minute later", open)
 	}
@@ -33,7 +32,7 @@ func (w *World) end() {
 	living.CompareAndSwap(w, nil)
 }
 
-// goroutines returns the stacks of those in a bubble.
+// goroutines returns the stacks of the goroutines in a bubble.
 func goroutines() []string {
 	stacks := make([]byte, 8<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -8,19 +8,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ending is how an attempt of a call ended.
+// ending is the result of an attempt.
 type ending struct {
 	sent   time.Time
 	at     time.Time
 	failed bool
 }
 
-// history is how many of the last attempts are kept for each endpoint: more than come within
-// the longest interval.
+// history is how many results are kept per endpoint: more than an interval has.
 const history = 2000
 
-// attemptEnded takes each attempt that was sent, when it has ended. Outlier detection
-// was told shortly before.
+// attemptEnded receives the result of each attempt that was sent, shortly after outlier detection.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -30,7 +28,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 	c.underWay--
 	if status.Code(err) == codes.Canceled {
-		return // a client that has had enough says nothing of the backend
+		return // a cancellation is no result of the backend
 	}
 	if len(c.ended) >= history {
 		c.ended = slices.Clone(c.ended[history/2:])
@@ -42,7 +40,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		return
 	}
 	if !sent.After(c.failed) {
-		return // a long stream says nothing of what has come since
+		return // a long stream is no result of the backend's present condition
 	}
 	if c.answered = time.Now(); c.proven.IsZero() {
 		c.proven = c.answered
@@ -52,9 +50,9 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 }
 
-// within returns how many attempts at most may have failed, and how many have succeeded for
-// sure, after a time. Those under way may be about to fail: they are told of later. What ended
-// at one of the two moments themselves may be on either side.
+// within returns bounds for a period: how many attempts may have failed, and how many have
+// certainly succeeded. Attempts in progress may be about to fail. Those that ended exactly at one
+// of its ends may be outside.
 func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	begin := time.Now().Add(-d)
 	failed, all = c.underWay, c.underWay
@@ -72,11 +70,11 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns how many attempts in a row may have failed last. One that succeeds ends a row if
-// it was sent after the row's first had failed. Which is the first cannot be told: a row that
-// ejects the endpoint ends with that.
+// row returns how many consecutive attempts may have failed last. A success ends a row if it was
+// sent after the row's first failure. The first failure is uncertain, because a row that ejects the
+// endpoint ends there.
 func (c *condition) row() (longest int) {
-	n, sent := 0, time.Time{} // the last success, as it was sent
+	n, sent := 0, time.Time{} // of the last success
 	for _, e := range slices.Backward(c.ended) {
 		switch {
 		case !e.failed && e.at.Before(time.Now()):

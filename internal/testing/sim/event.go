@@ -6,14 +6,14 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// event is one thing that befalls a world.
+// event is one kind of event in a world.
 type event struct {
 	name   string
 	weight int
 	do     func(*World)
 }
 
-// events are what the seed draws from. They are called without the lock.
+// events are the events that the seed draws from. They are called without the lock.
 var events = []event{
 	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
 	{"backend up", 14, func(w *World) { w.each("is well again", (*World).heal) }},
@@ -44,7 +44,7 @@ var events = []event{
 	{"refuse and reopen", 2, (*World).refuseAndReopen},
 }
 
-// next draws an event, and lets it happen.
+// next draws an event and performs it.
 func (w *World) next() {
 	sum := 0
 	for _, e := range events {
@@ -53,7 +53,7 @@ func (w *World) next() {
 	n := w.rand.IntN(sum)
 	for _, e := range events {
 		if n -= e.weight; n < 0 {
-			w.touch() // what comes of it may be heard of while it happens
+			w.touch() // its effects may show before it returns
 			e.do(w)
 			w.touch()
 			return
@@ -61,15 +61,14 @@ func (w *World) next() {
 	}
 }
 
-// touch notes that something has happened.
+// touch records that an event has happened.
 func (w *World) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.happened, w.repeated = time.Now(), 0
 }
 
-// each, eachOfTier and all let the same happen to one backend, to those of a priority,
-// and to all.
+// each, eachOfTier and all apply an event to one backend, to those of a priority, and to all.
 func (w *World) each(what string, do func(*World, string)) {
 	address := w.addresses[w.rand.IntN(len(w.addresses))]
 	w.Log.Event("%s %s", address, what)
@@ -122,7 +121,7 @@ func (w *World) down(address string) {
 	w.backends[address].Down()
 }
 
-// heal notes that a backend is well before it is: its clients hear of that at once.
+// heal marks a backend as healthy before it is, because clients notice at once.
 func (w *World) heal(address string) {
 	w.mu.Lock()
 	well := w.conditions[address].works()
@@ -171,8 +170,7 @@ func (w *World) slow(address string) {
 	w.change(address, func(c *condition) { c.link.Delay, c.link.Rate = delay, 4096 })
 }
 
-// sicken changes nothing for a pick_first over several endpoints: such a one does not ask
-// servers for their health.
+// sicken has no effect with a pick_first over several endpoints, which uses no health checks.
 func (w *World) sicken(address string) {
 	w.change(address, func(c *condition) { c.sick = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)

@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// failoverLine is about a change of the priority in use: which ones, how long it has been,
-// and why.
+// failoverLine checks a log line about a change of the priority in use: the priorities, the
+// duration and the reason.
 func (w *World) failoverLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
-		return "" // the neighbour's, or that of the channel which is being closed
+		return "" // from the neighbour, or from the channel that is being closed
 	}
 	what, state, after, why := m[2], m[7], m[8], m[9]
 	c.mu.Lock()
@@ -44,7 +44,7 @@ func (w *World) failoverLine(m []string) string {
 	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
 		return "the direction is wrong"
 	}
-	// A move up may be to one that is no better than the last resort.
+	// A move up may lead to a priority that is only the last resort.
 	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
 		return wrong
 	}
@@ -54,20 +54,20 @@ func (w *World) failoverLine(m []string) string {
 	return ""
 }
 
-// anotherOne tells a child from one of the same name.
+// anotherOne matches the suffix that distinguishes children of one name.
 var anotherOne = regexp.MustCompile(`'\d+$`)
 
-// nearness is what a title says of a near group.
+// nearness matches the description of a near group in a title.
 var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
 
-// opened returns the channel, and when it was opened.
+// opened returns the channel and the time when it was opened.
 func (w *World) opened() (*channel, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.channel, w.openedAt
 }
 
-// number returns -1 for what is none.
+// number returns -1 for a text that is no number.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -76,12 +76,12 @@ func number(text string) int {
 	return n
 }
 
-// now says whether a child has reported at this very moment: of two things at once, either
-// may be first.
+// now reports whether a child has reported at this time: the order of simultaneous events is
+// unknown.
 func (s *seen) now() bool { return time.Since(s.told) == 0 }
 
-// named returns the child with a number and a title, and what is wrong with them. An
-// update under way may not have reached the policy yet. The lock is held.
+// named returns the child with a number and a title, or why there is none. An update in progress
+// may not have reached the policy yet. The lock is held.
 func (c *channel) named(index, title string) (child, wrong string) {
 	i := number(index)
 	if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.told) {
@@ -89,7 +89,7 @@ func (c *channel) named(index, title string) (child, wrong string) {
 	}
 	if time.Since(c.lastUpdate) == 0 {
 		if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.toldBefore) {
-			return c.priorities[i], "" // the channel is told again at once, and the policy has not been
+			return c.priorities[i], "" // a second update at the same time has not reached the policy yet
 		}
 		if i >= 0 && i < len(c.before) && c.titled(c.before[i], title, c.toldBefore) {
 			return c.before[i], ""
@@ -98,8 +98,8 @@ func (c *channel) named(index, title string) (child, wrong string) {
 	return "", fmt.Sprintf("p%d %s is none of %v", i, title, c.told.priorities)
 }
 
-// titled says whether a title is that of a child: its part, its localities, or both. Where it
-// is long its end is cut.
+// titled reports whether a title belongs to a child: its mechanism, its localities, or both. A long
+// title is cut.
 func (c *channel) titled(child, title string, t tree) bool {
 	part := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
@@ -113,7 +113,7 @@ func (c *channel) titled(child, title string, t tree) bool {
 	}
 	title = strings.TrimPrefix(title, part+": ")
 	if strings.HasPrefix(title, "priority ") {
-		return true // of a part that names no localities
+		return true // the mechanism has no localities
 	}
 	some := strings.HasSuffix(title, " (balanced)") // those without a share are not named
 	title = nearness.ReplaceAllString(title, "")
@@ -123,13 +123,13 @@ func (c *channel) titled(child, title string, t tree) bool {
 	return some && !slices.ContainsFunc(localities, lacks) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
-// poor says whether a child that is READY said that its calls should go elsewhere, or may
-// count as such: too little of it is READY.
+// poor reports whether a READY child reported that its calls should go elsewhere, or may count as
+// too small.
 func (s *seen) poor(with settings) bool {
 	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
 }
 
-// longAgo says what is wrong with how long something is said to have taken.
+// longAgo returns why a duration in a log line is wrong, "" if it is not.
 func longAgo(text string, opened time.Time) string {
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	switch {
@@ -141,8 +141,8 @@ func longAgo(text string, opened time.Time) string {
 	return ""
 }
 
-// explainsBack says what is wrong with a reason why a child took over from a lower one, and
-// whether the reason is about that child.
+// explainsBack returns why the reason of a failback is wrong, and whether the reason concerns the
+// child.
 func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	takes := strings.Contains(why, " can take calls")
 	if takes && s != nil && !s.now() && s.state != connectivity.Ready && s.state != connectivity.Idle {
@@ -152,8 +152,8 @@ func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	return wrong, takes || isSo || strings.HasSuffix(why, " is given time to connect")
 }
 
-// explains says what is wrong with a reason why a child was left. detects is whether the channel
-// has ever detected outliers.
+// explains returns why the reason of a failover is wrong. detects reports whether the channel has
+// ever detected outliers.
 func (s *seen) explains(why string, with settings, detects bool) string {
 	_, why, _ = strings.Cut(why, " ")
 	switch {
@@ -166,7 +166,7 @@ func (s *seen) explains(why string, with settings, detects bool) string {
 			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.tier.Condition, 100*s.tier.ReadyPart)
 		}
 	case strings.Contains(why, "has lost its connections"):
-		// Without fastFailover only one that was poor is not waited for.
+		// Without fastFailover only a poor priority is not waited for.
 		waits := !with.fast && with.minReady == 0 && !detects
 		if waits || s.state != connectivity.Connecting && s.state != connectivity.Idle {
 			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, with.fast)
@@ -178,7 +178,7 @@ func (s *seen) explains(why string, with settings, detects bool) string {
 	return ""
 }
 
-// noneLine says that no priority is left.
+// noneLine checks a log line that no priority can take calls.
 func (w *World) noneLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
@@ -195,7 +195,7 @@ func (w *World) noneLine(m []string) string {
 	return w.blames(m[2])
 }
 
-// againLine says that a priority is back.
+// againLine checks a log line that a priority is back.
 func (w *World) againLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {

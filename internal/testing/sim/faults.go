@@ -9,20 +9,19 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// mishap is a fault: one of the things of which a world of pairs has two at once. What befalls endpoints
-// befalls those of one priority. A fault that has neither strike nor again is one of the
-// client's, and lasts as long as the world.
+// mishap is a fault of a world of pairs, which has two at a time. It affects the endpoints of one
+// priority. A fault without strike and again is one of the client, and lasts as long as the world.
 type mishap struct {
 	name   string
 	strike func(w *World, tier []string)
-	again  func(w *World, tier []string) // from time to time while it lasts
-	each   [2]time.Duration              // how often, at least and at most
+	again  func(w *World, tier []string) // repeated while it lasts
+	each   [2]time.Duration              // the shortest and the longest interval
 }
 
-// faultNames are the twelve.
+// faultNames are the names of the twelve faults.
 var faultNames = strings.Fields("kill refuse hang errors some below ends resets update seldom streams source")
 
-// twelve returns those.
+// twelve returns the faults.
 func twelve() []mishap {
 	return []mishap{
 		{name: "kill", strike: each((*World).down)},
@@ -64,7 +63,7 @@ func faultsOf(pair string) []mishap {
 	return all
 }
 
-// hits says whether one makes calls fail.
+// hits reports whether a fault makes calls fail.
 func (f mishap) hits() bool { return f.strike != nil && f.name != "source" }
 
 func each(do func(*World, string)) func(*World, []string) {
@@ -75,7 +74,7 @@ func each(do func(*World, string)) func(*World, []string) {
 	}
 }
 
-// refuseAll lets a priority refuse connections. Those that exist may stay.
+// refuseAll makes a priority refuse connections. Existing ones may stay.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -86,8 +85,8 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// hangAll lets the calls to a priority hang, or all that is sent to it get lost.
-// Streams without a deadline never show the first.
+// hangAll makes the calls to a priority hang, or drops its packets. Streams without a deadline do
+// not reveal the former.
 func (w *World) hangAll(tier []string) {
 	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.limited {
@@ -106,22 +105,22 @@ func (w *World) errAll(tier []string) {
 
 func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
 
-// loseSome takes so much of a priority away that less than minReady is left, if it has several
-// endpoints.
+// loseSome disables so many of a priority's endpoints that less than minReady is left, if it has
+// several.
 func (w *World) loseSome(tier []string) {
 	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	do(w, tier[:max(1, len(tier)-1)])
 }
 
-// part draws some of a priority's endpoints, not all if there are several.
+// part draws some of a priority's endpoints, but not all of several.
 func (w *World) part(tier []string) []string {
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
 }
 
-// endConnections ends the connections to one endpoint, or to all, as servers do that let none
-// become old, or by a reset while no call is under way.
+// endConnections ends the connections to one endpoint or all, either like a server that limits
+// connection age, or by a reset while no call is in progress.
 func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
@@ -133,8 +132,8 @@ func (w *World) endConnections(tier []string) {
 		if small {
 			w.judge.away = time.Now().Add(time.Second + 10*w.link.Delay)
 		}
-		// While an endpoint connects again too little of its tier may be READY, beside one that fails;
-		// fast failover leaves a tier that has lost all of its connections.
+		// While an endpoint reconnects, its priority may be too small beside a failing one. With
+		// fastFailover calls leave a priority that has lost all connections.
 		if w.settings.minReady > 0 || several && w.settings.fast {
 			w.judge.resets++
 		}
@@ -151,9 +150,9 @@ func (w *World) endConnections(tier []string) {
 	w.inBurst(end)
 }
 
-// belowSmall says whether a priority loses its last connections with these, while an endpoint of a
-// higher one answers, of which too little may be READY: then calls go there meanwhile, since
-// nobody need wait beside one that answers. The lock is held.
+// belowSmall reports whether a priority loses its last connections with these, while an endpoint of
+// a higher, possibly too small priority answers: then calls go there, because they need not wait
+// beside a priority that answers. The lock is held.
 func (w *World) belowSmall(endpoints []string) bool {
 	for i, tier := range w.known {
 		if !slices.Contains(tier.Serving(), endpoints[0]) {
@@ -168,7 +167,7 @@ func (w *World) belowSmall(endpoints []string) bool {
 	return false
 }
 
-// resetInUse resets connections with calls under way.
+// resetInUse resets connections during calls.
 func (w *World) resetInUse(tier []string) {
 	if w.rand.IntN(3) == 0 {
 		tier = w.part(tier)
@@ -187,7 +186,7 @@ func (w *World) resetInUse(tier []string) {
 	})
 }
 
-// updateOnce publishes a change, or what was published before.
+// updateOnce publishes a change, or an earlier truth.
 func (w *World) updateOnce([]string) {
 	if w.rand.IntN(3) == 0 {
 		w.older()
@@ -198,8 +197,8 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
-// drawTier draws the endpoints of a priority, of the first one most often; of one that has
-// several where there is one, if told so.
+// drawTier draws the endpoints of a priority, usually the first. With several it prefers one with
+// several endpoints.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

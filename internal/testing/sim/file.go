@@ -16,12 +16,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// file is a source of a file: target. It is a real file, but its times are those of
-// the world, and it is polled: what the system notifies of comes from outside the bubble.
+// file is the source of a file: target. The file is real, but its times are the world's, and it is
+// polled, because notifications of the system come from outside the bubble.
 type file struct {
 	w       *World
 	dir     string
-	list    *list // of clusters, among them an aggregate; nil: the file has one cluster
+	list    *list // the clusters of an aggregate; nil: the file has one cluster
 	truth   Truth
 	failing bool
 }
@@ -44,7 +44,7 @@ func (f *file) Target() string {
 	return "file://" + f.path()
 }
 
-// Fixed says whether clusters have places.
+// Fixed reports whether clusters have positions.
 func (f *file) Fixed() bool { return f.list != nil }
 
 func (f *file) Options() []given.Option {
@@ -54,7 +54,7 @@ func (f *file) Options() []given.Option {
 	}
 }
 
-// Sees returns truth as it is: a file says everything.
+// Sees returns truth unchanged: a file can express everything.
 func (f *file) Sees(truth Truth) Truth {
 	if f.list != nil {
 		return f.list.seen(truth)
@@ -90,7 +90,7 @@ func (f *file) content() []byte {
 	return marshal(map[string]any{"clusters": list})
 }
 
-// write replaces the file at once.
+// write replaces the file atomically.
 func (f *file) write(content []byte) {
 	f.must(os.MkdirAll(f.dir, 0o700))
 	next := f.path() + ".next"
@@ -101,7 +101,7 @@ func (f *file) write(content []byte) {
 
 func (f *file) must(err error) {
 	if err != nil {
-		panic(err) // the disk of the machine is no part of the world
+		panic(err) // the machine's disk is not part of the world
 	}
 }
 
@@ -131,7 +131,7 @@ func (f *file) Restore() {
 	f.Publish(f.truth)
 }
 
-// Lag is that of polling, and of settling.
+// Lag is the time of polling and of detecting a complete file.
 func (f *file) Lag() time.Duration      { return 1500 * time.Millisecond }
 func (f *file) Recovery() time.Duration { return f.Lag() }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// recommended is what docs/options.md recommends.
+// recommended is the query that docs/options.md recommends.
 const recommended = "?warmStandby=1&fastFailover=true&failbackDelay=10s&failbackJitter=20s&maxFailbackDelay=30s&outlierDetection=true"
 
-// changes are the changes of the priority in use, as the log tells them.
+// changes are the changes of the priority in use in the log.
 type changes struct {
 	slog.Handler
 	mu  sync.Mutex
@@ -46,9 +46,9 @@ func (c *changes) count() int {
 	return len(c.all)
 }
 
-// A tier that is up for 2 s and down for 2 s, for half a minute, changes the priority in
-// use four times at most, and has its calls back a minute after it is stable. Without the
-// options it is a change each time.
+// A priority that is up for 2 s and down for 2 s, for half a minute, changes the priority in use at
+// most four times, and has its calls back a minute after it is stable. Without the options each
+// outage is a change.
 func TestATierFlaps(t *testing.T) {
 	if options, err := os.ReadFile("../../../docs/options.md"); err != nil || !strings.Contains(string(options), recommended) {
 		t.Fatalf("docs/options.md does not recommend %s, %v", recommended, err)
@@ -72,8 +72,8 @@ func TestATierFlaps(t *testing.T) {
 	}
 }
 
-// flap returns how often the priority in use changed, and how long after the first tier
-// was stable its calls were back.
+// flap returns how often the priority in use changed, and how long after the first priority was
+// stable its calls were back.
 func flap(t *testing.T, query string) (n int, back time.Duration) {
 	network := NewNetwork(func(string, ...any) {})
 	tiers := map[string][]*Backend{}
@@ -99,7 +99,7 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 		t.Fatal(err)
 	}
 	defer cc.Close()
-	// calls makes calls for so long, and returns how many went to the first tier.
+	// calls makes calls for d, and returns how many went to the first priority.
 	calls := func(d time.Duration) (first int) {
 		for range d / (100 * time.Millisecond) {
 			to, err := new(call).make(cc, time.Second, true)
@@ -121,7 +121,7 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 		for _, b := range tiers["1"] {
 			b.Down()
 		}
-		synctest.Wait() // a call on a connection that is lost already may fail
+		synctest.Wait() // a call on a lost connection may fail
 		calls(2 * time.Second)
 		for _, b := range tiers["1"] {
 			b.Up()

@@ -17,47 +17,47 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// FleetConfig is how large a fleet is.
+// FleetConfig is the size of a fleet.
 type FleetConfig struct {
 	Clients  int
 	Backends int           // of each of the two priorities
-	CallEach time.Duration // by each client
+	CallEach time.Duration // of each client
 }
 
-// Second is what one second brought to each backend, those of p0 before those of p1.
+// Second holds the counts of one second for each backend, those of p0 first.
 type Second struct {
-	Calls       []int // that it was sent
-	Connections []int // that it was asked for
-	Control     int   // connections that the management server was asked for
-	Failed      int   // calls, of all clients
+	Calls       []int // received
+	Connections []int // requested
+	Control     int   // requested from the management server
+	Failed      int   // calls of all clients
 }
 
-// FleetRecord is what became of a fleet.
+// FleetRecord is the result of a fleet's run.
 type FleetRecord struct {
 	Seconds []Second
 	Cost    Cost // of each client
 }
 
-// Cost is what takes so much memory, of heap and stacks, and so many goroutines.
+// Cost is an amount of memory, heap and stacks, and a number of goroutines.
 type Cost struct{ Bytes, Goroutines int }
 
-// The seconds at which something befalls a fleet.
+// The events of a fleet, in seconds.
 const (
-	FleetRestart = 60  // the backends of p0 restart, one after the other
-	FleetLoss    = 180 // p0 is lost
-	FleetReturn  = 240 // p0 is back
-	FleetNoPlane = 420 // the management server is lost
-	FleetPlane   = 480 // it is back
+	FleetRestart = 60  // p0's backends restart one after the other
+	FleetLoss    = 180 // p0 fails
+	FleetReturn  = 240 // p0 returns
+	FleetNoPlane = 420 // the management server fails
+	FleetPlane   = 480 // it returns
 	FleetEnd     = 600
 )
 
-// restartEach is the time between restarts, and restartTakes how long one takes.
+// The interval between restarts, and the duration of one.
 const (
 	restartEach  = 20
 	restartTakes = 5
 )
 
-// fleet is many clients of one management server. Each has a connection of its own to it.
+// fleet is many clients of one management server, each with its own connection.
 type fleet struct {
 	config   FleetConfig
 	network  *Network
@@ -68,7 +68,7 @@ type fleet struct {
 	channels []*grpc.ClientConn
 }
 
-// RunFleet lets a fleet live for ten minutes. It must be called inside a bubble.
+// RunFleet runs a fleet for ten minutes. It must be called inside a bubble.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
 	before := costOfAll()
 	f, stop, err := beginFleet(config)
@@ -91,8 +91,8 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 	return record, nil
 }
 
-// FleetCost returns what each client of a fleet costs half a minute after its start. It
-// must be called inside a bubble.
+// FleetCost returns the cost of each client half a minute after the start. It must be called inside
+// a bubble.
 func FleetCost(config FleetConfig) (Cost, error) {
 	before := costOfAll()
 	_, stop, err := beginFleet(config)
@@ -104,11 +104,11 @@ func FleetCost(config FleetConfig) (Cost, error) {
 	return costOfAll().less(before).each(config.Clients), nil
 }
 
-// costOfAll returns what the process takes now.
+// costOfAll returns the present cost of the process.
 func costOfAll() Cost {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first one left to finalizers and pools
+	runtime.GC() // the first one leaves finalizers and pools
 	runtime.ReadMemStats(&m)
 	return Cost{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // less than 8 EB
 }
@@ -119,7 +119,7 @@ func (c Cost) less(before Cost) Cost {
 
 func (c Cost) each(clients int) Cost { return Cost{c.Bytes / clients, c.Goroutines / clients} }
 
-// beginFleet starts a fleet, and its calls.
+// beginFleet starts a fleet and its calls.
 func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 	f = &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
 	truth := make(Truth, len(f.tiers))
@@ -169,7 +169,7 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// traffic is that of one client, whose first call is the first thing that it does.
+// traffic makes the calls of one client, beginning at once.
 func (f *fleet) traffic(cc *grpc.ClientConn, done <-chan struct{}) {
 	f.call(cc)
 	pause := time.NewTimer(time.Duration(rand.Int64N(int64(f.config.CallEach)))) //nolint:gosec // a load
@@ -191,7 +191,7 @@ func (f *fleet) call(cc *grpc.ClientConn) {
 	}
 }
 
-// befall does what happens at a second.
+// befall performs the events of a second.
 func (f *fleet) befall(second int) {
 	for i, b := range f.tiers[0] {
 		switch second {
@@ -217,12 +217,11 @@ func (f *fleet) befall(second int) {
 	}
 }
 
-// refuse makes a host refuse new connections before it dies. A connection that came between
-// the end of the others and that of the listener would wait in its queue until it timed out;
-// a kernel resets those.
+// refuse makes a host refuse connections before it stops. A connection between the end of the
+// others and that of the listener would otherwise time out in the queue; a kernel resets it.
 func (f *fleet) refuse(address string) { f.network.SetLink(address, Link{Refuse: true}) }
 
-// totals are the counts since the beginning, of calls and of connections.
+// totals are the counts of calls and connections since the start.
 type totals map[string][2]int
 
 func (f *fleet) totals() totals {
@@ -236,7 +235,7 @@ func (f *fleet) totals() totals {
 	return now
 }
 
-// second returns what has happened between two moments.
+// second returns the difference of two totals.
 func (f *fleet) second(before, now totals) Second {
 	count := func(address string, what int) int { return now[address][what] - before[address][what] }
 	s := Second{Failed: count(controlAddress, 0), Control: count(controlAddress, 1)}

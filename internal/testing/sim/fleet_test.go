@@ -15,8 +15,8 @@ var (
 	clients   = flag.Int("sim.clients", 2000, "how many clients the large fleet has")
 )
 
-// A fleet loses no call to restarts that announce themselves, nor to a lost control
-// plane, nor to a tier that is refused or comes back.
+// A fleet loses no call when backends restart gracefully, when the control plane fails, or when a
+// priority is refused or returns.
 func TestFleet(t *testing.T) {
 	config := FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second}
 	if *fleetFile != "" {
@@ -53,7 +53,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// connectionCost returns what each connection to a backend costs, both ends of it.
+// connectionCost returns the cost of a connection to a backend, including both ends.
 func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	t.Helper()
 	const few, many = 1, 5
@@ -71,7 +71,7 @@ func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	return costs[1].less(costs[0]).each(many - few)
 }
 
-// A client's cost grows with its connections, and is not that of a whole process.
+// A client's cost grows with its connections, and is less than that of a process.
 func TestFleetCost(t *testing.T) {
 	each := connectionCost(t, FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second})
 	t.Logf("%d KB and %d goroutines a connection", each.Bytes>>10, each.Goroutines)
@@ -80,7 +80,7 @@ func TestFleetCost(t *testing.T) {
 	}
 }
 
-// table writes a record as comma-separated values: the first line is the fleet.
+// table returns a record as comma-separated values. The first line describes the fleet.
 func table(c FleetConfig, r FleetRecord, connection Cost) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d,%d,%d,%d,%d,%d,%d\n", c.Clients, c.Backends, c.CallEach/time.Millisecond, r.Cost.Bytes, r.Cost.Goroutines, connection.Bytes, connection.Goroutines)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// leastPart is the part of its weight that an endpoint has at least while its share grows, as
-// in Envoy's slow_start.
+// leastPart is the minimum share of its weight that an endpoint has during slow start, as in
+// Envoy's slow_start.
 const leastPart = 0.1
 
-// checkGrowth lets an endpoint of the priority in use lose its connection, and looks at its
-// share of the calls while that grows again.
+// checkGrowth disconnects an endpoint of the priority in use, and checks its share of the calls
+// while it grows again.
 func (w *World) checkGrowth(q quiet) {
 	locality, back := w.replaceable(q)
 	if back.Address == "" {
@@ -41,9 +41,9 @@ func (w *World) checkGrowth(q quiet) {
 	}
 }
 
-// replaceable returns an endpoint of the priority in use, and its locality, where others are
-// that can be reached as well, so that nothing else changes while it is gone. There is none
-// without slowStart, which has no effect with pickFirst, and where calls take time.
+// replaceable returns an endpoint of the priority in use and its locality if other reachable
+// endpoints replace it, so that nothing else changes. It returns none without slowStart, with
+// pickFirst, and if calls take time.
 func (w *World) replaceable(q quiet) (Locality, Endpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,15 +13,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// hosts is a source of a failover: target. Each part is a DNS name, which is looked up by an
-// interval.
+// hosts is the source of a failover: target whose entries are DNS names that are refreshed.
 type hosts struct {
 	dns     *dns
 	refresh time.Duration
-	first   int // the number of the first part
+	first   int // the number of the first entry
 
 	mu        sync.Mutex
-	addresses [][]string // by part
+	addresses [][]string // by entry
 	fault     fault
 }
 
@@ -33,7 +32,7 @@ func newHosts(w *World, truth Truth, first int) *hosts {
 	return h
 }
 
-// Target returns one with the interval of its questions.
+// Target returns a target with the refresh interval.
 func (h *hosts) Target() string {
 	parts := make([]string, len(h.addresses))
 	for i := range parts {
@@ -42,12 +41,12 @@ func (h *hosts) Target() string {
 	return fmt.Sprintf("failover:///%s?refresh=%s", strings.Join(parts, ","), h.refresh)
 }
 
-// Options returns the one that has the names looked up in the world.
+// Options returns the option that resolves the names in the world.
 func (h *hosts) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(h.dns))}
 }
 
-// Sees returns the addresses of each name alone.
+// Sees returns the addresses of each name without other attributes.
 func (h *hosts) Sees(Truth) Truth {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +57,8 @@ func (h *hosts) Sees(Truth) Truth {
 	return seen
 }
 
-// Publish gives each name its addresses. The last ones of a name stay: nobody takes those out
-// of DNS.
+// Publish sets the addresses of each name. A name keeps its last addresses, because DNS has no
+// empty answers.
 func (h *hosts) Publish(truth Truth) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +69,7 @@ func (h *hosts) Publish(truth Truth) {
 	}
 }
 
-// Fail makes the name servers fail.
+// Fail makes the DNS servers fail.
 func (h *hosts) Fail(r *rand.Rand) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,26 +77,26 @@ func (h *hosts) Fail(r *rand.Rand) string {
 	return h.fault.String()
 }
 
-// Restore makes them well.
+// Restore makes the DNS servers work.
 func (h *hosts) Restore() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fault = none
 }
 
-// Lag is that of the second answer that lacks what is removed.
+// Lag implements Source. An address is removed after the second lookup without it.
 func (h *hosts) Lag() time.Duration { return 2*h.refresh*11/10 + time.Second }
 
-// Recovery is that, after a question without an answer and the pause after it.
+// Recovery implements Source: a lookup without a response and the pause after it come before Lag.
 func (h *hosts) Recovery() time.Duration { return resolveTimeout + h.refresh*11/10 + h.Lag() }
 
-// Fixed says that they are.
+// Fixed implements Source: entries keep their numbers.
 func (h *hosts) Fixed() bool { return true }
 
-// Close does nothing: look-ups end with their channels.
+// Close does nothing: lookups end with their channels.
 func (h *hosts) Close() {}
 
-// lookUp returns the addresses of a name, and what is wrong with the name servers.
+// lookUp returns the addresses of a name, and the fault of the DNS servers.
 func (h *hosts) lookUp(name string) ([]string, fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// longEnough is how long an endpoint can be reached before it is sure to be connected: the
-// longest backoff and the longest attempt.
+// longEnough is how long a reachable endpoint may take to be connected: the longest backoff and the
+// longest attempt.
 const longEnough = longestBackoff + attemptTime + 3*time.Second
 
-// noticed is how many failures in a row of each endpoint show that a priority fails.
+// noticed is the number of consecutive failures of each endpoint that show that a priority fails.
 const noticed = 5
 
-// judge holds the calls of a world against one rule: if any priority answers, the one in use
-// answers. It knows the world, and what became of the calls, and nothing of what the product
-// makes of them. The world's lock is held when it is called.
+// judge checks one rule: if any priority answers, the one in use answers. It uses the world and the
+// results of calls, and no decision of the product. The world's lock is held when it is called.
 //
-// A priority answers if an endpoint of it has been reachable for longEnough, and calls to it
-// succeed. One with any endpoint that works is never blamed: which endpoint of a priority a
-// call goes to is another matter.
+// A priority answers if an endpoint of it has been reachable for longEnough and calls to it
+// succeed. A priority with any working endpoint is not blamed, because the choice between its
+// endpoints is another matter.
 type judge struct {
 	w     *World
 	tiers map[string]*tierState // by their endpoints
@@ -28,32 +27,32 @@ type judge struct {
 	of    map[string]*tierState // by endpoint
 	made  int                   // calls
 
-	changed moment    // when something last happened, or was noticed
-	inUse   string    // the priority that has the calls, by its endpoints
-	other   string    // another one, that had the last calls
-	row     int       // how many
-	moves   int       // since something happened
-	resets  int       // likewise
-	away    time.Time // until then calls may be elsewhere, because the priority in use connects again
+	changed moment    // the last event, or the last failure that was noticed
+	inUse   string    // the priority with the calls, by its endpoints
+	other   string    // another one, with the last calls
+	row     int       // the number of these
+	moves   int       // since the last event
+	resets  int       // since the last event
+	away    time.Time // until then calls may be elsewhere, because the priority in use reconnects
 	to      []string
 }
 
-// moment is a time, and how many calls had been made by then.
+// moment is a time and the number of calls made by then.
 type moment struct {
 	at   time.Time
 	made int
 }
 
-// tierState is what has become of the calls to one priority.
+// tierState is the state of the calls to one priority.
 type tierState struct {
 	key       string
 	endpoints []string
 	created   time.Time
-	since     moment // when one of its endpoints became what it is
+	since     moment // when the condition of one of its endpoints last changed
 	failures  map[string]int
-	known     map[string]time.Time // when an endpoint had failed so often that this could be noticed
-	noticed   moment               // when that was so of each that connects; zero before
-	slow, few tokens               // what trials may take
+	known     map[string]time.Time // when an endpoint had failed often enough to be noticed
+	noticed   moment               // when all connected ones had; zero before
+	slow, few tokens               // tokens for trials
 	blamed    int                  // calls
 }
 
@@ -68,10 +67,10 @@ func newJudge(w *World) *judge { return &judge{w: w, tiers: make(map[string]*tie
 
 func (j *judge) now() moment { return moment{time.Now(), j.made} }
 
-// happen notes that something has happened from which calls may suffer for a while.
+// happen records an event after which calls may fail for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told notes what the channel knows. A priority with the endpoints that it had is what it was.
+// told records an update of the channel. A priority with the same endpoints is the same.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
@@ -92,7 +91,7 @@ func (j *judge) told(truth Truth) {
 		order = append(order, key)
 		for _, address := range endpoints {
 			if of[address] = s; j.w.shared(address) {
-				of[address] = nil // it cannot be told for which one a call went there
+				of[address] = nil // a call to it could belong to either
 			}
 		}
 	}
@@ -102,7 +101,7 @@ func (j *judge) told(truth Truth) {
 	j.tiers, j.of, j.order = tiers, of, order
 }
 
-// turned notes that an endpoint is not what it was.
+// turned records that an endpoint's condition has changed.
 func (j *judge) turned(address string) {
 	c := j.w.conditions[address]
 	c.turned = time.Now()
@@ -122,7 +121,7 @@ func (s *tierState) turn(now moment) {
 	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
 }
 
-// sent notes where an attempt goes.
+// sent records the destination of an attempt.
 func (j *judge) sent(address string) {
 	if time.Now().After(j.away) {
 		j.to = append(j.to, address)
@@ -149,8 +148,8 @@ func (j *judge) sent(address string) {
 	}
 }
 
-// mostMoves is how often the calls may move: each priority may be left and come back by timers
-// that run, and so it may for each endpoint that connects later, and each time that connections end.
+// mostMoves limits how often calls may change priority: each priority may be left and return by
+// timers, for each endpoint that connects later, and each time connections end.
 func (j *judge) mostMoves() int {
 	pairs := len(j.tiers) + j.resets
 	for address := range j.of {
@@ -161,7 +160,7 @@ func (j *judge) mostMoves() int {
 	return 2 * pairs
 }
 
-// ended notes how a call ended that was sent to an endpoint, or to none.
+// ended records the result of a call, with to "" if it was not sent.
 func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	s := j.of[to]
 	switch {
@@ -176,8 +175,7 @@ func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	}
 }
 
-// fails counts a call that failed, and returns whether that makes it clear of each endpoint that
-// it fails.
+// fails counts a failed call, and reports whether it shows that each endpoint fails.
 func (s *tierState) fails(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == noticed {
 		s.known[address] = now.at
@@ -194,25 +192,25 @@ func (s *tierState) works(w *World) bool {
 	return slices.ContainsFunc(s.endpoints, func(address string) bool {
 		c := *w.conditions[address]
 		if c.link.Refuse && !w.network.Connected(address).IsZero() {
-			c.link.Refuse = false // what is connected stays so
+			c.link.Refuse = false // existing connections stay
 		}
 		return c.works()
 	})
 }
 
-// blame breaks the rule if a priority answers, other than the one that a call failed at.
+// blame breaks the rule if another priority answers.
 func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 	r, why := j.answering(sentAt)
 	if r == "" {
 		return
 	}
-	if s.blamed++; s.blamed == 1 { // once is enough
+	if s.blamed++; s.blamed == 1 { // one report suffices
 		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; that could be noticed %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
 	}
 }
 
-// answering returns an endpoint that has answered since a time, and of which the channel must
-// know that, and why; "" if there is none.
+// answering returns an endpoint that has answered since a time, as the channel must know, and the
+// reason; "" if there is none.
 func (j *judge) answering(since time.Time) (address, why string) {
 	for _, r := range j.tiers {
 		for _, address := range r.endpoints {
@@ -230,15 +228,15 @@ func (j *judge) answering(since time.Time) (address, why string) {
 	return "", ""
 }
 
-// cutShort says whether calls to an endpoint may all end with its connections, which are reset before
-// it answers.
+// cutShort reports whether calls to an endpoint may all end with their connections, which are reset
+// before it answers.
 func (j *judge) cutShort(c *condition, at time.Time) bool {
 	return j.w.pair != nil && at.Sub(c.reset) < 3*j.w.pair.takes
 }
 
-// proven says whether the channel must have known at a time that an endpoint of a priority answers: it has been
-// connected, and has answered at least an interval ago, and since then, in an interval in which no call
-// failed; or no endpoint of the priority has failed a call that did not answer one later.
+// proven reports whether the channel must have known at a time that an endpoint answers: it was
+// connected, has answered at least an interval ago, and since then in an interval without a failed
+// call; or every endpoint of the priority that has failed a call has answered a later one.
 func (j *judge) proven(r *tierState, c *condition, address string, at time.Time) bool {
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || at.Sub(begin) < 2*time.Second {
@@ -253,16 +251,16 @@ func (j *judge) proven(r *tierState, c *condition, address string, at time.Time)
 	})
 }
 
-// patience is how long it may take after something has happened, until a priority that was not
-// in use has the calls: timers run, it is connected, each of its endpoints is tried, and looked at.
+// patience is how long it may take after an event until an unused priority gets the calls: timers
+// run, it connects, and each of its endpoints is tried and swept.
 func (j *judge) patience(r *tierState) time.Duration {
 	return j.w.settings.patience(len(j.tiers)) + time.Duration(len(r.endpoints)+2)*byTarget.interval
 }
 
-// calls is how many calls that takes at least: eleven to a trial.
+// calls is the minimum number of calls that this takes: eleven for each trial.
 func (j *judge) calls(r *tierState) int { return 11 * (len(r.endpoints) + 1) }
 
-// unsent is about a call that failed before it was sent.
+// unsent judges a call that failed before it was sent.
 func (j *judge) unsent(c *call, err error) {
 	if c.start.Sub(j.changed.at) < j.w.settings.patience(len(j.tiers)) || j.made-j.changed.made < j.calls(&tierState{endpoints: j.w.addresses[:1]}) {
 		return

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// judged is a world of two priorities with one endpoint each, whose calls a test makes up.
+// judged is a world of two priorities with one endpoint each, whose calls the test invents.
 type judged struct {
 	t *testing.T
 	w *World
@@ -38,7 +38,7 @@ func newJudged(t *testing.T) judged {
 	return judged{t, w}
 }
 
-// calls lets n calls be made a second apart, which go to an endpoint and succeed or fail.
+// calls makes n calls a second apart to an endpoint, which succeed or fail.
 func (j judged) calls(n int, to string, succeed bool) {
 	var err error
 	if !succeed {
@@ -54,14 +54,14 @@ func (j judged) calls(n int, to string, succeed bool) {
 	}
 }
 
-// turn gives an endpoint another answer.
+// turn changes the answer of an endpoint.
 func (j judged) turn(address string, code codes.Code) {
 	pass(time.Second)
 	j.w.conditions[address].answer = code
 	j.w.judge.turned(address)
 }
 
-// wants says how many rules are to be broken by now.
+// wants checks how many rules are broken so far.
 func (j judged) wants(n int) {
 	j.t.Helper()
 	if broken := j.w.Log.Broken(); len(broken) != n {
@@ -69,7 +69,8 @@ func (j judged) wants(n int) {
 	}
 }
 
-// A priority that fails beside one that answers gets the calls by which that is noticed, and then trials.
+// A failing priority beside one that answers may get the calls that reveal the failure, and then
+// trials.
 func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -86,8 +87,8 @@ func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	})
 }
 
-// While no priority answers no call is judged, nor while none can know of the other one that it
-// answers again: until there was time to try it, by the clock and in calls.
+// No call is judged while no priority answers, or before there was enough time, and enough calls,
+// to find out that the other one answers again.
 func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -104,7 +105,7 @@ func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	})
 }
 
-// The calls may follow timers and endpoints, but not go to and fro.
+// Calls may follow timers and endpoints, but must not move back and forth.
 func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)

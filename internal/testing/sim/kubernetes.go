@@ -15,27 +15,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// kubeServices are two for each priority that a truth ever has, in order; their names are short, as the log
+// kubeServices holds two names for each possible priority, in order. They are short because the log
 // cuts long targets.
 const kubeServices = "abcdefgh"
 
-// kube is a source of a kubernetes: target: an API server, and the controller that writes its
-// EndpointSlices. Each priority has two Services, of another weight each.
+// kube is the source of a kubernetes: target: an API server and the controller that writes its
+// EndpointSlices. Each priority has two Services with different weights.
 type kube struct {
 	api  *apiServer
 	stop context.CancelFunc
-	wake chan struct{} // there is something else to write
+	wake chan struct{} // there is something to write
 	rand *rand.Rand    // the controller's own
 
 	mu     sync.Mutex
 	truth  Truth
-	layout int // where endpoints stand: another number, other slices
+	layout int // changes the distribution of endpoints over slices
 }
 
 func newKube(w *World, truth Truth) *kube {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &kube{stop: stop, wake: make(chan struct{}, 1), truth: truth, rand: rand.New(rand.NewPCG(w.rand.Uint64(), 1))} //nolint:gosec // a schedule, not a secret
-	k.api = newAPIServer(ctx, rand.New(rand.NewPCG(w.rand.Uint64(), 2)))                                                //nolint:gosec // likewise
+	k.api = newAPIServer(ctx, rand.New(rand.NewPCG(w.rand.Uint64(), 2)))                                                //nolint:gosec // a schedule, not a secret
 	for name, s := range k.wanted() {
 		k.api.set(name, s)
 	}
@@ -43,7 +43,7 @@ func newKube(w *World, truth Truth) *kube {
 	return k
 }
 
-// kubeService returns the Service of a priority that has a weight, and the weight.
+// kubeService returns the Service of a priority with a weight, and the weight in its label.
 func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	if weight > 2 {
 		return kubeServices[2*tier+1:][:1], 3
@@ -51,7 +51,7 @@ func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	return kubeServices[2*tier:][:1], 1
 }
 
-// Target names all Services, also those that there are not yet.
+// Target names all Services, including those that do not exist yet.
 func (k *kube) Target() string {
 	return "k8s://sim/" + strings.Join(strings.Split(kubeServices, ""), ",")
 }
@@ -60,8 +60,8 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Sees returns truth with the weights of the Services, without regions, and without priorities and
-// localities that have no endpoints. Where no endpoint is ready, those that end take the calls.
+// Sees returns truth with the weights of the Services, without regions, and without empty
+// priorities and localities. If no endpoint is ready, terminating ones take the calls.
 func (k *kube) Sees(truth Truth) Truth {
 	seen, last := Truth{}, len(truth.serving()) == 0
 	for i, tier := range truth {
@@ -99,30 +99,30 @@ func (k *kube) Publish(truth Truth) {
 func (k *kube) Fail(r *rand.Rand) string { return k.api.fail(trouble(1 + r.IntN(int(troubles)-1))) }
 func (k *kube) Restore()                 { k.api.restore() }
 
-// The longest that the controller takes for all slices; and that it waits between the slices of a Service that
-// it deletes, and before it creates that again.
+// The longest time for writing all slices, between deleting the slices of a Service, and before
+// creating the Service again.
 const (
 	kubeWrites = 8 * time.Second
-	kubeApart  = 3 * time.Second // a Service has up to four slices: 9 s, less than a deleted one counts
+	kubeApart  = 3 * time.Second // at most 9 s for four slices, less than a deleted slice counts
 	kubeAgain  = 8 * time.Second
 )
 
-// Lag is that of the controller, and of slices that were deleted, which count for 10 s; and of a
-// watch that ended meanwhile.
+// Lag is the time of the controller, of deleted slices, which count for 10 s, and of a watch that
+// ended meanwhile.
 func (k *kube) Lag() time.Duration { return kubeWrites + 10*time.Second + 3*time.Second }
 
-// Recovery is the longest backoff before a watch of versions that there are no longer, one after it, and all
-// that there is.
+// Recovery is the longest backoff before a watch of an expired version, another backoff after it,
+// and a complete list.
 func (k *kube) Recovery() time.Duration {
 	return 144*time.Second + longestWatch + 144*time.Second + time.Minute + k.Lag()
 }
 
-// Fixed says that priorities are numbers, which none has that is empty.
+// Fixed implements Source: an empty priority does not exist.
 func (k *kube) Fixed() bool { return false }
 
 func (k *kube) Close() { k.stop() }
 
-// wanted returns the slices that the controller wants. The first Service is never without one.
+// wanted returns the slices that the controller wants. The first Service always has a slice.
 func (k *kube) wanted() map[string]kubeSlice {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -142,8 +142,8 @@ func (k *kube) wanted() map[string]kubeSlice {
 	return all
 }
 
-// control writes what is wanted; now and then it moves endpoints to other slices, or a Service is
-// deleted and created again, which changes nothing that a channel has to know.
+// control writes the wanted slices. Sometimes it moves endpoints to other slices, or deletes a
+// Service and creates it again, which must not affect a channel.
 func (k *kube) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -162,7 +162,8 @@ func (k *kube) control(ctx context.Context) {
 	}
 }
 
-// write writes slices one by one: first what is added, then what is removed, then slices that are over.
+// write writes slices one by one: first additions, then removals, then the deletion of unused
+// slices.
 func (k *kube) write(ctx context.Context) {
 	want := k.wanted()
 	names := slices.Sorted(maps.Keys(want))
@@ -192,7 +193,7 @@ func (k *kube) put(ctx context.Context, name string, s kubeSlice) {
 	}
 }
 
-// rest waits for up to so long, half of the time for no time.
+// rest waits up to most, and half of the time not at all.
 func (k *kube) rest(ctx context.Context, most time.Duration) {
 	if k.rand.IntN(2) == 0 {
 		return
@@ -203,8 +204,8 @@ func (k *kube) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// again deletes a Service slice by slice, and lets it be created again before the time of its last slice
-// is over.
+// again deletes a Service slice by slice, and creates it again before its last slice stops
+// counting.
 func (k *kube) again(ctx context.Context) {
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
@@ -242,7 +243,7 @@ type kubeEndpoint struct {
 	draining      bool
 }
 
-// json returns the slice as the API server sends it.
+// json returns the slice in the API server's format.
 func (s kubeSlice) json(name string, version int) string {
 	named := func(names []string) (all []any) {
 		for _, n := range names {
@@ -269,7 +270,7 @@ func (s kubeSlice) json(name string, version int) string {
 	}))
 }
 
-// sliceLine is about Services without slices.
+// sliceLine checks a log line about Services without slices.
 func (w *World) sliceLine(m []string) string {
 	k := part[*kube](w)
 	for part := range strings.SplitSeq(m[1], "; ") {

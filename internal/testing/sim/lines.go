@@ -13,17 +13,17 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// living is the world whose log gets what the product logs: worlds live one at a time.
+// living is the world that receives the product's log. Only one world runs at a time.
 var living atomic.Pointer[World]
 
-// Listen makes worlds hear what the product logs. It is to be called once, before
-// anything of gRPC is.
+// Listen redirects the product's log to the running world. It must be called once, before any use
+// of gRPC.
 func Listen() { grpclog.SetLoggerV2(logs{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)}) }
 
 // logs is gRPC's logger.
 type logs struct{ grpclog.LoggerV2 }
 
-// line is one form of line that the product logs, and what must hold for it to be true.
+// line is a format of the product's log lines, with a check of its truth.
 type line struct {
 	form  *regexp.Regexp
 	check func(w *World, m []string) string // what is wrong with it, "" for nothing
@@ -55,7 +55,7 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no call can be made$`), (*World).goneLine},
 	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
-	// All channels of a world have the same options, also those that a part alone needs.
+	// All channels of a world have the same options, including those for a single source.
 	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).sliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
@@ -65,7 +65,7 @@ var lines = []line{
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
 }
 
-// said holds a line of the product's against what has happened.
+// said checks a log line of the product.
 func (w *World) said(level, text string) {
 	w.Log.Event("%s %s", level, text)
 	if strings.Contains(text, "\n") {
@@ -82,22 +82,23 @@ func (w *World) said(level, text string) {
 	w.Log.Break(ruleNames, "%q: a line that the simulator does not know", text)
 }
 
-// toldLine is about an update of the channel.
+// toldLine checks a log line about an update of the channel.
 func (w *World) toldLine(m []string) string {
 	if m[1] != w.target {
 		return ""
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// It comes before the update, which then must be as it says.
+	// It precedes the update, which must match.
 	w.announced = m[2] + " in " + m[3]
 	return ""
 }
 
-// settling is how long a file may be taken for one that is being written, and as long a silence.
+// settling is how long a file may seem to be in the middle of a write, and how long a source may
+// stay silent.
 const settling = 5 * time.Second
 
-// keptLine is about what was kept while there was no channel.
+// keptLine checks a log line about a stored answer.
 func (w *World) keptLine(m []string) string {
 	age, err := time.ParseDuration(m[2])
 	if err != nil {
@@ -107,20 +108,20 @@ func (w *World) keptLine(m []string) string {
 	last, changed := w.lastTold, w.changedAt
 	w.mu.Unlock()
 	if strings.Contains(m[1], "nothing was heard") && time.Since(changed) < settling {
-		return "" // it may be a file that is being written, for all that a new channel knows
+		return "" // a new channel may take the file for incomplete
 	}
 	if n := part[*names](w); n != nil && n.everEmpty() {
-		return "" // a name without addresses confirms nothing, while others do
+		return "" // a name without addresses confirms nothing, unlike the others
 	}
-	// A channel that is opened while another one closes may hear before that what this one
-	// knows: until then nothing else has confirmed it. Where no channel was told anything while all
-	// parts of the source were well, nothing is known of when each was.
+	// A channel that opens while another closes may have to wait for that one's answer, which
+	// nothing else has confirmed. If no channel got an update while all sources worked, the times
+	// of confirmation are unknown.
 	if last.IsZero() {
 		return w.sourceLine(m)
 	}
 	slack := w.source.Lag() + time.Second
 	if part[*kube](w) != nil {
-		slack += longestWatch // a watch confirms what is known when it begins, and by bookmarks
+		slack += longestWatch // a watch confirms the list at its start and by bookmarks
 	}
 	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+slack {
 		return fmt.Sprintf("the channel was told %v ago", time.Since(last))
@@ -128,7 +129,7 @@ func (w *World) keptLine(m []string) string {
 	return w.sourceLine(m)
 }
 
-// sourceLine says that something is wrong with the source.
+// sourceLine checks a log line about a fault of the source.
 func (w *World) sourceLine([]string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +139,8 @@ func (w *World) sourceLine([]string) string {
 	return ""
 }
 
-// renewedLine is about what channels have left behind that passed by: more than is kept.
+// renewedLine checks a log line about the answers of temporary channels, which exceed the store's
+// limit.
 func (w *World) renewedLine([]string) string {
 	if s := part[*edsSource](w); s.passers <= 100 {
 		return fmt.Sprintf("only %d channels have passed by", s.passers)
@@ -146,7 +148,7 @@ func (w *World) renewedLine([]string) string {
 	return ""
 }
 
-// quietLine is about a stream that was quiet for 30 s, which is no fault, when endpoints failed.
+// quietLine checks a log line that a stream was silent for 30 s while endpoints failed.
 func (w *World) quietLine(m []string) string {
 	if len(m) > 1 {
 		if quiet, err := time.ParseDuration(m[1]); err != nil || quiet < 30*time.Second {
@@ -159,11 +161,11 @@ func (w *World) quietLine(m []string) string {
 	return ""
 }
 
-// emptyLine says that a part has no addresses.
+// emptyLine checks a log line that a mechanism has no addresses.
 func (w *World) emptyLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // two updates may be under way
+	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // two updates may be in progress
 		if i := int(m[1][0] - '0'); i >= len(t) || len(t[i].Serving()) == 0 {
 			return ""
 		}
@@ -171,7 +173,7 @@ func (w *World) emptyLine(m []string) string {
 	return "it has addresses: " + w.truth.String()
 }
 
-// goneLine is about records of a service with nothing behind it. It comes with an answer.
+// goneLine checks a log line about a service without records.
 func (w *World) goneLine([]string) string {
 	s := part[*records](w)
 	s.mu.Lock()
@@ -182,17 +184,17 @@ func (w *World) goneLine([]string) string {
 	return ""
 }
 
-// emptyClusterLine is about a part in which no endpoint takes calls.
+// emptyClusterLine checks a log line about a mechanism without usable endpoints.
 func (w *World) emptyClusterLine([]string) string {
 	m, _ := w.source.(*mixed)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.history[max(0, len(w.history)-2):]
 	if w.faulty != "" {
-		before = w.history // what is kept may be older
+		before = w.history // the stored answer may be older
 	}
 	for _, t := range append(slices.Clone(before), w.truth) {
-		drained := slices.ContainsFunc(t, func(tier Tier) bool { return len(tier.Serving()) == 0 }) // it may be a cluster of its own
+		drained := slices.ContainsFunc(t, func(tier Tier) bool { return len(tier.Serving()) == 0 }) // each priority may be a cluster
 		if drained || m == nil && len(w.source.Sees(t).serving()) == 0 || m != nil && m.lacks(t) {
 			return ""
 		}
@@ -200,7 +202,7 @@ func (w *World) emptyClusterLine([]string) string {
 	return "endpoints can take calls: " + w.truth.String()
 }
 
-// rejectedLine is about a child that has nothing to work with.
+// rejectedLine checks a log line about a child without endpoints.
 func (w *World) rejectedLine(m []string) string {
 	c := w.channelNow()
 	c.mu.Lock()
@@ -217,17 +219,17 @@ func (w *World) rejectedLine(m []string) string {
 
 var anOldError = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
 
-// refusedAddress is what is said of a resource that was refused: its addresses are nobody's.
+// refusedAddress matches the error of a refused resource, whose addresses do not exist.
 var refusedAddress = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is that of `)
 
 var anAddress = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
-// blames says what is wrong with an error of a connection: the endpoints that it names
-// must be such that the channel knew, and that could not always be reached.
+// blames returns why a connection error is wrong, "" if it is not: the channel must have known the
+// endpoints that it names, and they must have been unreachable at some time.
 func (w *World) blames(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A priority that did not connect in time quotes its last error, which may be long over.
+	// A priority that did not connect in time quotes its last error, which may be old.
 	text = refusedAddress.ReplaceAllString(anOldError.ReplaceAllString(text, ""), "")
 	for _, address := range anAddress.FindAllString(text, -1) {
 		c := w.conditions[address]
@@ -241,19 +243,19 @@ func (w *World) blames(text string) string {
 	return ""
 }
 
-// InfoDepth is gRPC's.
+// InfoDepth implements grpclog.DepthLoggerV2.
 func (logs) InfoDepth(_ int, args ...any) { hear("info:", args) }
 
-// WarningDepth is gRPC's.
+// WarningDepth implements grpclog.DepthLoggerV2.
 func (logs) WarningDepth(_ int, args ...any) { hear("warning:", args) }
 
-// ErrorDepth is gRPC's.
+// ErrorDepth implements grpclog.DepthLoggerV2.
 func (logs) ErrorDepth(_ int, args ...any) { hear("error:", args) }
 
-// FatalDepth is gRPC's.
+// FatalDepth implements grpclog.DepthLoggerV2.
 func (logs) FatalDepth(_ int, args ...any) { panic(fmt.Sprint(args...)) }
 
-// hear takes what the product logs. What gRPC itself logs is not its own concern.
+// hear receives the product's log lines. It ignores gRPC's own.
 func hear(level string, args []any) {
 	w := living.Load()
 	if w == nil || len(args) < 2 || args[0] != "[understudy]" {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Log is what happened in a world, in order. It is what one reads of a run that broke
-// a rule. It may be used from any goroutine.
+// Log records the events of a world in order, for reading after a broken rule. It is safe for
+// concurrent use.
 type Log struct {
 	mu    sync.Mutex
 	begin time.Time
 	lines []string
-	// broken are the rules that were broken, at most maxBroken of them.
+	// broken holds the broken rules, at most maxBroken.
 	broken []string
-	// repeated is what was said last by Repeat, and times how often.
+	// repeated is the last text of Repeat, and times its count.
 	repeated string
 	times    int
 }
 
-// maxBroken is how many broken rules are kept: the first ones tell most.
+// maxBroken limits the broken rules that are kept.
 const maxBroken = 20
 
 func newLog() *Log { return &Log{begin: time.Now()} }
@@ -32,7 +32,7 @@ func (l *Log) Event(format string, args ...any) {
 	l.add("", format, args...)
 }
 
-// Repeat adds a line the first time that what is said in a row, and counts the others.
+// Repeat adds a line the first time that what occurs in a row, and counts the repetitions.
 func (l *Log) Repeat(what, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *Log) Repeat(what, format string, args ...any) {
 	l.times++
 }
 
-// Break adds a line that says which rule was broken, and how.
+// Break adds a line about a broken rule.
 func (l *Log) Break(rule, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *Log) add(prefix, format string, args ...any) string {
 	return line
 }
 
-// Broken returns the rules that were broken.
+// Broken returns the broken rules.
 func (l *Log) Broken() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *Log) String() string {
 	return strings.Join(l.lines, "\n") + "\n"
 }
 
-// Len returns how many lines there are.
+// Len returns the number of lines.
 func (l *Log) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,22 +10,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// mixed is a failover: target over several sources, each of which has its own of the
-// priorities.
+// mixed is a failover: target over several sources, each with its own priorities.
 type mixed struct {
 	parts  []mixedPart
-	nested int // from this part on they stand in a list within the list; 0: none does
+	nested int // from this entry on they are in a nested list; 0 for none
 }
 
-// mixedPart is one source of several.
+// mixedPart is one of the sources.
 type mixedPart struct {
 	Source
-	tiers   int // how many of the priorities are its own, of the last part all that are left
+	tiers   int // the number of its priorities; the last source has the rest
 	failing bool
 }
 
-// newMixed draws sources for truth, in an order that is drawn as well. No kind comes
-// twice.
+// newMixed draws different sources for truth in a random order.
 func newMixed(w *World, config Config) *mixed {
 	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -67,7 +65,7 @@ func (m *mixed) Options() []given.Option {
 	return all
 }
 
-// split returns what is each part's own of truth.
+// split divides truth among the sources.
 func (m *mixed) split(truth Truth) []Truth {
 	own := make([]Truth, len(m.parts))
 	for i, p := range m.parts {
@@ -86,7 +84,7 @@ func (m *mixed) redetect(r *rand.Rand) {
 	}
 }
 
-// lacks says whether a part sees nothing in truth that takes calls.
+// lacks reports whether a source has no usable endpoints in truth.
 func (m *mixed) lacks(truth Truth) bool {
 	for i, own := range m.split(truth) {
 		if len(m.parts[i].Sees(own).serving()) == 0 {
@@ -96,7 +94,7 @@ func (m *mixed) lacks(truth Truth) bool {
 	return false
 }
 
-// Sees returns what the parts see of their own.
+// Sees returns the combined view of the sources.
 func (m *mixed) Sees(truth Truth) Truth {
 	var seen Truth
 	for i, own := range m.split(truth) {
@@ -111,7 +109,7 @@ func (m *mixed) Publish(truth Truth) {
 	}
 }
 
-// Fail makes one part fail, or each one with an even chance.
+// Fail makes one source fail, or each with an even chance.
 func (m *mixed) Fail(r *rand.Rand) string {
 	one := r.IntN(2 * len(m.parts))
 	var what []string
@@ -133,10 +131,10 @@ func (m *mixed) Restore() {
 	}
 }
 
-// Lag is the longest of the parts'.
+// Lag is the longest of the sources'.
 func (m *mixed) Lag() time.Duration { return m.longest(Source.Lag) }
 
-// Recovery is the longest of the parts'.
+// Recovery is the longest of the sources'.
 func (m *mixed) Recovery() time.Duration { return m.longest(Source.Recovery) }
 
 func (m *mixed) longest(of func(Source) time.Duration) time.Duration {
@@ -153,8 +151,7 @@ func (m *mixed) Close() {
 	}
 }
 
-// part returns the source of a kind, which is the world's or a part of it, or its zero
-// value.
+// part returns the world's source of a type, maybe one of several, or the zero value.
 func part[T Source](w *World) (found T) {
 	all := []Source{w.source}
 	if m, ok := w.source.(*mixed); ok {
@@ -168,5 +165,5 @@ func part[T Source](w *World) (found T) {
 	return found
 }
 
-// Fixed says that parts are.
+// Fixed implements Source: entries keep their numbers.
 func (m *mixed) Fixed() bool { return true }

@@ -16,18 +16,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// names is a source of a failover: target. Each part is a name, and this is what the
-// names mean. It is a resolver.Builder for the parts.
+// names is the source of a failover: target. Each entry is a name, and names resolves them: it is a
+// resolver.Builder.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
-	last      [][]string // not empty, by part
+	last      [][]string // never empty; by entry
 	failing   bool
 	watchers  map[*nameResolver]bool
-	first     int // the number of the first part
+	first     int // the number of the first entry
 	parts     int
-	empty     time.Time // since when a part has had no addresses; zero: none
-	was       bool      // some part has been without
+	empty     time.Time // since when an entry has had no addresses; zero for none
+	was       bool      // an entry has been without addresses
 }
 
 // newNames returns names for the priorities from first on.
@@ -61,7 +61,7 @@ func (n *names) set(truth Truth) {
 
 func (n *names) partName(i int) string { return "p" + strconv.Itoa(n.first+i) }
 
-// Fixed says that they are.
+// Fixed implements Source: names keep their numbers.
 func (n *names) Fixed() bool { return true }
 
 func (n *names) Target() string {
@@ -76,8 +76,8 @@ func (n *names) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
-// Sees returns truth without localities and weights, which names do not have, and with
-// as many parts as the target. A name without addresses keeps those that it had.
+// Sees implements Source. Names have no localities and weights, and the target has a fixed number
+// of entries. A name without addresses keeps its previous ones.
 func (n *names) Sees(Truth) Truth {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,8 +140,8 @@ func (n *names) Restore() {
 	}
 }
 
-// Lag is for ever while a name has no addresses and the channel is younger than that:
-// what it had is kept, but only for an hour.
+// Lag implements Source. It is unlimited while a name has no addresses and the channel is younger
+// than that: its last addresses are stored for an hour.
 func (n *names) Lag() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,7 +154,7 @@ func (n *names) Lag() time.Duration {
 func (n *names) Recovery() time.Duration { return time.Second }
 func (n *names) Close()                  {}
 
-// Scheme is that of the parts.
+// Scheme returns the scheme of the entries.
 func (n *names) Scheme() string { return "sim" }
 
 // Build resolves one name.
@@ -189,10 +189,10 @@ func (w *nameResolver) send() {
 	for _, address := range addresses {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	_ = w.cc.UpdateState(state) // an error asks for another resolution; there is no other answer
+	_ = w.cc.UpdateState(state) // an error requests another resolution, but there is no other answer
 }
 
-// ResolveNow does nothing: what is new is sent.
+// ResolveNow does nothing, because changes are pushed.
 func (w *nameResolver) ResolveNow(resolver.ResolveNowOptions) {}
 
 // Close ends the updates.

@@ -10,16 +10,17 @@ import (
 	"strings"
 )
 
-// nearby is what a channel prefers, and where its client runs: docs/near.md, written down again.
+// nearby is the channel's preference and its client's location. Its methods implement docs/near.md
+// independently of the product.
 type nearby struct {
 	prefer             string // "zone", "node", "hints" or "balance", "" for nothing
 	zone, region, node string
-	least              int            // zoneMinEndpoints, 0 where it is not given
-	callers            map[string]int // zoneCallers, nil where it is not given
+	least              int            // zoneMinEndpoints, 0 for none
+	callers            map[string]int // zoneCallers, nil for none
 	listed             bool           // zones without endpoints have callers
 }
 
-// newNearby draws what is preferred: nothing, for two worlds of three.
+// newNearby draws a preference, none for two of three worlds.
 func newNearby(r *rand.Rand) nearby {
 	if r.IntN(3) > 0 {
 		return nearby{}
@@ -31,16 +32,16 @@ func newNearby(r *rand.Rand) nearby {
 		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
 	}
 	switch r.IntN(6) {
-	case 0: // nobody says
+	case 0: // unknown
 	case 1:
-		n.region = regionOf(string(rune('a' + r.IntN(6)))) // in which there may be no such zone
+		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the region may lack the zone
 	default:
 		n.region = regionOf(n.zone)
 	}
 	return n
 }
 
-// set writes what is preferred into a target's query.
+// set writes the preference into a target's query.
 func (n nearby) set(given url.Values) {
 	if n.prefer == "" {
 		return
@@ -62,7 +63,7 @@ func (n nearby) set(given url.Values) {
 	}
 }
 
-// regionOf returns the region of a zone: there are two.
+// regionOf returns the region of a zone. There are two.
 func regionOf(zone string) string {
 	if zone != "" && strings.Contains("abc", zone) {
 		return "sim"
@@ -70,8 +71,8 @@ func regionOf(zone string) string {
 	return "far"
 }
 
-// placeOf returns the region and the name of a zone, which may stand after its region, as a channel is
-// told; the region is "" where nobody says it.
+// placeOf returns the region and the name of a zone in the form "region/zone" that channels use.
+// The region is "" if it is unknown.
 func placeOf(zone string) (region, name string) {
 	if region, name, told := strings.Cut(zone, "/"); told {
 		return region, name
@@ -85,7 +86,7 @@ func digit(address string) int {
 	return int(host[len(host)-1] - '0')
 }
 
-// nodeOf, forNodes and forZones are where an endpoint runs, and for whom it is.
+// nodeOf, forNodes and forZones return the node and the hints of an endpoint.
 func nodeOf(address string) string { return "n" + strconv.Itoa(digit(address)%3) }
 
 func forNodes(address string) []string {
@@ -102,8 +103,7 @@ func forZones(address string) []string {
 	return []string{string(rune('a' + digit(address)%5)), string(rune('a' + (digit(address)+1)%5))}
 }
 
-// groups returns what a channel makes of what its source says: each priority in its near groups, in
-// order, and for each group of which priority it is.
+// groups returns the near groups of each priority in order, and the priority of each group.
 func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 	for i, tier := range truth {
 		split := Truth{tier}
@@ -119,11 +119,11 @@ func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 	return groups, of
 }
 
-// ranks is how many there are, the nearest first: node, zone, region, the rest.
+// ranks is the number of distances: node, zone, region, the rest.
 const ranks = 4
 
-// split returns the near groups of a tier. One with less endpoints that can take calls than it needs is
-// one with the next.
+// split returns the near groups of a priority. A group with too few usable endpoints is merged with
+// the next.
 func (n nearby) split(tier Tier) (groups Truth) {
 	rank := n.ranking(tier)
 	in := make([]bool, ranks)
@@ -144,7 +144,7 @@ func (n nearby) split(tier Tier) (groups Truth) {
 	return groups
 }
 
-// ranking returns what says how near an endpoint is.
+// ranking returns a function from an endpoint to its distance.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
 		return func(zone, address string) int {
@@ -179,10 +179,10 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// part returns the part of a tier whose ranks are in it. A locality has the part of its weight that its
-// endpoints have which can take calls.
+// part returns the part of a priority at the given distances. A locality's weight is divided in
+// proportion to its usable endpoints.
 func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
-	const finer = 1 << 20 // than the weights of localities
+	const finer = 1 << 20 // for more precision than locality weights have
 	all := func(string) bool { return true }
 	for _, l := range t {
 		some := l
@@ -203,7 +203,7 @@ func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 	return part
 }
 
-// placelessLine says that nothing can be preferred.
+// placelessLine checks a log line that nothing can be preferred.
 func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Network carries bytes between clients and hosts of the world. A host is an address
-// such as "10.0.0.1:443". All methods may be called from any goroutine of the bubble.
+// Network transfers bytes between clients and the hosts of the world. A host is an address such as
+// "10.0.0.1:443". All methods may be called from any goroutine of the bubble.
 type Network struct {
 	event func(format string, args ...any)
 
@@ -20,28 +20,28 @@ type Network struct {
 	hosts map[string]*host
 }
 
-// Link is what the way to a host does to the bytes that take it.
+// Link describes the network path to a host.
 type Link struct {
 	// Refuse makes new connections fail at once.
 	Refuse bool
-	// LoseOut and LoseIn lose what clients send and what the host sends: connections
-	// that exist hang, and new ones never come about.
+	// LoseOut and LoseIn drop what clients send and what the host sends: existing connections hang,
+	// and new ones are not established.
 	LoseOut, LoseIn bool
-	// Delay is how long each write takes to arrive.
+	// Delay is the latency of each write.
 	Delay time.Duration
-	// Rate is how many bytes a second a connection carries each way; 0 is no limit.
+	// Rate limits the bytes per second of a connection in each direction; 0 for no limit.
 	Rate int
 }
 
-// host is one address: who listens there, the link to it, and its connections.
+// host is one address with its listener, link and connections.
 type host struct {
 	link     Link
-	listener *listener // nil if nobody listens
+	listener *listener // nil without a listener
 	conns    map[*conn]bool
 	dials    int
 }
 
-// NewNetwork returns a network without hosts. event is told what becomes of connections.
+// NewNetwork returns a network without hosts. event receives changes of connections.
 func NewNetwork(event func(format string, args ...any)) *Network {
 	return &Network{event: event, hosts: make(map[string]*host)}
 }
@@ -55,7 +55,7 @@ func (n *Network) host(address string) *host {
 	return h
 }
 
-// SetLink changes the link to a host, for connections that exist as well.
+// SetLink changes the link to a host, also for existing connections.
 func (n *Network) SetLink(address string, link Link) {
 	n.mu.Lock()
 	n.host(address).link = link
@@ -65,29 +65,28 @@ func (n *Network) SetLink(address string, link Link) {
 	}
 }
 
-// Reset breaks all connections to a host.
+// Reset resets all connections to a host.
 func (n *Network) Reset(address string) {
 	for _, c := range n.connections(address) {
 		c.reset(true)
 	}
 }
 
-// HalfOpen breaks the host's side of all connections to it; clients are not told.
+// HalfOpen breaks the host's side of all its connections without notifying clients.
 func (n *Network) HalfOpen(address string) {
 	for _, c := range n.connections(address) {
 		c.reset(false)
 	}
 }
 
-// connections returns those to a host.
+// connections returns the connections to a host.
 func (n *Network) connections(address string) []*conn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-// Dials returns how many connections were asked for at a host so far, and how many
-// there are now.
+// Dials returns how many connections to a host were requested so far, and how many are open.
 func (n *Network) Dials(address string) (asked, open int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,7 +94,7 @@ func (n *Network) Dials(address string) (asked, open int) {
 	return h.dials, len(h.conns)
 }
 
-// Open returns how many connections there are in all.
+// Open returns the number of open connections.
 func (n *Network) Open() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,7 +107,7 @@ func (n *Network) Open() int {
 
 var errRefused = errors.New("connection refused")
 
-// Connected returns since when there has been a connection to a host; zero if there is none.
+// Connected returns since when a host has had a connection, zero if it has none.
 func (n *Network) Connected(address string) (oldest time.Time) {
 	for _, c := range n.connections(address) {
 		if oldest.IsZero() || c.begin.Before(oldest) {
@@ -150,8 +149,8 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c.client(), nil
 }
 
-// reach waits until what opens a connection gets through both ways, however the link
-// changes meanwhile. What is lost is sent again every second, as TCP does more or less.
+// reach waits until packets get through in both directions, while the link may change. Lost packets
+// are resent every second, roughly as in TCP.
 func (n *Network) reach(ctx context.Context, h *host) error {
 	for arrives := false; ; {
 		n.mu.Lock()
@@ -176,7 +175,7 @@ func (n *Network) reach(ctx context.Context, h *host) error {
 	}
 }
 
-// Listen makes a host listen. It fails if one listens there already.
+// Listen listens at a host. It fails if there is a listener.
 func (n *Network) Listen(address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -196,7 +195,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListener ends the listening at a host; connections that were accepted stay.
+// closeListener removes the listener of a host. Accepted connections stay.
 func (n *Network) closeListener(address string) {
 	n.mu.Lock()
 	l := n.host(address).listener
@@ -206,17 +205,16 @@ func (n *Network) closeListener(address string) {
 	}
 }
 
-// listener is the host's end of Listen.
+// listener is the result of Listen.
 type listener struct {
 	address addr
-	queue   chan *conn // what nobody has accepted yet
+	queue   chan *conn // connections not yet accepted
 	left    func()
 	once    sync.Once
 	done    chan struct{}
 }
 
-// offer hands a connection to whoever accepts. One that comes while the listener closes is
-// reset, as those are that wait.
+// offer queues a connection. It is reset if the listener is closed, like the waiting ones.
 func (l *listener) offer(c *conn) bool {
 	if l.closed() {
 		return false
@@ -253,7 +251,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close resets the connections that nobody has accepted, as a kernel does.
+// Close resets the connections that were not accepted, as a kernel does.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.left()

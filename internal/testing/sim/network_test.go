@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// A connection that nobody has accepted is reset when the listener closes, as a kernel does;
-// one that was accepted stays.
+// Closing a listener resets the connections that were not accepted, as a kernel does. Accepted ones
+// stay.
 func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewNetwork(func(string, ...any) {})

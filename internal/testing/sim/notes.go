@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// idle says whether a field was ever given without the other, which makes it have an effect.
+// idle reports whether a field was ever given without the other field that it needs.
 func (d *detections) idle(field, without string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -25,7 +25,7 @@ func (d *detections) idle(field, without string) bool {
 
 var aNote = regexp.MustCompile(`(\w+) has no effect without (\w+)`)
 
-// noteLine is about fields of outlier detection that some cluster gives in vain.
+// noteLine checks a log line about fields of outlier detection without effect.
 func (w *World) noteLine(m []string) string {
 	all := w.clusters()
 	notes := aNote.FindAllStringSubmatch(m[0], -1)
@@ -40,8 +40,8 @@ func (w *World) noteLine(m []string) string {
 	return ""
 }
 
-// uselessLine is about clusters that say something of outlier detection, though a pick_first over
-// several endpoints would not notice that one is ejected.
+// uselessLine checks a log line that outlier detection has no effect below a pick_first over
+// several endpoints.
 func (w *World) uselessLine([]string) string {
 	if !w.settings.pickFirst || len(w.clusters()) == 0 {
 		return "the channel has no pickFirst, or no clusters"
@@ -49,7 +49,7 @@ func (w *World) uselessLine([]string) string {
 	return ""
 }
 
-// clusters returns what the clusters of each source say.
+// clusters returns the outlier detection of each source's clusters.
 func (w *World) clusters() (all []*detections) {
 	if s := part[*edsSource](w); s != nil && s.list != nil {
 		all = append(all, s.list.detections)

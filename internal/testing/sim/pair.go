@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// pair is what a world of pairs is made of, and what its client is like.
+// pair is the configuration of a world with pairs of faults.
 type pair struct {
 	faults          []mishap
-	each            time.Duration // between two calls
+	each            time.Duration // the interval between calls
 	deadline        time.Duration
-	takes           time.Duration // an answer
+	takes           time.Duration // the duration of an answer
 	seldom, streams bool
 	limited         bool            // streams have a deadline
-	stay            int             // who ends them
-	calls           *sync.WaitGroup // those under way
+	stay            int             // who ends streams
+	calls           *sync.WaitGroup // calls in progress
 	done            chan struct{}
 }
 
-// choosePair draws the rest of a world in which two faults come together. Calls that fail are
-// noticed only with outlierDetection.
+// choosePair draws a world in which two faults occur together. Failing calls are detected only with
+// outlierDetection.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := func(name string) bool {
@@ -49,9 +49,9 @@ func (w *World) choosePair(name string) {
 	}
 	p.limited = p.streams && (has("hang") || w.rand.IntN(2) == 0)
 	p.stay = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // so often a connection and a call go to and fro
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call take that many round trips
 	if !w.hitBy(p) {
-		hitting := []int{0, 1, 2, 3, 4} // of the faults
+		hitting := []int{0, 1, 2, 3, 4} // priorities where faults occur
 		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
 	}
 	for _, address := range w.addresses {
@@ -62,10 +62,11 @@ func (w *World) choosePair(name string) {
 	w.Log.Event("pair %s: a call each %v, deadline %v, answers take %v, delay %v", name, p.each, p.deadline, p.takes, w.link.Delay)
 }
 
-// hitBy says whether any fault of a pair makes calls fail.
+// hitBy reports whether a fault of the pair makes calls fail.
 func (w *World) hitBy(p *pair) bool { return slices.ContainsFunc(p.faults, mishap.hits) }
 
-// livePair lets faults come together again and again, and checks between them who has the calls.
+// livePair makes faults occur together repeatedly, and checks between them which priority gets the
+// calls.
 func (w *World) livePair(length time.Duration) {
 	end := time.Now().Add(length)
 	pass(10 * time.Second)
@@ -77,7 +78,7 @@ func (w *World) livePair(length time.Duration) {
 	}
 }
 
-// struck is a fault that lasts.
+// struck is an active fault.
 type struck struct {
 	mishap
 	tier []string
@@ -85,7 +86,7 @@ type struck struct {
 	each time.Duration
 }
 
-// episode lets the faults of the pair strike, last together, and end.
+// episode starts the faults of a pair, lets them last together, and ends them.
 func (w *World) episode() {
 	var all []*struck
 	first := w.drawTier(w.rand, false)
@@ -114,7 +115,7 @@ func (w *World) episode() {
 	}
 	w.sustain(all)
 	loses := slices.ContainsFunc(all, func(s *struck) bool { return s.name == "ends" || s.name == "resets" })
-	if !loses || !w.settings.fast && w.settings.failback == 0 { // else one that has just lost its connection may not have the calls
+	if !loses || !w.settings.fast && w.settings.failback == 0 { // otherwise a priority that has just lost its connection may have no calls
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")
@@ -125,7 +126,7 @@ func (w *World) episode() {
 	}
 }
 
-// sustain lets faults last for longer than anything that may come of them takes.
+// sustain lets faults last longer than any of their consequences take.
 func (w *World) sustain(all []*struck) {
 	w.mu.Lock()
 	longest := 2*w.settings.patience(3) + 8*byTarget.interval
@@ -156,7 +157,7 @@ func (w *World) madeNow() int {
 	return w.judge.made
 }
 
-// inBurst lets something happen while many calls are made, unless the client calls seldom.
+// inBurst performs an action during many calls, unless the client makes few calls.
 func (w *World) inBurst(do func()) {
 	calls := func(n int) {
 		for range n {
@@ -177,8 +178,8 @@ func (w *World) inBurst(do func()) {
 	calls(n)
 }
 
-// checkHealed waits until nothing changes by itself any more after the last fault, and looks
-// where the calls go then.
+// checkHealed waits after the last fault until nothing changes, and checks which priority gets the
+// calls.
 func (w *World) checkHealed() {
 	for begin := time.Now(); !w.rested(); pass(w.pair.each) {
 		if time.Since(begin) > 100*longestUnrest {
@@ -195,8 +196,8 @@ func (w *World) checkHealed() {
 	w.checkInUse()
 }
 
-// rested says whether nothing changes by itself any more since something happened last, or as
-// many calls have been made as that takes.
+// rested reports whether nothing has changed for long enough since the last event, in time or in
+// calls.
 func (w *World) rested() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,7 +206,7 @@ func (w *World) rested() bool {
 	return time.Since(j.changed.at) > wait && j.made-j.changed.made > 11*(len(j.of)+2)
 }
 
-// checkInUse looks where the last calls went, once nothing changes by itself any more.
+// checkInUse checks where the last calls went once nothing changes.
 func (w *World) checkInUse() {
 	if !w.rested() {
 		return
@@ -216,7 +217,7 @@ func (w *World) checkInUse() {
 	kept := func(address string) bool { return !w.connects(address) && !w.network.Connected(address).IsZero() }
 	cut := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
 	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) || slices.ContainsFunc(w.known.serving(), cut) {
-		return // a connection that was there before new ones were refused is used; one that is reset all the time never answers
+		return // a connection from before a refusal is used; one that is always reset never answers
 	}
 	w.calls.Checks++
 	var endpoints []string

@@ -10,8 +10,8 @@ import (
 
 var pairFlag = flag.String("sim.pair", "", "pairs of faults that come together, such as kill+hang,hang+ends; all; empty: none")
 
-// Each pair of faults at once keeps the rules, in as many worlds as -sim.seeds says, or in new
-// worlds of one pair after the other for as long as -sim.for says.
+// TestPairs runs each pair of faults in as many worlds as -sim.seeds sets, or new worlds of one
+// pair for as long as -sim.for sets.
 func TestPairs(t *testing.T) {
 	all := pairs()
 	if len(all) != 66 {
@@ -34,7 +34,7 @@ func TestPairs(t *testing.T) {
 	begin := time.Now()
 	for i := 0; *runFor > 0 && time.Since(begin) < *runFor; i++ {
 		if seed := first + uint64(i); !live(t, seed, all[seed%uint64(len(all))]) {
-			return // one is enough to read
+			return // one failure suffices
 		}
 	}
 	for i := 0; *runFor == 0 && i < *seeds; i++ {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// pairCall makes one call of a world of pairs, and lets it be judged.
+// pairCall makes one call of a world of pairs and judges it.
 func (w *World) pairCall(wait bool) {
 	w.mu.Lock()
 	cc, j := w.cc, w.judge
@@ -32,7 +32,7 @@ func (w *World) pairCall(wait bool) {
 	to, at := c.sent()
 	w.mu.Lock()
 	w.calls.add(to, err)
-	if to == "" || status.Code(err) != codes.Canceled { // else the client has had enough
+	if to == "" || status.Code(err) != codes.Canceled { // otherwise the client cancelled it
 		j.ended(c, to, at, err)
 	}
 	w.mu.Unlock()
@@ -55,17 +55,16 @@ func (c *Calls) add(to string, err error) {
 	}
 }
 
-// firstMessage is how long a client without a deadline waits for the first message of a stream.
+// firstMessage limits the wait of a client without a deadline for the first message of a stream.
 const firstMessage = 2 * time.Minute
 
-// pairStream begins a stream, and returns what is to be done once it has been answered: the
-// backend ends it, or the client has had enough of it, hours later where they stay. One
-// with a deadline ends before that.
+// pairStream starts a stream and waits for its answer. rest waits for its end: the backend ends it,
+// or the client cancels it, maybe after hours. A deadline ends it earlier.
 func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand) (rest func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	length, first := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
 	if w.pair.stay == 2 {
-		length = 4 * time.Hour // longer than any world's quiet
+		length = 4 * time.Hour // longer than any world's quiet time
 	}
 	if w.pair.limited {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)
@@ -94,8 +93,8 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand
 	}, nil
 }
 
-// enough draws when a client has had enough of a stream that lasts so long: never, always before
-// it ends, or of every second one.
+// enough draws when a client cancels a stream of this length: never, always before its end, or for
+// every second one.
 func (p *pair) enough(length time.Duration, r *rand.Rand) time.Duration {
 	if p.stay == 0 || p.stay == 3 && r.IntN(2) == 0 {
 		return 2 * length

@@ -2,11 +2,10 @@ package sim
 
 import "slices"
 
-// right returns which of some priorities should be in use once everything has settled, in
-// order: one in A56, the highest that can be reached. There may be several where a priority
-// is between its mark and its recovery mark, or where calls to some endpoint fail, which
-// outlier detection may have taken out of use or not; then calls may go to each of them.
-// There is none if nothing can be reached. The lock is held.
+// right returns the priorities that may be in use once everything has settled, in order. In A56 it
+// is the highest reachable one. There may be several if a priority is between its mark and its
+// recovery mark, or if calls to some endpoint fail, which may be ejected or not. There is none if
+// nothing is reachable. The lock is held.
 func (w *World) right(truth Truth) []int {
 	var some, all []int
 	detects := false
@@ -29,16 +28,16 @@ func (w *World) right(truth Truth) []int {
 	case w.settings.minReady == 0 && !detects || len(all) == 0:
 		return some
 	case !detects && len(some) == 0:
-		return all[:1] // too little of each is READY: the highest
+		return all[:1] // all are too small: the highest
 	}
 	return all
 }
 
-// connects says whether an endpoint can be reached, which is all that A56 sees.
+// connects reports whether an endpoint is reachable, which is all that A56 sees.
 func (w *World) connects(address string) bool { return w.conditions[address].connects() }
 
-// answers says whether an endpoint can be reached, and cannot be ejected. Only outlier
-// detection sees the difference.
+// answers reports whether an endpoint is reachable and cannot be ejected. Only outlier detection
+// sees the difference.
 func (w *World) answers(address string) bool {
 	c := w.conditions[address]
 	for _, tier := range w.known {
@@ -49,8 +48,8 @@ func (w *World) answers(address string) bool {
 	return c.connects()
 }
 
-// part returns the part of a tier's weight that the endpoints hold for which up is true. With
-// pickFirst one of a locality has all its calls, so it is all there or not at all.
+// part returns the share of a priority's weight in endpoints that are up. With pickFirst one
+// endpoint has all calls of a locality, so that the locality counts completely or not at all.
 func (s settings) part(t Tier, up func(address string) bool) float64 {
 	part, whole := 0.0, 0.0
 	for _, l := range t {

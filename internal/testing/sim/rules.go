@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The rules, as they are named in logs.
+// The names of the rules in logs.
 const (
 	ruleWait     = "a call that waits is answered while an endpoint can be reached"
 	ruleRemoved  = "no call goes to an endpoint a second after it was removed"
@@ -29,7 +29,7 @@ const (
 	ruleEnd      = "nothing is left when the channel is closed"
 )
 
-// sentTo is told of each attempt that is sent.
+// sentTo records an attempt that was sent.
 func (w *World) sentTo(address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,7 +44,7 @@ func (w *World) sentTo(address string) {
 	}
 }
 
-// call makes one call and holds it against the rules.
+// call makes one call and checks it against the rules.
 func (w *World) call(wait bool) {
 	w.mu.Lock()
 	deadline, cc := w.settleTime(), w.cc
@@ -53,7 +53,7 @@ func (w *World) call(wait bool) {
 	}
 	if w.checking || cc == nil {
 		w.mu.Unlock()
-		return // calls of others would spoil the shares; or there is no channel at this moment
+		return // the check's own calls are being counted, or the channel is being replaced
 	}
 	w.calls.Made++
 	w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *World) call(wait bool) {
 	}
 }
 
-// checkWait is about a call that waited for ready and was never sent.
+// checkWait checks a wait-for-ready call that was never sent.
 func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 	if status.Code(err) != codes.DeadlineExceeded {
 		w.Log.Break(ruleWait, "a queued call ended before its deadline: %v", err)
@@ -103,7 +103,7 @@ func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 	}
 }
 
-// checkError is about a call that did not wait, and was never sent.
+// checkError checks a call without wait-for-ready that was never sent.
 func (w *World) checkError(c *call, err error) {
 	text := status.Convert(err).Message()
 	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
@@ -118,8 +118,8 @@ func (w *World) checkError(c *call, err error) {
 	}
 }
 
-// reachableSince returns an endpoint that the channel has known and could have
-// reached since the given time, "" if there is none.
+// reachableSince returns an endpoint that the channel has known and could have reached since the
+// given time, "" for none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.knownAt.After(t) {
 		return ""
@@ -140,9 +140,8 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet holds a world that has settled against the rules: the right priority has
-// all the calls, by weight. It returns false if the channel was told something meanwhile: the
-// calls take long where an endpoint is slow.
+// checkQuiet checks a world that has settled: the right priority gets all calls by weight. It
+// returns false if the channel got an update meanwhile, because calls to a slow endpoint take long.
 func (w *World) checkQuiet() (calm bool) {
 	q := w.newQuiet()
 	if len(q.right) == 0 {
@@ -161,8 +160,8 @@ func (w *World) checkQuiet() (calm bool) {
 	return !w.disturbed(q)
 }
 
-// sample makes calls, and returns how many went where; false if one did not go where it
-// should, or if the channel was told something meanwhile.
+// sample makes calls and counts where they went. It returns false if a call went to a wrong
+// endpoint or if the channel got an update meanwhile.
 func (w *World) sample(q quiet) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
@@ -185,10 +184,10 @@ func (w *World) sample(q quiet) (map[string]int, bool) {
 	return counts, true
 }
 
-// quiet is what should hold of a world that has settled.
+// quiet is the expected state of a world that has settled.
 type quiet struct {
 	right     []int                // the priorities that may be in use
-	endpoints []string             // theirs
+	endpoints []string             // their endpoints
 	shares    []share              // of the calls, nil where they cannot be told
 	calls     int                  // to be made
 	balanced  []map[string]float64 // one of which the shares are, where calls are balanced between zones
@@ -212,7 +211,7 @@ func (w *World) newQuiet() quiet {
 	}
 	w.calls.Checks++
 	if slices.ContainsFunc(q.endpoints, func(address string) bool { return w.conditions[address].hang }) {
-		q.calls = 10 // each takes its whole time
+		q.calls = 10 // each takes its whole timeout
 	}
 	sure := q.sure(w)
 	if sure && q.calls > 100 {
@@ -228,24 +227,23 @@ func (w *World) newQuiet() quiet {
 	return q
 }
 
-// sure says whether it can be told which endpoints are in use. The lock is held.
+// sure reports whether the endpoints in use are known. The lock is held.
 func (q quiet) sure(w *World) bool {
 	uncertain := func(address string) bool { return w.connects(address) && !w.answers(address) }
 	return len(q.right) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
 
-// disturbed says whether the channel was told something meanwhile: a source may be late.
+// disturbed reports whether the channel got an update meanwhile: a source may be late.
 func (w *World) disturbed(q quiet) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.knownAt != q.known
 }
 
-// checkConnections looks for connections that are too many. The lock is held.
+// checkConnections looks for superfluous connections. The lock is held.
 func (w *World) checkConnections() {
 	for _, address := range w.addresses {
-		// A call that hangs keeps the connection of an endpoint that was removed until its
-		// deadline.
+		// A hanging call keeps the connection of a removed endpoint until its deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*(w.settleTime()+w.rest()) {
 			continue
 		}

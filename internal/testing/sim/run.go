@@ -1,9 +1,9 @@
-// Package sim is a simulator: it lets a channel live, with its source, its backends and
-// the network between them, under testing/synctest, while a seed draws what befalls them,
-// and holds what happens against rules. For tests only.
+// Package sim is a simulator for tests. It runs a channel with its source, its backends and the
+// network between them under testing/synctest. A seed draws the faults, and rules judge the
+// results.
 //
-// A world is told apart from the product: what should happen follows from what the seed
-// did to the world, from gRFC A56's model, and from nothing that the product decided.
+// The expected results follow from the faults and from the model of gRFC A56, and from no decision
+// of the product.
 package sim
 
 import (
@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Config is how long a world lives, and how much happens in it.
+// Config configures a world.
 type Config struct {
 	Length    time.Duration // simulated
-	EventEach time.Duration // on average, quiet times apart
+	EventEach time.Duration // on average, without quiet times
 	CallEach  time.Duration
 	Kind      string // of the source; "" lets the seed draw it
 	Dir       string // for files
-	PickFirst bool   // the target has it
+	PickFirst bool   // the target has pickFirst
 	Pair      string // of faults, such as "kill+hang"; "" for a world in which anything happens
 }
 
-// Run lets a world live, and returns its log and what became of its calls. It must be
-// called inside a bubble, by one at a time.
+// Run runs a world, and returns its log and the counts of its calls. It must be called inside a
+// bubble, by one goroutine at a time.
 func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w, err := newWorld(seed, config)
 	if err != nil {
@@ -58,11 +58,11 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	return w.Log, w.calls, nil
 }
 
-// live lets something happen again and again.
+// live makes events happen repeatedly.
 func (w *World) live(config Config) {
 	end := time.Now().Add(config.Length)
 	for time.Now().Before(end) {
-		// Now and then a burst, else long enough for timers to run.
+		// Some pauses are short, and others are long enough for timers to fire.
 		pause := time.Duration(w.rand.ExpFloat64() * float64(config.EventEach))
 		if w.rand.IntN(3) == 0 {
 			pause = time.Duration(w.rand.IntN(2000)) * time.Millisecond
@@ -75,11 +75,11 @@ func (w *World) live(config Config) {
 	}
 }
 
-// pass lets time pass: that of the bubble, which a world lives in.
+// pass lets time pass in the world's bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
-// unsettled says whether something may still come of what happened last. What a source
-// said may reach the channel long after that.
+// unsettled reports whether the last event may still have consequences. Updates of the source may
+// reach the channel long after it.
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +87,7 @@ func (w *World) unsettled() bool {
 	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
 }
 
-// longestUnrest is how long sources and timers may go on after the last event: far longer than
-// any of them takes.
+// longestUnrest limits how long sources and timers may continue after the last event.
 const longestUnrest = 2 * time.Hour
 
 // quiet waits until everything must have settled, and checks.
@@ -121,7 +120,7 @@ func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.Wa
 	}
 }
 
-// watch checks every second what must always hold.
+// watch checks invariants every second.
 func (w *World) watch(done <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

@@ -10,46 +10,44 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// settings are the options of a channel that a seed draws. They are written into its
-// target, as a user would.
+// settings are the channel's options that a seed draws. They are parameters of its target.
 type settings struct {
 	failover, failback, slowStart time.Duration
 
-	// longestFailback is not less than failback: the delay doubles while a tier flaps.
+	// longestFailback is at least failback: the delay doubles while a priority flaps.
 	longestFailback time.Duration
-	// jitter is the window of a random part, which A56's model is not told.
+	// jitter is the window of a random delay, which the model of A56 does not know.
 	jitter time.Duration
 
-	minReady, recovery float64 // recovery is not less than minReady
+	minReady, recovery float64 // recovery is at least minReady
 
-	// detects is the target's outlierDetection: "true", "false", or "" where it says nothing,
-	// so that each cluster says what it wants.
+	// detects is the target's outlierDetection: "true", "false", or "" for the clusters' own.
 	detects string
 
 	// pickFirst sends the calls of each locality to one of its endpoints.
 	pickFirst bool
 
 	standbys int
-	fast     bool // leave at once what has lost its connections
+	fast     bool // fastFailover
 
-	near nearby // what is preferred
+	near nearby // the preference
 }
 
-// The mark and the recovery mark that are drawn. No priority of a world has exactly as
-// much: a sum that is rounded otherwise would then be another answer.
+// The values drawn for minReady and minReadyRecovery. No priority of a world has exactly such a
+// share, so that rounding does not matter.
 var (
 	minReadies = []float64{0.353, 0.553}
 	recoveries = []float64{0, 0.797}
 )
 
-// choosePlace draws what is preferred.
+// choosePlace draws the preference.
 func (s *settings) choosePlace(near nearby, r *rand.Rand) {
 	if s.near = near; s.near.prefer == "balance" {
 		s.chooseBalance(r)
 	}
 }
 
-// newSettings draws options: those of gRFC A56, and nothing else, for every second world.
+// newSettings draws options, and only those of gRFC A56 for every second world.
 func newSettings(r *rand.Rand) settings {
 	s := settings{failover: failoverTime}
 	if r.IntN(2) == 0 {
@@ -129,8 +127,8 @@ func (s settings) within(target string) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// model returns what A56's model is to know. Priority sees taps below it and no pick_first: it
-// takes a child of one endpoint for one that can hold one connection.
+// model returns the configuration of A56's model. Priority has taps below it instead of pick_first:
+// it assumes that a child with one endpoint can hold one connection.
 func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	priorities := t.priorities
 	config := prioritymodel.Config{
@@ -155,30 +153,27 @@ func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	return config
 }
 
-// modelled says whether A56's model can tell which priority is in use: not where that depends
-// on a random number, nor where it depends for long on which of two things at one moment was
-// first, such as a priority of which too little is READY for an instant. detects is whether
-// the channel has ever detected outliers.
+// modelled reports whether the model of A56 can predict the priority in use: not if that depends on
+// a random number, or on the order of two simultaneous events, such as a priority that is too small
+// for an instant. detects reports whether the channel has ever detected outliers.
 func (s settings) modelled(detects bool) bool {
 	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !detects)
 }
 
-// patience is how long at most the right one of some priorities takes to be in use again
-// after the last event.
+// patience limits how long it takes after the last event until the right priority is in use.
 func (s settings) patience(priorities int) time.Duration {
-	if s.near.prefer == "balance" { // zones are found out to be gone one after the other
+	if s.near.prefer == "balance" { // zones fail one after the other
 		priorities += 2 * int(attemptTime/s.failover)
 	}
 	return time.Duration(priorities)*s.failover + keepaliveTime + keepaliveTimeout + attemptTime + longestBackoff + 5*time.Second
 }
 
-// rest is how long after that nothing changes by itself any more, but for ejections.
+// rest is how long changes may continue after patience, except for ejections.
 func (s settings) rest() time.Duration {
 	return max(s.failback, s.longestFailback) + s.jitter + s.slowStart
 }
 
-// choosePickFirst sets pickFirst, which does not go together with outlierDetection=true, nor
-// with slowStart.
+// choosePickFirst sets pickFirst, which excludes outlierDetection=true and slowStart.
 func (s *settings) choosePickFirst() {
 	s.pickFirst, s.slowStart = true, 0
 	if s.near.prefer == "balance" {

@@ -2,14 +2,14 @@ package sim
 
 import "math"
 
-// share is a part of the calls, and who is to get it: with pickFirst one of the endpoints of a
-// locality, else one endpoint.
+// share is a fraction of the calls and its recipients: with pickFirst one of a locality's
+// endpoints, otherwise one endpoint.
 type share struct {
 	endpoints []string
 	part      float64
 }
 
-// shares returns those of a tier whose endpoints are there for which up is true.
+// shares returns the shares of a priority's endpoints that are up.
 func (s settings) shares(t Tier, up func(address string) bool) []share {
 	var all []share
 	byAddress := t.Shares(up)
@@ -32,7 +32,7 @@ func (s settings) shares(t Tier, up func(address string) bool) []share {
 	return all
 }
 
-// checkShares compares how many calls went where with the weights.
+// checkShares compares the counts of calls with the weights.
 func (w *World) checkShares(q quiet, counts map[string]int) {
 	for _, s := range q.shares {
 		n, several := 0, 0
@@ -50,7 +50,7 @@ func (w *World) checkShares(q quiet, counts map[string]int) {
 	}
 }
 
-// share returns that of one endpoint, without pickFirst.
+// share returns the share of one endpoint, without pickFirst.
 func (q quiet) share(address string) float64 {
 	for _, s := range q.shares {
 		if s.endpoints[0] == address {

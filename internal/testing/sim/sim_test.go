@@ -26,7 +26,7 @@ var (
 	keepLogs  = flag.Bool("sim.log", false, "keep the event log of worlds without a broken rule as well")
 )
 
-// Each world keeps the rules. The log of one that does not is kept in a file.
+// TestWorlds runs worlds and checks the rules. It keeps the log of a world that breaks one.
 func TestWorlds(t *testing.T) {
 	if *day {
 		*length, *eventEach = 24*time.Hour, 4*time.Minute
@@ -41,16 +41,16 @@ func TestWorlds(t *testing.T) {
 			return
 		}
 		if !live(t, first+uint64(i), "") && *runFor > 0 {
-			return // one is enough to read
+			return // one failure suffices
 		}
 	}
 }
 
-// longestLife is how long a world may take by the clock on the wall: one of a day takes some seconds, one that
-// waits for what never comes takes all the time there is.
+// longestLife limits the real time of a world: a day takes some seconds, but a world that waits for
+// an event that never comes does not end.
 const longestLife = 10 * time.Minute
 
-// live lets one world live, and returns whether it kept the rules.
+// live runs one world and reports whether it kept the rules.
 func live(t *testing.T, seed uint64, pair string) bool {
 	name := strings.TrimSpace(fmt.Sprint("seed ", seed, " ", pair))
 	return t.Run(name, func(t *testing.T) {

@@ -9,32 +9,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// Source is where a channel of the world learns its endpoints from.
+// Source is the source of a channel's endpoints.
 type Source interface {
-	// Target returns what the channel is made with.
+	// Target returns the channel's target.
 	Target() string
-	// Options returns those that the source needs. It is called once.
+	// Options returns the options that the source needs. It is called once.
 	Options() []given.Option
-	// Sees returns what the source can tell of truth.
+	// Sees returns the part of truth that the source can express.
 	Sees(truth Truth) Truth
-	// Publish makes truth known, or does so once the source works again. It returns at
-	// once.
+	// Publish publishes truth, or does so once the source works again. It returns at once.
 	Publish(truth Truth)
-	// Fail makes the source fail until Restore, in a way that is drawn, and says how.
+	// Fail makes the source fail until Restore in a random way, and returns its description.
 	Fail(r *rand.Rand) string
-	// Restore ends Fail. What was published last is known again.
+	// Restore ends Fail and publishes the last truth again.
 	Restore()
-	// Lag is how long after Publish, while the source works, a channel may take to know.
+	// Lag limits the time from Publish to the channel's update while the source works.
 	Lag() time.Duration
-	// Recovery is how long after Restore a channel may take to know.
+	// Recovery limits the time from Restore to the channel's update.
 	Recovery() time.Duration
-	// Fixed says whether a priority keeps its place, though it has no endpoints.
+	// Fixed reports whether a priority without endpoints keeps its number.
 	Fixed() bool
-	// Close frees what the source has. The channel is closed by then.
+	// Close releases the source, after the channel was closed.
 	Close()
 }
 
-// newSource returns a source of the kind.
+// newSource returns a source of this kind.
 func (w *World) newSource(kind string, config Config) Source {
 	if kind == "mixed" {
 		return newMixed(w, config)
@@ -42,8 +41,7 @@ func (w *World) newSource(kind string, config Config) Source {
 	return w.newLeaf(kind, w.truth, 0, config)
 }
 
-// newLeaf returns a source of the kind that has a part of the truth, from the given
-// priority on.
+// newLeaf returns a source of this kind for a part of the truth, from the given priority on.
 func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Source {
 	switch kind {
 	case "eds":
@@ -67,7 +65,7 @@ var kinds = []string{"failover", "dns", "eds", "eds", "file", "srv", "kubernetes
 func split(address string) (string, uint32) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		panic(err) // addresses are those of the world
+		panic(err) // addresses come from the world
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// What the channel has beside the priority in use, and the management server in use.
+// Connections besides those of the priority and the management server in use.
 
-// checkStandbys looks for the connections of the standbys: of as many priorities below the
-// one in use as warmStandby says.
+// checkStandbys checks that the standbys are connected: warmStandby priorities below the one in
+// use.
 func (w *World) checkStandbys(q quiet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -18,7 +18,7 @@ func (w *World) checkStandbys(q quiet) {
 	inUse := w.knownOf[q.right[0]]
 	for i := range w.known {
 		if of := w.knownOf[i]; of <= inUse || of > inUse+w.settings.standbys {
-			continue // near groups of the one in use are no standbys
+			continue // near groups of the priority in use are no standbys
 		}
 		for _, s := range w.settings.shares(w.known[i], w.connects) {
 			if !slices.ContainsFunc(s.endpoints, w.connected) {
@@ -33,11 +33,11 @@ func (w *World) connected(address string) bool {
 	return open > 0
 }
 
-// checkServers looks for connections to the second management server, while the first has
-// served for long enough. The lock is held.
+// checkServers looks for connections to the second management server after the first has served for
+// long enough. The lock is held.
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.divided {
 		w.Log.Break(ruleServer, "there are %d connections to it, though the first one has been well for %v", open, time.Since(w.wellSince))
-		w.divided = true // one is enough
+		w.divided = true // one suffices
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	_ "github.com/understudy-lb/understudy/discovery/srv" // which nothing else here names
+	_ "github.com/understudy-lb/understudy/discovery/srv" // registers the scheme
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// service is the name whose SRV records a srv: target asks for.
+// service is the name in the srv: target.
 const service = "sim"
 
-// records is a source of a srv: target: the name servers of the world.
+// records is the source of a srv: target: the world's DNS servers.
 type records struct {
 	refresh time.Duration
 
@@ -33,15 +33,15 @@ func newRecords(r *rand.Rand, truth Truth) *records {
 	return &records{refresh: time.Duration(5+r.IntN(26)) * time.Second, truth: truth}
 }
 
-// Target returns one with the interval of its questions.
+// Target returns a target with the refresh interval.
 func (s *records) Target() string { return fmt.Sprintf("srv:///%s?refresh=%s", service, s.refresh) }
 
 func (s *records) Options() []given.Option {
 	return []given.Option{given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = s }))}
 }
 
-// Sees returns truth without localities, without what drains, and without priorities in
-// which nothing else is: there is no record of those.
+// Sees implements Source. SRV records have no localities, no draining endpoints, and no priorities
+// without other endpoints.
 func (s *records) Sees(truth Truth) Truth {
 	seen := Truth{}
 	for _, tier := range truth {
@@ -79,18 +79,18 @@ func (s *records) Restore() {
 	s.fault = none
 }
 
-// Lag is that of the second answer that lacks what is removed.
+// Lag implements Source. A record is removed after the second lookup without it.
 func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
 
-// Recovery is that, after a question without an answer and the pause after it.
+// Recovery implements Source: a lookup without a response and the pause after it come before Lag.
 func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
 
-// Fixed says that priorities are numbers of records, which none has that is empty.
+// Fixed implements Source: records of an empty priority do not exist.
 func (s *records) Fixed() bool { return false }
 
 func (s *records) Close() {}
 
-// LookupSRV answers for the records.
+// LookupSRV returns the records.
 func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*net.SRV, error) {
 	s.mu.Lock()
 	truth, fault := s.truth, s.fault
@@ -108,12 +108,12 @@ func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, &net.SRV{Target: "."}) // there is no such service
+		found = append(found, &net.SRV{Target: "."}) // the service does not exist
 	}
 	return name, found, nil
 }
 
-// LookupNetIP answers for the address of a host, which its name says.
+// LookupNetIP returns the address of a host, which is part of its name.
 func (s *records) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
 	s.mu.Lock()
 	fault := s.fault

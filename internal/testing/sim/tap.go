@@ -12,16 +12,16 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// tapName is the policy that overhears what another says, and does nothing else.
+// tapName is a policy that observes the policy below it and passes everything on.
 const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }
 
-// channels are those of the worlds that live, for the taps to find.
+// channels maps numbers to the channels of running worlds, for the taps.
 var channels sync.Map // int to *channel
 
-// tapJSON is a tap's configuration: of which channel, and of which child of priority,
-// "" for priority itself, and what it stands above.
+// tapJSON is a tap's configuration: the channel, the child of priority ("" for priority itself),
+// and the policy below the tap.
 type tapJSON struct {
 	Channel int             `json:"channel"`
 	Child   string          `json:"child"`
@@ -39,7 +39,7 @@ type tapBuilder struct{}
 
 func (tapBuilder) Name() string { return tapName }
 
-// ParseConfig parses the configuration of what the tap stands above, too.
+// ParseConfig also parses the configuration of the policy below the tap.
 func (tapBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	c := &tapConfig{tapJSON: parse[tapJSON](text)}
 	for name, inner := range parse[[]map[string]json.RawMessage](c.Config)[0] {
@@ -52,12 +52,12 @@ func (tapBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancing
 	return c, nil
 }
 
-// Build waits for the configuration.
+// Build returns a tap, which builds its policy with the first configuration.
 func (tapBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return &tap{cc: cc, opts: opts}
 }
 
-// tap stands above one policy.
+// tap observes one policy.
 type tap struct {
 	cc   balancer.ClientConn
 	opts balancer.BuildOptions
@@ -87,8 +87,7 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 	return t.inner.UpdateClientConnState(state)
 }
 
-// dawdle lets others go first: what comes at the same moment may come in the middle of a
-// child's update.
+// dawdle yields to other goroutines, so that simultaneous events may occur during a child's update.
 func dawdle() {
 	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // interleavings have no seed
 		runtime.Gosched()
@@ -103,7 +102,7 @@ func (t *tap) ResolverError(err error) {
 	t.cc.UpdateState(balancer.State{ConnectivityState: failing, Picker: failed{err}})
 }
 
-func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {} // gRPC calls listeners
+func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {} // gRPC calls listeners instead
 
 func (t *tap) ExitIdle() {
 	if t.inner != nil {
@@ -117,28 +116,28 @@ func (t *tap) Close() {
 	}
 }
 
-// failed is the picker of a channel that never had a configuration.
+// failed is the picker of a channel without a configuration.
 type failed struct{ err error }
 
 func (f failed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, f.err
 }
 
-// tapConn is what the policy below takes for its channel.
+// tapConn is the ClientConn of the policy below the tap.
 type tapConn struct {
 	balancer.ClientConn
 	t *tap
 }
 
-// UpdateState overhears a report.
+// UpdateState observes a report.
 func (c *tapConn) UpdateState(state balancer.State) {
 	if c.t.child == "" {
 		c.t.channel.published(state)
 		c.ClientConn.UpdateState(state)
 		return
 	}
-	// The model hears of two children in the order in which the policy does, which only
-	// queues what it is told.
+	// The model must receive the reports of two children in the same order as the policy, which
+	// only queues them.
 	c.t.channel.order.Lock()
 	defer c.t.channel.order.Unlock()
 	c.t.channel.reported(c.t.child, state)

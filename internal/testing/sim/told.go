@@ -16,13 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// teller is a builder of the product, whose resolvers are overheard.
+// teller is a builder of the product whose resolvers' updates are observed.
 type teller struct {
 	resolver.Builder
 	channel *channel
 }
 
-// OverrideAuthority is the product's.
+// OverrideAuthority returns the product's authority.
 func (t *teller) OverrideAuthority(target resolver.Target) string {
 	return t.Builder.(resolver.AuthorityOverrider).OverrideAuthority(target)
 }
@@ -32,8 +32,8 @@ func (t *teller) Build(target resolver.Target, cc resolver.ClientConn, opts reso
 	return t.Builder.Build(target, &toldConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
 }
 
-// toldConn overhears what a channel is told. It also puts a tap above and below the
-// priority policy.
+// toldConn observes the updates of a channel. It also inserts a tap above and below the priority
+// policy.
 type toldConn struct {
 	resolver.ClientConn
 	channel *channel
@@ -44,7 +44,7 @@ type toldConn struct {
 
 // ParseServiceConfig parses the config with the taps in it.
 func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
-	if strings.Contains(text, awaiting.Config) { // which has no policy to tap
+	if strings.Contains(text, awaiting.Config) { // it has no policy to tap
 		return c.ClientConn.ParseServiceConfig(text)
 	}
 	t := c.channel.tap(text)
@@ -56,9 +56,9 @@ func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	return result
 }
 
-// UpdateState tells the channel.
+// UpdateState observes an update and passes it on.
 func (c *toldConn) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it has nothing else
+	if awaiting.Is(state) { // it contains nothing else
 		return c.ClientConn.UpdateState(state)
 	}
 	c.mu.Lock()
@@ -66,7 +66,7 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	c.mu.Unlock()
 	size := 0
 	for _, e := range state.Endpoints {
-		if !stateattr.IsReserve(e) { // which has another place, too
+		if !stateattr.IsReserve(e) { // it is counted in its other position
 			size++
 		}
 	}
@@ -78,16 +78,16 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	return err
 }
 
-// tree is what the world has to know of a generated configuration.
+// tree is the world's view of a generated configuration.
 type tree struct {
 	text       string // with the taps
 	priorities []string
-	of         []int                        // the source's priority that each belongs to, nil for its own
-	weights    map[string]map[string]uint32 // of localities, by child
+	of         []int                        // the source's priority of each, nil if they are the same
+	weights    map[string]map[string]uint32 // by child and locality
 	detections map[string]detection         // by child
 }
 
-// numbers returns the source's priority that each belongs to.
+// numbers returns the source's priority of each priority.
 func (t tree) numbers() []int {
 	if t.of != nil {
 		return t.of
@@ -102,7 +102,7 @@ func (t tree) numbers() []int {
 // config is the part of a policy's configuration that is read here.
 type config map[string]json.RawMessage
 
-// tap reads a service config, and puts the taps into it.
+// tap parses a service config and inserts the taps.
 func (c *channel) tap(text string) tree {
 	t := tree{weights: make(map[string]map[string]uint32), detections: make(map[string]detection)}
 	service := parse[config](json.RawMessage(text))
@@ -124,7 +124,7 @@ func (c *channel) tap(text string) tree {
 	return t
 }
 
-// weightsIn returns the weights of the localities, however deep weighted_target is.
+// weightsIn returns the weights of the localities at any depth.
 func weightsIn(policies json.RawMessage) map[string]uint32 {
 	for name, policy := range parse[[]map[string]config](policies)[0] {
 		if name != "understudy_weighted_target" {
@@ -141,7 +141,7 @@ func weightsIn(policies json.RawMessage) map[string]uint32 {
 	return nil
 }
 
-// tapped returns the configuration of a tap above the policies given.
+// tapped returns the configuration of a tap above the given policies.
 func (c *channel) tapped(child string, policies json.RawMessage) json.RawMessage {
 	return marshal([]any{map[string]any{tapName: tapJSON{c.id, child, policies}}})
 }
@@ -149,7 +149,7 @@ func (c *channel) tapped(child string, policies json.RawMessage) json.RawMessage
 func parse[T any](text json.RawMessage) T {
 	var v T
 	if err := json.Unmarshal(text, &v); err != nil {
-		panic(err) // the product generates another configuration than it used to
+		panic(err) // the product's configuration has another format
 	}
 	return v
 }
@@ -162,7 +162,7 @@ func marshal(v any) json.RawMessage {
 	return text
 }
 
-// truth returns what the endpoints and the tree say together.
+// truth combines the endpoints and the tree.
 func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 	truth := make(Truth, len(t.priorities))
 	for _, e := range endpoints {
@@ -180,7 +180,7 @@ func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 		w := max(weight.FromEndpoint(e).Weight, 1)
 		l.Endpoints = append(l.Endpoints, Endpoint{Address: e.Addresses[0].Addr, Weight: w})
 	}
-	for i, name := range t.priorities { // localities without endpoints hold a part of the weight, too
+	for i, name := range t.priorities { // localities without endpoints have a share of the weight, too
 		for _, zone := range slices.Sorted(maps.Keys(t.weights[name])) {
 			if !slices.ContainsFunc(truth[i], func(l Locality) bool { return l.Zone == zone }) {
 				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})

@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// tokens are calls that may go to a priority that fails, to see whether it still does. They
-// come with calls and with time. A few may come at once: calls are made at once, and some that were made
-// one after the other end at once, with their connection.
+// tokens limits the trial calls to a failing priority. Tokens arrive with calls and with time.
+// Several trials may coincide, because calls are concurrent, and calls that began one after the
+// other may end together with their connection.
 type tokens struct {
 	n    float64
 	last moment
@@ -13,7 +13,7 @@ type tokens struct {
 const mostTokens = 3
 
 func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
-	now = moment{latest(now.at, t.last.at), max(now.made, t.last.made)} // calls do not end in the order in which they begin
+	now = moment{latest(now.at, t.last.at), max(now.made, t.last.made)} // calls do not end in the order in which they began
 	t.n += float64(now.made-t.last.made) * perCall
 	if per > 0 {
 		t.n += float64(now.at.Sub(t.last.at)) / float64(per)
@@ -21,8 +21,8 @@ func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
 	t.n, t.last = min(t.n, mostTokens), now
 }
 
-// trial says whether a call to a priority that fails may be one that is to show whether it
-// still does: one in ten, and one in a hundred and one an interval.
+// trial reports whether a call to a failing priority may be a trial: one call in ten, and one in a
+// hundred and one per interval.
 func (s *tierState) trial(now moment) bool {
 	s.slow.grow(now, 0.1, 0)
 	s.few.grow(now, 0.01, byTarget.interval)

@@ -13,22 +13,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Truth is what a source knows: priorities, the first one first. It is not modified
-// once it was published.
+// Truth is the content of a source: priorities, the highest first. It must not be modified after it
+// was published.
 type Truth []Tier
 
 // Tier is one priority.
 type Tier []Locality
 
-// Locality is part of a tier.
+// Locality is a locality of a priority.
 type Locality struct {
 	Zone      string
 	Weight    uint32
 	Endpoints []Endpoint
-	Detection detection // of its cluster, as a channel sees it
+	Detection detection // of its cluster, as seen by a channel
 }
 
-// Endpoint is one address. One that drains gets no calls.
+// Endpoint is one address. A draining endpoint gets no calls.
 type Endpoint struct {
 	Address  string
 	Weight   uint32
@@ -47,8 +47,8 @@ func (t Truth) Clone() Truth {
 	return c
 }
 
-// String writes a truth on one line: localities by zone and weight, and their
-// endpoints, those that drain in parentheses.
+// String returns one line: localities by zone and weight with their endpoints, draining ones in
+// parentheses.
 func (t Truth) String() string {
 	tiers := make([]string, len(t))
 	for i, tier := range t {
@@ -69,7 +69,7 @@ func (t Truth) String() string {
 	return strings.Join(tiers, "; ")
 }
 
-// addresses returns how many different ones there are in the tier.
+// addresses returns the number of different addresses.
 func (t Tier) addresses() int {
 	different := make(map[string]bool)
 	for _, l := range t {
@@ -80,7 +80,7 @@ func (t Tier) addresses() int {
 	return len(different)
 }
 
-// Serving returns the addresses of a tier that may get calls.
+// Serving returns the addresses that may get calls.
 func (t Tier) Serving() []string {
 	var addresses []string
 	for _, l := range t {
@@ -93,7 +93,7 @@ func (t Tier) Serving() []string {
 	return addresses
 }
 
-// flat returns a tier of addresses alone, which are all there is to names.
+// flat returns a priority of addresses without localities, as names have it.
 func flat(addresses []string) Tier {
 	l := Locality{Weight: 1}
 	for _, address := range addresses {
@@ -102,9 +102,8 @@ func flat(addresses []string) Tier {
 	return Tier{l}
 }
 
-// Shares returns the part of the calls that each endpoint of a tier should get if
-// those for which up is true can be reached: a locality's share among those that can,
-// times the endpoint's within it.
+// Shares returns each endpoint's share of the calls if only endpoints that are up can be reached:
+// the share of its locality times its share within it.
 func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	shares := make(map[string]float64)
 	localities := 0.0
@@ -124,7 +123,7 @@ func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	return shares
 }
 
-// load is the weight of what can be reached.
+// load returns the weight of the endpoints that are up.
 func (l Locality) load(up func(address string) bool) float64 {
 	sum := 0.0
 	for _, e := range l.Endpoints {
@@ -154,7 +153,7 @@ func (t Truth) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// hintsOf returns where an endpoint runs, and for whom it is, as its metadata.
+// hintsOf returns the node and the hints of an endpoint as metadata.
 func hintsOf(address string) *corev3.Metadata {
 	fields := map[string]any{"node": nodeOf(address)}
 	for name, list := range map[string][]string{"forNodes": forNodes(address), "forZones": forZones(address)} {
@@ -166,7 +165,7 @@ func hintsOf(address string) *corev3.Metadata {
 	}
 	hints, err := structpb.NewStruct(fields)
 	if err != nil {
-		panic(err) // there is nothing in it but text
+		panic(err) // it contains only text
 	}
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"understudy.dev": hints}}
 }

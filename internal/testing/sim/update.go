@@ -13,7 +13,7 @@ func (w *World) update() {
 	w.publish(w.changed())
 }
 
-// updateAndBack publishes twice in a row: a source that is read while it is written.
+// updateAndBack publishes twice in a row, like a source that is read during a write.
 func (w *World) updateAndBack() {
 	w.mu.Lock()
 	truth := w.truth
@@ -22,8 +22,8 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
-// drainedAbove puts a priority without any serving endpoint above all others, or takes
-// it away: A56 goes on with the one in use.
+// drainedAbove adds a priority without usable endpoints above all others, or removes it. A56
+// continues with the one in use.
 func (w *World) drainedAbove() {
 	w.mu.Lock()
 	truth := w.truth
@@ -36,8 +36,7 @@ func (w *World) drainedAbove() {
 	w.publish(append(Truth{drained}, truth...))
 }
 
-// detectAnew lets a cluster say something else of outlier detection, with the endpoints as
-// they are or with others.
+// detectAnew changes a cluster's outlier detection, with or without its endpoints.
 func (w *World) detectAnew() {
 	redetect(w.source, w.rand)
 	if w.rand.IntN(3) == 0 {
@@ -50,9 +49,9 @@ func (w *World) detectAnew() {
 	w.publish(truth)
 }
 
-// updateOnTime lets an update come at the very moment at which the first priority's
-// failover timer fires: the second one, which has had no endpoints, gets them then. Now and
-// then those below cannot be reached either, so that it matters what the second one is.
+// updateOnTime publishes an update exactly when the first priority's failover timer fires: the
+// second priority, which was empty, gets its endpoints. Sometimes the priorities below are
+// unreachable as well, so that the state of the second one matters.
 func (w *World) updateOnTime() {
 	truth := w.newTruth()
 	w.Log.Event("an update is to meet a timer")
@@ -76,7 +75,7 @@ func (w *World) updateOnTime() {
 	w.publish(truth)
 }
 
-// older lets the source go back to what it said before, as a replica that lags does.
+// older lets the source return to an earlier state, like a lagging replica.
 func (w *World) older() {
 	w.mu.Lock()
 	history := w.history
@@ -88,7 +87,7 @@ func (w *World) older() {
 }
 
 func (w *World) failSource() {
-	w.restoreSource() // one thing at a time
+	w.restoreSource() // one fault at a time
 	w.mu.Lock()
 	w.faulty = "it fails"
 	w.mu.Unlock()
@@ -106,7 +105,7 @@ func (w *World) restoreSource() {
 	w.source.Restore()
 }
 
-// reopen closes the channel, and opens another one at once.
+// reopen closes the channel and opens another one.
 func (w *World) reopen() {
 	w.Log.Event("the channel is closed and opened again")
 	w.mu.Lock()
@@ -125,7 +124,7 @@ func (w *World) reopen() {
 	}
 }
 
-// refuseAndReopen lets what the client subscribes to change while it refuses something.
+// refuseAndReopen changes the client's subscriptions while it refuses a response.
 func (w *World) refuseAndReopen() {
 	s := part[*edsSource](w)
 	if s == nil {

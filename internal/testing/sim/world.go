@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 
-	_ "github.com/understudy-lb/understudy/discovery/file" // which nothing else here names
+	_ "github.com/understudy-lb/understudy/discovery/file" // registers the scheme
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// What the channel of a world is made with. The rules reckon with these.
+// The timeouts of a world's channel, which the rules use.
 const (
 	serviceConfig    = `{"healthCheckConfig": {"serviceName": ""}}`
 	failoverTime     = 10 * time.Second // A56's
@@ -27,45 +27,45 @@ const (
 	keepaliveTimeout = 5 * time.Second
 	longestBackoff   = 12 * time.Second // of maxBackoff, with gRPC's jitter
 	maxBackoff       = 10 * time.Second
-	attemptTime      = 20 * time.Second // how long one attempt to connect may take
-	hangTime         = 5 * time.Second  // the deadline of calls that are to notice that a server hangs
+	attemptTime      = 20 * time.Second // the timeout of one connection attempt
+	hangTime         = 5 * time.Second  // the deadline of calls that detect a hanging server
 )
 
-// condition is how a backend and the way to it are.
+// condition is the condition of a backend and its link.
 type condition struct {
 	up     bool
 	sick   bool // NOT_SERVING
 	hang   bool
 	answer codes.Code
 	link   Link
-	// since is when the backend could last not be reached, or changed.
+	// since is when the backend was last unreachable or changed.
 	since time.Time
-	// turned is when it last was another in the eyes of a call.
+	// turned is when its answers to calls last changed.
 	turned time.Time
-	// proven is when a call to it succeeded, the first one since one failed.
+	// proven is when a call to it succeeded, the first one after a failure.
 	proven time.Time
-	// shown is when one did after that, in a later interval: what comes in the interval in which a priority
+	// shown is when a call succeeded in a later interval, because the interval in which a priority
 	// was emptied does not count.
 	shown time.Time
-	// reset is when its connections were last reset with calls under way.
+	// reset is when its connections were last reset during calls.
 	reset time.Time
-	// failed and answered are when a call to it failed last, and when one did not.
+	// failed and answered are when a call to it last failed and last succeeded.
 	failed, answered time.Time
-	// ended is how attempts of calls ended that went there, the last one last, and underWay is
-	// how many have not.
+	// ended holds the results of attempts at this backend, the latest last. underWay counts the
+	// attempts in progress.
 	ended    []ending
 	underWay int
-	// ejected is when the log said so last, since the channel was opened; zero once it must
-	// have come back.
+	// ejected is when the log last reported its ejection since the channel was opened; zero once it
+	// must have returned.
 	ejected time.Time
-	// out is whether it has ever said so since then, of whichever priority.
+	// out is whether the log has reported its ejection from any priority since then.
 	out bool
 }
 
-// forget forgets what calls have shown of the endpoint.
+// forget discards what calls have shown of the endpoint.
 func (c *condition) forget() { c.proven, c.shown = time.Time{}, time.Time{} }
 
-// look is what of a condition a call can tell.
+// look is the part of a condition that calls can observe.
 type look struct {
 	connects, works bool
 	answer          codes.Code
@@ -73,23 +73,22 @@ type look struct {
 
 func (c *condition) look() look { return look{c.connects(), c.works(), c.answer} }
 
-// suspect says whether calls to the backend may have failed so lately that it is still
-// ejected.
+// suspect reports whether calls to the backend failed so recently that it may still be ejected.
 func (c *condition) suspect(d detection) bool {
 	return time.Since(c.since) < d.rest() || time.Since(c.failed) < d.rest()
 }
 
-// connects says whether a connection can be made and used, whatever the calls on it
-// are answered: this is what A56 sees.
+// connects reports whether a connection can be made and used, regardless of the answers: this is
+// what A56 sees.
 func (c *condition) connects() bool {
 	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn
 }
 
-// works says whether a call is answered as it should be.
+// works reports whether calls succeed.
 func (c *condition) works() bool { return c.connects() && !c.hang && c.answer == codes.OK }
 
-// World is one channel with its source, its network and its backends, and what
-// becomes of them. It lives in one bubble of testing/synctest.
+// World is one channel with its source, network and backends. It lives in one bubble of
+// testing/synctest.
 type World struct {
 	Log     *Log
 	rand    *rand.Rand
@@ -97,69 +96,68 @@ type World struct {
 	dns     dns
 	source  Source
 	target  string
-	shown   string // the target as it is shown
+	shown   string // the target without secrets
 	// settings are the channel's options.
 	settings settings
-	// builders are the product's. What is kept while a channel is idle is kept by them.
+	// builders are the product's. They store answers while a channel is idle.
 	builders   []resolver.Builder
-	goroutines int // before there was a channel
+	goroutines int // before the first channel
 
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
-	channels   []*channel // all that there ever were: one that is closed may still be updated
+	channels   []*channel // including closed ones, which may still get updates
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
-	truth      Truth   // what was published last
-	history    []Truth // what was published before
+	truth      Truth   // the last published one
+	history    []Truth // the ones published before
 
 	happened  time.Time // the last event
-	known     Truth     // what the channel was told last, nil if nothing
-	knownOf   []int     // the source's priority that each of them belongs to
-	before    Truth     // what it was told before that
+	known     Truth     // the channel's last update, nil for none
+	knownOf   []int     // the source's priority of each of them
+	before    Truth     // the update before that
 	knownAt   time.Time
-	repeated  int                  // how often it was told the same, and took it, since anything happened
-	openedAt  time.Time            // when the channel was
-	lastTold  time.Time            // any channel, while the source worked
-	gone      map[string]time.Time // addresses that the channel was told to leave
-	ever      map[string]bool      // addresses that a channel was told of
-	announced string               // what the log said before an update
+	repeated  int                  // how often the same update was accepted since the last event
+	openedAt  time.Time            // of the channel
+	lastTold  time.Time            // the last update of any channel while the source worked
+	gone      map[string]time.Time // addresses removed from the channel
+	ever      map[string]bool      // addresses that any channel has had
+	announced string               // the last log line before an update
 
 	faulty    string // what is wrong with the source, "" for nothing
 	wellSince time.Time
-	changedAt time.Time // when the source last had something new to say
-	lowest    int       // the priority that was in use when all was quiet last; -1 for none
-	vital     []string  // the endpoints of that and of those above
-	disagrees bool      // the channel was told something else
-	divided   bool      // the second management server was asked for too long
-	detected  time.Time // when the channel was last told of another outlier detection
-	phased    time.Time // until when the log has said of some priority that endpoints may be back
+	changedAt time.Time // the source's last change
+	lowest    int       // the priority in use when all was last quiet; -1 for none
+	vital     []string  // the endpoints of that priority and those above
+	disagrees bool      // the channel's update differs from the source
+	divided   bool      // the second management server was in use for too long
+	detected  time.Time // the last change of the channel's outlier detection
+	phased    time.Time // until when endpoints of some priority may return, according to the log
 	checking  bool      // the traffic pauses
 	calls     Calls
-	link      Link   // to a backend that is well
-	pair      *pair  // what a world of pairs is made of, else nil
-	judge     *judge // likewise
+	link      Link   // to a backend that works
+	pair      *pair  // the pair of faults, nil in other worlds
+	judge     *judge // nil in other worlds
 }
 
-// Calls counts what became of the calls, the failovers that the product counted, and how
-// often the right priority and the shares were checked.
+// Calls counts the results of calls, the product's failovers, and the checks in quiet times.
 type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
 
-// String returns the counts in a sentence.
+// String returns the counts as a sentence.
 func (c Calls) String() string {
 	return fmt.Sprintf("%d calls: %d answered, %d failed, %d waited in vain; %d failovers; checked %d times in quiet", c.Made, c.Answered, c.Failed, c.Waited, c.Failovers, c.Checks)
 }
 
-// nobody is an address where there never is a backend.
+// nobody is an address without a backend.
 const nobody = "10.0.1.1:443"
 
-// rand returns what a world is drawn from: of each pair its own.
+// rand returns the world's random generator. Each pair has its own.
 func (c Config) rand(seed uint64) *rand.Rand {
 	own := uint64(0)
 	if c.Pair != "" {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(c.Pair)) // which never fails
+		_, _ = h.Write([]byte(c.Pair)) // it never fails
 		own = h.Sum64()
 	}
 	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // a schedule of faults, not a secret
@@ -183,7 +181,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	if config.Pair == "" {
 		near = newNearby(w.rand)
 	}
-	w.settings.near = near // where a client is, and what is there, belong together
+	w.settings.near = near // the preference depends on the source's localities
 	w.truth = w.newTruth()
 	kind := config.Kind
 	if drawn := kinds[w.rand.IntN(len(kinds))]; kind == "" {
@@ -228,7 +226,7 @@ func (w *World) addBackends() {
 	w.conditions[nobody] = &condition{}
 }
 
-// dial opens the channel, and forgets what the one before was told.
+// dial opens a channel and discards the updates of the previous one.
 func (w *World) dial() error {
 	c := newChannel(w)
 	observer := &observer{sentTo: w.sentTo, ended: w.attemptEnded, failover: c.failover}
@@ -274,10 +272,10 @@ func (w *World) channelNow() *channel {
 	return w.channel
 }
 
-// detects says whether the channel was told to detect outliers anywhere. The lock is held.
+// detects reports whether the channel detects outliers anywhere. The lock is held.
 func (w *World) detects() bool { return w.known.detects() }
 
-// rest is how long after settleTime nothing changes by itself any more. The lock is held.
+// rest is how long changes may continue after settleTime. The lock is held.
 func (w *World) rest() time.Duration {
 	longest := time.Duration(0)
 	for _, tier := range w.known {
@@ -286,14 +284,14 @@ func (w *World) rest() time.Duration {
 	return w.settings.rest() + longest
 }
 
-// settleTime is the longest patience for what is known. The lock is held.
+// settleTime limits how long the present state takes to settle. The lock is held.
 func (w *World) settleTime() time.Duration {
 	wait := w.settings.patience(max(len(w.truth), len(w.known)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
-			// The server resets the streams of calls when their time is over, which keepalive takes for a
-			// sign of life.
-			return 2 * wait // the time of a call from before, and all the rest
+			// The server resets the streams of calls when their deadline passes, which keepalive
+			// counts as activity.
+			return 2 * wait // the deadline of an earlier call, and the usual time
 		}
 	}
 	return wait

@@ -1,4 +1,4 @@
-// Package testcert makes certificates. For tests only.
+// Package testcert creates certificates. For tests only.
 package testcert
 
 import (
@@ -29,7 +29,7 @@ type Authority struct {
 // Pair is a certificate and its key, in PEM files.
 type Pair struct{ Certificate, Key string }
 
-// New returns an authority whose files are removed with the test.
+// New returns an authority whose files are removed at the end of the test.
 func New(t *testing.T) *Authority {
 	t.Helper()
 	a := &Authority{t: t, key: newKey(t), dir: t.TempDir()}
@@ -43,18 +43,18 @@ func New(t *testing.T) *Authority {
 	return a
 }
 
-// File is the PEM file with the authority's own certificate.
+// File returns the PEM file of the authority's certificate.
 func (a *Authority) File() string { return filepath.Join(a.dir, "ca.pem") }
 
-// Pool holds the authority's own certificate.
+// Pool contains the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// Pair makes a certificate for a server or a client with these names, which may be
-// IP addresses. The same file name replaces an earlier pair.
+// Pair creates a certificate for a server or client with these names, which may be IP addresses. It
+// replaces an earlier pair of the same file name.
 func (a *Authority) Pair(file string, names ...string) Pair {
 	a.t.Helper()
 	cert := &x509.Certificate{
@@ -89,7 +89,7 @@ func (p Pair) Load(t *testing.T) tls.Certificate {
 	return cert
 }
 
-// sign completes cert, whose key is key, and writes it to a file.
+// sign signs cert, which has key, and writes it to a file.
 func (a *Authority) sign(cert *x509.Certificate, key *ecdsa.PrivateKey, file string) *x509.Certificate {
 	a.t.Helper()
 	a.made++

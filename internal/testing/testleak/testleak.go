@@ -1,5 +1,5 @@
-// Package testleak finds goroutines that the tests of a package leave behind, where ending
-// one takes the system its time.
+// Package testleak finds goroutines that the tests of a package leave behind. It allows for
+// goroutines that take time to end.
 package testleak
 
 import (
@@ -11,11 +11,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end. On a busy machine the system takes seconds
-// to close what watches files.
+// patience is how long goroutines may take to end. A busy machine takes seconds to close file
+// notifications.
 const patience = 30 * time.Second
 
-// Main runs the tests of a package, and fails if a goroutine of theirs does not end.
+// Main runs the tests of a package, and fails if one of their goroutines does not end.
 func Main(m *testing.M) {
 	code := m.Run()
 	for end := time.Now().Add(patience); code == 0; {

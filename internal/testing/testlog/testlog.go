@@ -1,4 +1,4 @@
-// Package testlog keeps what gRPC and this module log. For tests only.
+// Package testlog captures the log of gRPC and this module. For tests only.
 package testlog
 
 import (
@@ -11,15 +11,14 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// Log is what was logged. It is safe for concurrent use.
+// Log is a captured log. It is safe for concurrent use.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Keep makes a log that everything is written to from now on, in place of standard
-// error. It is to be called before anything logs: in TestMain or the value of a
-// package's variable.
+// Keep redirects the log from standard error to a new Log. Call it before anything logs: in
+// TestMain, or to initialise a package variable.
 func Keep() *Log {
 	l := &Log{}
 	// gRPC writes lines of all severities to the first.
@@ -27,14 +26,14 @@ func Keep() *Log {
 	return l
 }
 
-// KeepWarnings does so with warnings and errors, and drops all else.
+// KeepWarnings captures warnings and errors, and discards the rest.
 func KeepWarnings() *Log {
 	l := &Log{}
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, l, io.Discard))
 	return l
 }
 
-// Take returns what was logged since the last call.
+// Take returns the lines since the last call.
 func (l *Log) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +42,7 @@ func (l *Log) Take() string {
 	return text
 }
 
-// Write takes a line.
+// Write adds a line.
 func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +50,7 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Count returns how many lines hold all of texts.
+// Count returns how many lines contain all of texts.
 func (l *Log) Count(texts ...string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +72,7 @@ func holdsAll(line string, texts []string) bool {
 	return true
 }
 
-// Wait waits until a line holds all of texts.
+// Wait waits until a line contains all of texts.
 func (l *Log) Wait(t *testing.T, patience time.Duration, texts ...string) {
 	t.Helper()
 	deadline := time.After(patience)

@@ -7,12 +7,11 @@ import (
 	"testing"
 )
 
-// Relay passes bytes on between those who connect to it and a server, unless it is cut: then
-// nothing passes, in either direction, as where all packets are lost. What was sent
-// meanwhile arrives once it is mended, as TCP has it. Its methods are safe for concurrent
-// use.
+// Relay forwards bytes between clients and a server. While it is cut nothing passes in either
+// direction, as if all packets were lost, and data arrives once it is mended, as with TCP. Its
+// methods are safe for concurrent use.
 type Relay struct {
-	// Address is where to connect to.
+	// Address is the address for clients.
 	Address string
 
 	server   string
@@ -25,7 +24,7 @@ type Relay struct {
 	conns  []net.Conn
 }
 
-// StartRelay starts a relay before the server at an address. It ends with the test.
+// StartRelay starts a relay to the server at an address until the end of the test.
 func StartRelay(t *testing.T, server string) *Relay {
 	t.Helper()
 	r, err := NewRelay(server)
@@ -36,7 +35,7 @@ func StartRelay(t *testing.T, server string) *Relay {
 	return r
 }
 
-// NewRelay is StartRelay for what is no test.
+// NewRelay is StartRelay without a test.
 func NewRelay(server string) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +55,7 @@ func NewRelay(server string) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends the relay, and all connections through it. It is called once.
+// Close ends the relay and its connections. It must be called once.
 func (r *Relay) Close() {
 	close(r.ended)
 	r.listener.Close() //nolint:errcheck // it is over
@@ -68,7 +67,7 @@ func (r *Relay) Close() {
 	r.running.Wait()
 }
 
-// Cut lets nothing pass any more.
+// Cut stops forwarding.
 func (r *Relay) Cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +78,7 @@ func (r *Relay) Cut() {
 	}
 }
 
-// Mend lets everything pass again.
+// Mend resumes forwarding.
 func (r *Relay) Mend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +89,7 @@ func (r *Relay) Mend() {
 	}
 }
 
-// keep has Close close a connection too, or closes it afterwards.
+// keep registers a connection for Close, or closes it if the relay is closed.
 func (r *Relay) keep(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,20 +103,20 @@ func (r *Relay) keep(conn net.Conn) {
 
 func (r *Relay) serve(client net.Conn) {
 	r.keep(client)
-	defer client.Close() //nolint:errcheck // nothing to be lost
+	defer client.Close() //nolint:errcheck // nothing is pending
 	server, err := net.Dial("tcp", r.server)
 	if err != nil {
 		return
 	}
 	r.keep(server)
-	defer server.Close() //nolint:errcheck // nothing to be lost
+	defer server.Close() //nolint:errcheck // nothing is pending
 	var back sync.WaitGroup
 	back.Go(func() { r.pass(client, server) })
 	r.pass(server, client)
 	back.Wait()
 }
 
-// pass passes bytes on until one of the two closes.
+// pass forwards bytes until one side closes.
 func (r *Relay) pass(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -134,7 +133,7 @@ func (r *Relay) pass(to, from net.Conn) {
 			_, err = to.Write(buffer[:n])
 		}
 		if err != nil {
-			to.Close() //nolint:errcheck // an end is an end
+			to.Close() //nolint:errcheck // errors end the copy
 			return
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// echo starts a server that sends back each line.
+// echo starts a server that returns each line.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// What is sent while a relay is cut does not arrive before it is mended, and nothing is lost.
+// Data sent while a relay is cut arrives after it is mended, and none is lost.
 func TestRelay(t *testing.T) {
 	r := StartRelay(t, echo(t))
 	conn, err := net.Dial("tcp", r.Address)

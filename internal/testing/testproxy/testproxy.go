@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Proxy is a proxy that knows only CONNECT, and names of its own, which it takes for
-// addresses on loopback. All methods are safe for concurrent use.
+// Proxy is a proxy for CONNECT. It knows only its own names, which it routes to addresses on
+// loopback. All methods are safe for concurrent use.
 type Proxy struct {
-	// URL is what HTTPS_PROXY is to be.
+	// URL is the value for HTTPS_PROXY.
 	URL string
 
 	mu     sync.Mutex
@@ -23,7 +23,7 @@ type Proxy struct {
 	asked  []string
 }
 
-// Start starts a proxy, which stops with the test.
+// Start starts a proxy until the end of the test.
 func Start(t *testing.T) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,14 +48,14 @@ func Start(t *testing.T) *Proxy {
 	return p
 }
 
-// Route makes the proxy connect those who ask for name, with its port, to address.
+// Route routes requests for name, with its port, to address.
 func (p *Proxy) Route(name, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.routes[name] = address
 }
 
-// Asked returns the names that were asked for, sorted, each once.
+// Asked returns the requested names, sorted, without duplicates.
 func (p *Proxy) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *Proxy) Asked() []string {
 	return slices.Compact(asked)
 }
 
-// route notes that name was asked for, and returns where it is.
+// route records a request for name and returns its address.
 func (p *Proxy) route(name string) (address string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *Proxy) route(name string) (address string, known bool) {
 }
 
 func (p *Proxy) serve(client net.Conn) {
-	defer client.Close() //nolint:errcheck // nothing to be lost
+	defer client.Close() //nolint:errcheck // nothing is pending
 	reader := bufio.NewReader(client)
 	request, err := http.ReadRequest(reader)
 	if err != nil {
@@ -89,11 +89,11 @@ func (p *Proxy) serve(client net.Conn) {
 		fmt.Fprint(client, "HTTP/1.1 502 Bad Gateway\r\n\r\n")
 		return
 	}
-	defer backend.Close() //nolint:errcheck // nothing to be lost
+	defer backend.Close() //nolint:errcheck // nothing is pending
 	fmt.Fprint(client, "HTTP/1.1 200 OK\r\n\r\n")
 	go func() {
-		io.Copy(backend, reader) //nolint:errcheck // an end is an end
-		backend.Close()          //nolint:errcheck // nothing to be lost
+		io.Copy(backend, reader) //nolint:errcheck // errors end the copy
+		backend.Close()          //nolint:errcheck // nothing is pending
 	}()
-	io.Copy(client, backend) //nolint:errcheck // an end is an end
+	io.Copy(client, backend) //nolint:errcheck // errors end the copy
 }

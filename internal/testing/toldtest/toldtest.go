@@ -1,5 +1,5 @@
-// Package toldtest has a source that says what a test tells it to, and channels and servers
-// for its endpoints. For tests only, in a bubble of testing/synctest.
+// Package toldtest has a source that a test controls, and channels and servers for its endpoints.
+// For tests only, in a bubble of testing/synctest.
 package toldtest
 
 import (
@@ -16,8 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// Source is a source that says what its Receiver is told. It has one while a channel is
-// open.
+// Source is a source that a test controls through its Receiver. It has one while a channel is open.
 type Source struct{ Receiver *discovery.Receiver }
 
 // Check implements discovery.Source.
@@ -29,7 +28,7 @@ func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Open opens a channel to story:///name, which has the parts, until the test ends.
+// Open opens a channel to story:///name with these mechanisms until the test ends.
 func Open(t *testing.T, name string, parts []discovery.Mechanism, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, options...)

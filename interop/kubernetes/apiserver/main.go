@@ -1,12 +1,12 @@
-// Command apiserver is a control plane of Kubernetes in one process, for tests: kube-apiserver with
-// an etcd of its own, and the controllers that make pods of a Deployment, endpoint slices of a Service, and
-// remove what a deleted object owned. There is no kubelet, no scheduler and no kube-proxy.
+// Command apiserver runs a Kubernetes control plane in one process, for tests: kube-apiserver with
+// its own etcd, and the controllers for Deployments, ReplicaSets, EndpointSlices and garbage
+// collection. There is no kubelet, no scheduler and no kube-proxy.
 //
 //	apiserver DIR PORT [FLAG…]
 //
-// DIR keeps all state, so that a server that was killed can be started again: apiserver.crt is the root
-// to trust, token the token of an administrator, etcd the URL of etcd. The server prints
-// "ready" when it is, and ends with its standard input.
+// DIR holds all state, so that a killed server can be restarted: apiserver.crt is the root
+// certificate, token the token of an administrator, etcd the URL of etcd. The server prints "ready"
+// when it is ready, and ends when its standard input is closed.
 package main
 
 import (
@@ -70,7 +70,7 @@ type server struct{ dir, port, token string }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 
-// once writes a file that is not there yet, and returns what is in it.
+// once creates a file if it does not exist, and returns its content.
 func (s *server) once(name string, content func() ([]byte, error)) (string, error) {
 	b, err := os.ReadFile(s.file(name))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -82,7 +82,7 @@ func (s *server) once(name string, content func() ([]byte, error)) (string, erro
 	return string(b), os.WriteFile(s.file(name), b, 0o600)
 }
 
-// prepare starts etcd, writes the files that kube-apiserver reads, and returns its flags.
+// prepare starts etcd, writes the files for kube-apiserver, and returns its flags.
 func (s *server) prepare() (flags []string, err error) {
 	if s.token, err = s.once("token", func() ([]byte, error) { return []byte(rand.Text()), nil }); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *server) prepare() (flags []string, err error) {
 	if _, err = s.once("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd dials the port that it is given, so 0 would not do
+	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd connects to its own port, so the port cannot be 0
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *server) prepare() (flags []string, err error) {
 	<-etcd.Server.ReadyNotify()
 	return []string{
 		"--etcd-servers=" + clients.String(),
-		"--etcd-compaction-interval=0", // the test decides when versions are lost
+		"--etcd-compaction-interval=0", // the test decides when versions are discarded
 		"--cert-dir=" + s.dir,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + s.port,
@@ -134,7 +134,7 @@ func (s *server) control(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		c, err := kubernetes.NewForConfig(config)
 		if err != nil {
-			return false, nil // the certificate is not there yet
+			return false, nil // the certificate does not exist yet
 		}
 		client = c
 		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil

@@ -1,6 +1,6 @@
-// Kubernetes tells stories that users of other resolvers for Kubernetes reported, to our source and to
-// kuberesolver at the same time: both watch one API server on loopback, and get the same events. It prints
-// which pods answer the calls of each channel, a while after each event.
+// Kubernetes reproduces failures that users of other Kubernetes resolvers have reported. It runs
+// Understudy and kuberesolver in parallel: both watch one API server on loopback and receive the
+// same events. It prints which pods handle the calls of each channel after each event.
 //
 // It needs Linux, where all of 127.0.0.0/8 is loopback.
 package main
@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// settled is how long after an event the calls are made that count. A step may add to it.
+// settled is the delay between an event and the measured calls. A step may add to it.
 const settled = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// compare tells all stories, and prints the table.
+// compare runs all stories, and prints the table.
 func compare() error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(table, "| what happens\t| pods that the Service has ready\t| Understudy calls\t| kuberesolver %s calls\t|\n| ---\t| ---\t| ---\t| ---\t|\n", version())
@@ -47,7 +47,7 @@ func compare() error {
 	return table.Flush()
 }
 
-// version returns the version of kuberesolver that this program was built with.
+// version returns the version of kuberesolver in this program.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {
@@ -59,7 +59,7 @@ func version() string {
 	return "of an unknown version"
 }
 
-// tell tells a story to two new channels, and writes a row for each step.
+// tell runs a story on two new channels, and writes a row for each step.
 func tell(s story, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {
@@ -74,8 +74,8 @@ func tell(s story, table *tabwriter.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer ours.Close()   //nolint:errcheck // nothing to be lost
-	defer theirs.Close() //nolint:errcheck // nothing to be lost
+	defer ours.Close()   //nolint:errcheck // no data can be lost
+	defer theirs.Close() //nolint:errcheck // no data can be lost
 	ours.Connect()
 	theirs.Connect()
 	if err := server.awaitWatches(2); err != nil {
@@ -93,7 +93,7 @@ func tell(s story, table *tabwriter.Writer) error {
 	return nil
 }
 
-// channels opens our channel and kuberesolver's, which balances the calls with round_robin.
+// channels opens our channel and kuberesolver's, which uses round_robin.
 func channels(url string) (ours, theirs *grpc.ClientConn, err error) {
 	ours, err = understudy.NewClient("kubernetes:///web.shop",
 		understudy.Options{Sources: []discovery.SourceOption{kubernetes.WithTransport(url, &http.Transport{})}},

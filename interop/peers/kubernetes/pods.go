@@ -15,16 +15,16 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// podNames are the names of the pods, which have the addresses 127.0.0.1, 127.0.0.2 and so on.
+// podNames are the names of the pods with the addresses 127.0.0.1, 127.0.0.2 and so on.
 var podNames = []string{"a", "b", "c", "d"}
 
-// pods are servers at one port of several addresses, as pods of a Deployment are.
+// pods are servers on the same port of several addresses, like the pods of a Deployment.
 type pods struct {
 	port    int
 	servers []*grpc.Server
 }
 
-// startPods starts all pods. Somebody may have the port at one of the addresses: then another port is tried.
+// startPods starts all pods. If the port is in use at one of the addresses, it tries another one.
 func startPods() (*pods, error) {
 	var errs []error
 	for range 20 {
@@ -62,16 +62,16 @@ func (p *pods) stop() {
 
 func addressOf(pod int) string { return fmt.Sprintf("127.0.0.%d", pod+1) }
 
-// endpoint returns a pod as an endpoint in JSON, with its conditions.
+// endpoint returns a pod as an endpoint in JSON with the given conditions.
 func endpoint(name, conditions string) string {
 	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
 }
 
-// callsOfStep is how many calls find out which pods a channel uses.
+// callsOfStep is the number of calls that determine which pods a channel uses.
 const callsOfStep = 200
 
-// whoAnswers makes calls one after another, and returns the names of the pods that answer, and how many
-// calls failed if some did.
+// whoAnswers makes calls, and returns the names of the pods that handle them, and the number of
+// failed calls if there are any.
 func whoAnswers(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsOfStep {
@@ -100,14 +100,14 @@ func whoAnswers(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// traffic makes a call of each channel every 10 ms for some time. Their answers do not count.
+// traffic makes a call on each channel every 10 ms for a while. The results are ignored.
 func traffic(long time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
 	for end := time.Now().Add(long); time.Now().Before(end); <-ticks.C {
 		for _, cc := range channels {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}) //nolint:errcheck // the calls that count come later
+			healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}) //nolint:errcheck // the measured calls come later
 			cancel()
 		}
 	}

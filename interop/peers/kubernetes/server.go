@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// apiServer is an API server that knows the EndpointSlices of one Service. It has both forms of a watch:
-// the parameter, and the path that is deprecated, which kuberesolver uses.
+// apiServer is a fake API server with the EndpointSlices of one Service. It supports both forms of
+// a watch: the parameter, and the deprecated path, which kuberesolver uses.
 type apiServer struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	slices  map[string]string // JSON by name
-	log     []string          // events, of the versions 1, 2 and so on
+	log     []string          // the events with the versions 1, 2 and so on
 	watches int
 	down    bool
 }
@@ -32,7 +32,6 @@ func startServer() *apiServer {
 	return s
 }
 
-// stop ends all watches, and the server.
 func (s *apiServer) stop() {
 	s.mu.Lock()
 	s.down = true
@@ -42,7 +41,7 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// awaitWatches waits until so many watches have begun, and fails after 30 s.
+// awaitWatches waits until n watches have begun, for at most 30 s.
 func (s *apiServer) awaitWatches(n int) error {
 	late := false
 	timer := time.AfterFunc(30*time.Second, func() {
@@ -63,7 +62,7 @@ func (s *apiServer) awaitWatches(n int) error {
 	return nil
 }
 
-// set adds a slice or changes it: its endpoints in JSON.
+// set adds or changes a slice. endpoints are in JSON.
 func (s *apiServer) set(name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,6 @@ func (s *apiServer) set(name string, port int, endpoints ...string) {
 	s.add(kind, s.slices[name])
 }
 
-// remove deletes a slice.
 func (s *apiServer) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,13 +82,13 @@ func (s *apiServer) remove(name string) {
 	delete(s.slices, name)
 }
 
-// add adds an event to the log. The lock is held.
+// add appends an event to the log. The caller holds the lock.
 func (s *apiServer) add(kind, object string) {
 	s.log = append(s.log, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
 	s.changed.Broadcast()
 }
 
-// serve serves a watch: at first what there is, unless a version is given, and then each event.
+// serve serves a watch: first all slices, unless a version is given, then each event.
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	parameters := r.URL.Query()
 	if !strings.Contains(r.URL.Path, "/endpointslices") || !strings.Contains(r.URL.Path, "/watch/") && !parameters.Has("watch") {

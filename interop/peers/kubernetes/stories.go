@@ -2,7 +2,6 @@ package main
 
 import "time"
 
-// Conditions of endpoints.
 const (
 	ready       = `"ready":true,"serving":true,"terminating":false`
 	terminating = `"ready":false,"serving":true,"terminating":true`
@@ -15,29 +14,29 @@ type cluster struct {
 	port int
 }
 
-// slice sets a slice to endpoints.
+// slice sets the endpoints of a slice.
 func (c *cluster) slice(name string, endpoints ...string) { c.set(name, c.port, endpoints...) }
 
-// story is what happens to a Service.
+// story is a sequence of changes to a Service.
 type story struct {
 	before func(*cluster)
 	steps  []step
 }
 
-// step is one event, and which pods are ready after it, which is written beside what was measured.
+// step is one change, with the pods that are ready after it.
 type step struct {
 	what, ready string
-	change      func(*cluster) // nil: none
-	later       time.Duration  // how much longer than settled the calls wait
+	change      func(*cluster) // nil for none
+	later       time.Duration  // additional wait before the calls
 }
 
-// twoSlices has two pods in each of two slices.
+// twoSlices sets two slices with two pods each.
 func twoSlices(c *cluster) {
 	c.slice("web-1", endpoint("a", ready), endpoint("b", ready))
 	c.slice("web-2", endpoint("c", ready), endpoint("d", ready))
 }
 
-// stories are what was reported as kuberesolver 66, go-zero 5659 and OpenTelemetry contrib 50436.
+// stories reproduces kuberesolver 66, go-zero 5659 and OpenTelemetry contrib 50436.
 var stories = []story{
 	{twoSlices, []step{
 		{"two slices of two pods", "a b c d", nil, 0},

@@ -53,7 +53,7 @@ func TestFrom(t *testing.T) {
 	l.wait(t, "target is well again")
 }
 
-// No client is told that a cluster is missing before its target has answered.
+// No response reports a cluster as missing before its target has answered.
 func TestFromATargetWithoutAnAnswer(t *testing.T) {
 	dir := t.TempDir()
 	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})

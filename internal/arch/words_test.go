@@ -1,0 +1,131 @@
+package arch
+
+import (
+	"bufio"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// retired are the words of the glossary in CONTRIBUTING.md that have another word today, and
+// phrases that no engineer writes. Each stands with its successor.
+var retired = []struct{ pattern, use string }{
+	{`anew`, "again"},
+	{`in vain`, "without success"},
+	{`for ever`, "forever, indefinitely"},
+	{`goes before|go before`, "precedes, takes precedence"},
+	{`has its way|have their way`, "decides"},
+	{`(?:stands|stand) for`, "represents, denotes"},
+	{`to and fro`, "back and forth"},
+	{`says whether|say whether|tells whether`, "reports whether"},
+	{`what (?:it|they) (?:says|say|said)`, "a noun: the response, the answer, the configuration"},
+	{`is told|are told|was told`, "receives, is notified of"},
+	{`as well as it was`, "unchanged"},
+	{`whom`, "a shorter sentence"},
+	{`lest`, "so that ... not"},
+	{`thereby|whence|hence`, "so"},
+	{`at hand`, "available"},
+	{`once more`, "again"},
+	{`comes to nothing`, "fails"},
+	{`makes do`, "uses"},
+	{`falls silent|fell silent`, "stops responding"},
+	{`be it`, "whether"},
+	{`save for|but for`, "except"},
+	{`has it that`, "says"},
+	{`all the same`, "nevertheless"},
+	{`no more than that`, "only"},
+	{`in the place of`, "instead of"},
+}
+
+// quoted are the places whose texts are not sentences of ours.
+var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]*”")
+
+// pagesToCome are rewritten for the first release, and not checked until then.
+var pagesToCome = []string{"README.md", "CONTRIBUTING.md", "docs/options.md", "docs/targets.md", "docs/limits.md", "docs/metrics.md", "docs/kubernetes.md", "docs/watch.md", "docs/explain.md"}
+
+// TestTheGlossaryHolds finds retired words in comments and documents.
+func TestTheGlossaryHolds(t *testing.T) {
+	var patterns []string
+	for _, r := range retired {
+		patterns = append(patterns, r.pattern)
+	}
+	all := regexp.MustCompile(`(?i)\b(?:` + strings.Join(patterns, "|") + `)\b`)
+	check := func(file string, line int, text string) {
+		found := all.FindString(quoted.ReplaceAllString(text, ""))
+		if found == "" {
+			return
+		}
+		for _, r := range retired {
+			if regexp.MustCompile(`(?i)^(?:` + r.pattern + `)$`).MatchString(found) {
+				t.Errorf("%s:%d: %q: write %s", file, line, found, r.use)
+			}
+		}
+	}
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, file)
+		name = filepath.ToSlash(name)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name != "." && strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules"):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".go") && name != "internal/arch/words_test.go":
+			return checkComments(file, name, check)
+		case strings.HasSuffix(name, ".md") && !slices.Contains(pagesToCome, name):
+			return checkLines(file, name, check)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkComments checks each line of the comments of a Go file.
+func checkComments(file, name string, check func(string, int, string)) error {
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, group := range parsed.Comments {
+		for _, c := range group.List {
+			checkComment(set, c, name, check)
+		}
+	}
+	return nil
+}
+
+func checkComment(set *token.FileSet, c *ast.Comment, name string, check func(string, int, string)) {
+	for i, line := range strings.Split(c.Text, "\n") {
+		check(name, set.Position(c.Pos()).Line+i, line)
+	}
+}
+
+// checkLines checks each line of a document, except for its code blocks.
+func checkLines(file, name string, check func(string, int, string)) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	code := false
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		if strings.HasPrefix(lines.Text(), "```") {
+			code = !code
+		}
+		if !code {
+			check(name, n, lines.Text())
+		}
+	}
+	return lines.Err()
+}
