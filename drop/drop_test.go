@@ -1,7 +1,6 @@
 package drop
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -169,25 +168,15 @@ func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 func TestParseConfig(t *testing.T) {
 	balancer.Register(&lbtest.StubBuilder{PolicyName: "drop_config_stub"})
 	const child = `"childPolicy": [{"drop_config_stub": {"id": "a"}}]`
-	for raw, want := range map[string]string{
+	lbtest.Refuses(t, newBuilder(Name), "drop: ", map[string]string{
 		`[]`: "[] given, want a JSON object",
 		`{}`: "childPolicy: none given",
 		`{"dropCategories": [{"requestsPerMillion": 1000001}], ` + child + `}`: "dropCategories[0].requestsPerMillion: 1000001 given, want 0 to 1000000",
 		`{"dropCategories": [{"requestsPerMillion": "1"}], ` + child + `}`:     `dropCategories[0].requestsPerMillion: "1" given, want a whole number`,
 		`{"childPolicy": [{"no_such": {}}]}`:                                   "childPolicy: none of the policies is registered",
-	} {
-		if c, err := parseConfig([]byte(raw)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "drop: ") {
-			t.Errorf("%s: %+v, error %v; want %q", raw, c, err, want)
-		}
-	}
-	c, err := parseConfig([]byte(`{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, ` + child + `}`))
-	for range 8 {
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, _ := json.Marshal(c)
-		c, err = parseConfig(raw)
-	}
+	})
+	_, last := lbtest.RoundTrips(t, newBuilder(Name), `{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, `+child+`}`)
+	c := last.(*lbconfig.Drop)
 	if c.DropCategories[0] != (lbconfig.DropCategory{Category: "lb", RequestsPerMillion: 7}) || c.ChildPolicy.Config.(*lbtest.StubConfig).ID != "a" {
 		t.Errorf("after round trips: %+v", c)
 	}
