@@ -13,6 +13,7 @@ import (
 	"time"
 )
 
+// Handler returns the handler of the debug page and of its event stream.
 func Handler() http.Handler { return &handler{} }
 
 type handler struct {

@@ -14,6 +14,7 @@ type Page struct {
 	Channels []*Channel `json:"channels"`
 }
 
+// Channel is the view of one channel.
 type Channel struct {
 	ID     uint64 `json:"id"`
 	Target string `json:"target"`
@@ -137,6 +138,7 @@ func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
 
+// Source is the view of one source of a channel.
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
@@ -159,11 +161,13 @@ type Source struct {
 	Priorities int        `json:"priorities"`
 }
 
+// Event is one line of the history of a channel.
 type Event struct {
 	Time time.Time `json:"time"`
 	Text string    `json:"text"`
 }
 
+// Policy is the view of a policy and its children.
 type Policy struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
@@ -183,6 +187,7 @@ type Policy struct {
 	tally tally
 }
 
+// Layer is a policy between a child of priority and its endpoints.
 type Layer struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`

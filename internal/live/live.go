@@ -42,6 +42,7 @@ type Source struct {
 	Priorities int
 }
 
+// Event is one line of the history of a channel.
 type Event struct {
 	Time time.Time
 	Text string

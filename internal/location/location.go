@@ -47,8 +47,10 @@ func (p Location) SameZone(other Location) bool {
 	return p.Zone != "" && p.Zone == other.Zone && (p.Region == other.Region || p.Region == "" || other.Region == "")
 }
 
+// SameRegion reports whether both regions are known and equal.
 func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.Region == other.Region }
 
+// SameNode reports whether both nodes are known and equal.
 func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
 // Of returns the client's location from options or else from the environment, which env reads. The
@@ -83,12 +85,14 @@ type Teller interface{ Location() Location }
 // *Learned has no effect.
 type Learned struct{ place atomic.Pointer[Location] }
 
+// Set replaces the location.
 func (l *Learned) Set(p Location) {
 	if l != nil {
 		l.place.Store(&p)
 	}
 }
 
+// Location returns the last location, or the zero value.
 func (l *Learned) Location() Location {
 	if l == nil || l.place.Load() == nil {
 		return Location{}

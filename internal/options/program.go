@@ -36,6 +36,7 @@ type Program struct {
 	Registered any
 }
 
+// Builder is what a resolver of this project implements.
 type Builder interface {
 	resolver.Builder
 	resolver.AuthorityOverrider

@@ -74,8 +74,10 @@ func (s Settings) Location() location.Location {
 	return location.Location{Region: s.Region, Zone: s.Zone, Node: s.Node}
 }
 
+// Kind is the type of an option's value.
 type Kind int
 
+// The types of values.
 const (
 	Text     Kind = iota // string
 	Duration             // time.Duration
@@ -100,6 +102,7 @@ var wants = map[Kind]string{
 // Scope is where a target may give an option.
 type Scope int
 
+// The places where an option may appear.
 const (
 	Channel Scope = iota // in the query of the whole target
 	Part                 // also in the query of an entry of a failover target
@@ -230,6 +233,7 @@ var table = []Option{
 	},
 }
 
+// Table returns the options in the order of the documentation. The caller must not change it.
 func Table() []Option { return table }
 
 func find(name string) (Option, bool) {

@@ -13,13 +13,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// The types of answers are those of package discovery.
 type (
-	Answer   = discovery.Answer
+	// Answer is discovery.Answer.
+	Answer = discovery.Answer
+	// Priority is discovery.Priority.
 	Priority = discovery.Priority
+	// Locality is discovery.Locality.
 	Locality = discovery.Locality
+	// Endpoint is discovery.Endpoint.
 	Endpoint = discovery.Endpoint
-	Health   = discovery.Health
+	// Health is discovery.Health.
+	Health = discovery.Health
 )
 
 // usable reports whether the endpoint can take calls (gRFC A27).

@@ -110,7 +110,7 @@ func (m mutant) run(room string) (noticed, compiles bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	code, err := format.Source(m.code)
 	if err != nil {
 		return false, false, nil //nolint:nilerr // it does not compile

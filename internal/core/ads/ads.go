@@ -45,6 +45,7 @@ type subscription struct {
 	asked    uint64 // the value of heards when the timer was started
 }
 
+// New returns a state without subscriptions.
 func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }

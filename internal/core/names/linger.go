@@ -46,8 +46,10 @@ func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
 	return s.Values()
 }
 
+// Clone returns a copy.
 func (s *Lingering[K, V]) Clone() Lingering[K, V] { return Lingering[K, V]{slices.Clone(s.items)} }
 
+// Values returns the kept values in order.
 func (s *Lingering[K, V]) Values() []V {
 	values := make([]V, len(s.items))
 	for i, it := range s.items {

@@ -22,6 +22,7 @@ import (
 // timeout, for which a channel waits for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
+// Name is the state of one name of a Set.
 type Name struct {
 	Addresses []string // of the last answer
 	Held
@@ -40,6 +41,7 @@ func (h *Held) Lose(now time.Time) {
 	}
 }
 
+// Set is the state of several names that make up one answer.
 type Set struct {
 	names  []Name
 	beside bool // the answer also has addresses without a name
@@ -113,6 +115,7 @@ func (s *Set) Fails(some bool) bool {
 	return false
 }
 
+// Names returns the names in the order of the target.
 func (s *Set) Names() []Name { return s.names }
 
 // Flaws describes the failed look-ups, or returns "". called returns a name for display.
