@@ -209,6 +209,7 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 		cc, first, second := &channel{}, &scripted{}, &scripted{}
 		r := build(t, of([]discovery.Mechanism{{Name: "emptied.one", Source: first}, {Name: "emptied.two", Source: second}}), cc)
 		defer r.Close()
+		logged.Take()
 		first.Update(flat.Empty())
 		second.Update(discovery.Answer{Empty: true, Why: "nothing is deployed"})
 		const none, light = "there are no endpoints", "nothing is deployed"

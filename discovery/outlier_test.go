@@ -80,6 +80,7 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
 	l := newLab(t, given.Set("PickFirst", true))
 	a := &scripted{}
+	logged.Take()
 	for seconds := range int64(2) {
 		l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: outliers(t, seconds+1)}})
 	}

@@ -1,19 +1,16 @@
 package drop
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
@@ -21,24 +18,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-type recorder struct {
-	estats.UnimplementedMetricsRecorder
-
-	mu     sync.Mutex
-	counts map[string]int64
-}
-
-func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, labels ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.counts[handle.Name+" "+strings.Join(labels, " ")] += n
-}
-
 // harness runs a policy with a stub child on a fake channel.
 type harness struct {
 	t        *testing.T
 	cc       *lbtest.ClientConn
-	recorder *recorder
+	recorder *lbtest.Recorder
 	policy   balancer.Balancer
 	builder  *lbtest.StubBuilder
 }
@@ -48,7 +32,7 @@ func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: fmt.Sprintf("drop_stub_%p", t)}
 		balancer.Register(builder)
-		recorder := &recorder{counts: map[string]int64{}}
+		recorder := &lbtest.Recorder{}
 		cc := &lbtest.ClientConn{Recorder: recorder}
 		h := &harness{t: t, cc: cc, recorder: recorder, builder: builder, policy: newBuilder("drop").Build(cc, balancer.BuildOptions{})}
 		defer h.policy.Close()
@@ -116,7 +100,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
 			}
 		}
-		counted := h.recorder.counts
+		counted := h.recorder.Counts()
 		for category, message := range map[string]string{"lb": `call dropped by configuration, category "lb"`, "throttle": `call dropped by configuration, category "throttle"`} {
 			found := false
 			for labels, count := range counted {
@@ -173,66 +157,6 @@ func TestCategoriesChange(t *testing.T) {
 	})
 }
 
-func TestTheRestIsPassedOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.policy.ResolverError(errors.New("no such host"))
-		synctest.Wait()
-		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
-			t.Errorf("without a child, calls fail with %q", got)
-		}
-		h.update(`[]`)
-		h.policy.ResolverError(errors.New("gone"))
-		h.policy.ExitIdle()
-		synctest.Wait()
-		child := h.builder.Get("child")
-		child.ResolveNow()
-		if len(child.ResolverErrors()) != 1 || child.ExitIdles() != 1 || h.cc.ResolveNows() != 1 {
-			t.Error("a resolver error, ExitIdle or ResolveNow was not passed on exactly once")
-		}
-		published := len(h.cc.States())
-		h.policy.Close()
-		child.Report(connectivity.Ready, nil)
-		synctest.Wait()
-		if !child.IsClosed() || len(h.cc.States()) != published {
-			t.Error("after Close, the child is still open or a state was published")
-		}
-	})
-}
-
-func TestAChildThatReportsAtAllTimes(t *testing.T) {
-	for range 20 {
-		inBubble(t, func(t *testing.T, h *harness) {
-			var lock sync.Mutex
-			h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-				lock.Lock()
-				defer lock.Unlock()
-				s.Report(connectivity.Ready, nil)
-				return nil
-			}
-			h.update(`[]`)
-			stub := h.builder.Get("child")
-			var reporting sync.WaitGroup
-			reporting.Go(func() {
-				for range 200 {
-					lock.Lock()
-					stub.Report(connectivity.Ready, nil)
-					lock.Unlock()
-				}
-			})
-			for i := range 20 {
-				h.update(fmt.Sprintf(`[{"category": "x", "requestsPerMillion": %d}]`, i))
-			}
-			h.policy.Close()
-			published := len(h.cc.States())
-			reporting.Wait()
-			synctest.Wait()
-			if n := len(h.cc.States()); n != published {
-				t.Errorf("published %d states after Close", n-published)
-			}
-		})
-	}
-}
-
 func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {
@@ -244,25 +168,15 @@ func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 func TestParseConfig(t *testing.T) {
 	balancer.Register(&lbtest.StubBuilder{PolicyName: "drop_config_stub"})
 	const child = `"childPolicy": [{"drop_config_stub": {"id": "a"}}]`
-	for raw, want := range map[string]string{
+	lbtest.Refuses(t, newBuilder(Name), "drop: ", map[string]string{
 		`[]`: "[] given, want a JSON object",
 		`{}`: "childPolicy: none given",
 		`{"dropCategories": [{"requestsPerMillion": 1000001}], ` + child + `}`: "dropCategories[0].requestsPerMillion: 1000001 given, want 0 to 1000000",
 		`{"dropCategories": [{"requestsPerMillion": "1"}], ` + child + `}`:     `dropCategories[0].requestsPerMillion: "1" given, want a whole number`,
 		`{"childPolicy": [{"no_such": {}}]}`:                                   "childPolicy: none of the policies is registered",
-	} {
-		if c, err := parseConfig([]byte(raw)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "drop: ") {
-			t.Errorf("%s: %+v, error %v; want %q", raw, c, err, want)
-		}
-	}
-	c, err := parseConfig([]byte(`{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, ` + child + `}`))
-	for range 8 {
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, _ := json.Marshal(c)
-		c, err = parseConfig(raw)
-	}
+	})
+	_, last := lbtest.RoundTrips(t, newBuilder(Name), `{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, `+child+`}`)
+	c := last.(*lbconfig.Drop)
 	if c.DropCategories[0] != (lbconfig.DropCategory{Category: "lb", RequestsPerMillion: 7}) || c.ChildPolicy.Config.(*lbtest.StubConfig).ID != "a" {
 		t.Errorf("after round trips: %+v", c)
 	}

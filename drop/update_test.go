@@ -77,19 +77,3 @@ func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 		}
 	})
 }
-
-func TestNothingIsPublishedWhileClosing(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.update(`[]`)
-		child := h.builder.Get("child")
-		h.cc.OnUpdate(func(balancer.State) {
-			if child.IsClosed() {
-				t.Error("published a state of a closed child")
-			}
-		})
-		for range 100 {
-			child.Report(connectivity.Ready, nil)
-		}
-		h.policy.Close()
-	})
-}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // subConns tracks the subchannels of the child and the endpoints that they belong to.
@@ -166,13 +167,8 @@ func (b *subConns) alike(written text) []bound {
 
 // same reports whether two addresses with the same Addr are equal. Equal panics if attributes
 // cannot be compared; such addresses are different.
-func same(a, b resolver.Address) (same bool) {
-	defer func() {
-		if recover() != nil {
-			same = false
-		}
-	}()
-	return a.ServerName == b.ServerName && a.Attributes.Equal(b.Attributes)
+func same(a, b resolver.Address) bool {
+	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }
 
 func (b *subConns) of(e *endpoint) []*subConn {

@@ -9,12 +9,12 @@ import (
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
@@ -63,7 +63,7 @@ func TestOneBelowAnother(t *testing.T) {
 				if err := h.policy.UpdateClientConnState(state); err != nil {
 					t.Fatal(err)
 				}
-				h.connect()
+				h.cc.Answer(nil)
 			}
 			nothing := outlierscenario.Default()
 			update(nothing, nothing)
@@ -114,23 +114,14 @@ func TestWhatTravelsBesideThePicker(t *testing.T) {
 	}
 }
 
-type recorder struct {
-	estats.UnimplementedMetricsRecorder
-	counted []string
-}
-
-func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, labels ...string) {
-	r.counted = append(r.counted, fmt.Sprint(handle.Descriptor().Name, n, labels[2]))
-}
-
 func TestEjectionsAreCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		r := &recorder{}
+		r := &lbtest.Recorder{}
 		h.cc.Recorder = r
 		h.Update(consecutive(), []string{"a", "b"})
 		h.fail("a")
 		synctest.Wait()
-		if got := fmt.Sprint(r.counted); got != "[understudy.outlier_detection.ejections_enforced1consecutive_failures]" {
+		if got := fmt.Sprint(r.Counts()); got != "map[understudy.outlier_detection.ejections_enforced :///  consecutive_failures :1]" {
 			t.Errorf("recorded %s", got)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
@@ -132,18 +131,5 @@ func TestTheListOfEndpoints(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), given...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
-	})
-}
-
-// The child receives resolver.State.Addresses, which old policies read, and ExitIdle.
-func TestWhatTheChildIsTold(t *testing.T) {
-	inBubble(t, func(h *harness) {
-		h.Update(consecutive(), []string{"a", "b"})
-		if got := h.builder.built[0].addresses; len(got) != 2 {
-			t.Errorf("the child was given the addresses %v, want those of both endpoints", got)
-		}
-		h.policy.(balancer.ExitIdler).ExitIdle()
-		synctest.Wait()
-		h.wantHeard("ExitIdle")
 	})
 }

@@ -50,7 +50,7 @@ func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 			if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: given(config, h.child), ResolverState: state}); err != nil {
 				t.Fatal(err)
 			}
-			h.connect()
+			h.cc.Answer(nil)
 		}
 		for _, step := range []struct {
 			what   string

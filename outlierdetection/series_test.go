@@ -7,25 +7,16 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
-
-type series struct {
-	estats.UnimplementedMetricsRecorder
-	seen map[string]int64
-}
-
-func (s *series) RecordInt64Count(_ *estats.Int64CountHandle, n int64, labels ...string) {
-	s.seen[fmt.Sprintf("%q", labels[1:])] += n
-}
 
 // A control plane may use any number of names, but only the first have their own metric series.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {
-		s := &series{seen: map[string]int64{}}
+		s := &lbtest.Recorder{}
 		h.cc.Recorder = s
 		config := given(consecutive(), h.builder.name)
 		for i := range 1000 {
@@ -44,13 +35,14 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Hour) // the endpoint is no longer ejected
 		}
-		if len(s.seen) > 500 {
-			t.Errorf("%d series, want at most 500", len(s.seen))
+		seen := s.Counts()
+		if len(seen) > 500 {
+			t.Errorf("%d series, want at most 500", len(seen))
 		}
 		for i := range 5 {
-			key := fmt.Sprintf("%q", []string{fmt.Sprint("p", i), "consecutive_failures", fmt.Sprint("shop", i)})
-			if s.seen[key] == 0 {
-				t.Errorf("%s is not counted: %v", key, s.seen)
+			key := fmt.Sprintf("understudy.outlier_detection.ejections_enforced :/// p%d consecutive_failures shop%d", i, i)
+			if seen[key] == 0 {
+				t.Errorf("%s is not counted", key)
 			}
 		}
 	})

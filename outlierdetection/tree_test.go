@@ -61,23 +61,7 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpoints}}); err != nil {
 		h.t.Fatal(err)
 	}
-	h.connect()
-}
-
-func (h *tree) connect() {
-	synctest.Wait()
-	for range 2 { // for the first address and for the next one
-		for _, sc := range h.cc.Live() {
-			if sc.Connects() > 0 && !sc.HasHealthListener() {
-				sc.Report(connectivity.Connecting, nil)
-				sc.Report(connectivity.Ready, nil)
-				synctest.Wait()
-				sc.ReportHealth(connectivity.Connecting, nil)
-				sc.ReportHealth(connectivity.Ready, nil)
-				synctest.Wait()
-			}
-		}
-	}
+	h.cc.Answer(nil)
 }
 
 // calls picks n calls, of which those to bad fail, and returns the number of calls per

@@ -89,10 +89,10 @@ func compare(schedule []step, seen map[string]int) error {
 			list = next
 		}
 		<-time.After(s.wait)
-		if ours.state() == connectivity.Idle {
+		if ours.State().ConnectivityState == connectivity.Idle {
 			<-time.After(3 * time.Minute) // ours may be in backoff, see TestDifferencesByHand
 		}
-		before := ours.state()
+		before := ours.State().ConnectivityState
 		a, b := ours.take(s), theirs.take(s)
 		if err := sameEvent(before, theirs, a, b, seen); err != nil {
 			return fmt.Errorf("%w\nafter %v\nours:   %q\ntheirs: %q", err, schedule[:i+1], a, b)
@@ -147,7 +147,7 @@ func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen
 		b = b[1:]
 	}
 	switch {
-	case before == connectivity.TransientFailure && theirs.state() == connectivity.Connecting && len(b) == 0 &&
+	case before == connectivity.TransientFailure && theirs.State().ConnectivityState == connectivity.Connecting && len(b) == 0 &&
 		slices.Equal(a, []string{"TRANSIENT_FAILURE: name resolver error: nxdomain"}):
 		seen[resolverError]++
 		return nil

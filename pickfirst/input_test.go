@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/serviceconfig"
 	"google.golang.org/grpc/status"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
@@ -93,25 +92,6 @@ func TestEmptyListIsAnError(t *testing.T) {
 		}
 		want(t, cc, connectivity.TransientFailure, "fail: no addresses: the resolver gave none, or none whose path leads here")
 	}
-}
-
-// A configuration of another policy changes nothing. If it is the first one, the failure is
-// published, because parents expect a state after an update.
-func TestForeignConfig(t *testing.T) {
-	foreign := balancer.ClientConnState{BalancerConfig: struct {
-		serviceconfig.LoadBalancingConfig
-	}{}, ResolverState: endpoints("b")}
-	cc, p := build(t)
-	if err := p.UpdateClientConnState(foreign); !errors.Is(err, balancer.ErrBadResolverState) {
-		t.Errorf("error %v, want ErrBadResolverState", err)
-	}
-	if s := cc.State(); s.ConnectivityState != connectivity.TransientFailure {
-		t.Errorf("published %v, want TRANSIENT_FAILURE", s.ConnectivityState)
-	}
-	update(t, p, endpoints("a"))
-	cc.SubConn("a").Report(connectivity.Ready, nil)
-	p.UpdateClientConnState(foreign)
-	want(t, cc, connectivity.Ready, "a")
 }
 
 // A status error of a connection must not reach calls as such, because that would fail

@@ -8,13 +8,14 @@ import (
 	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 	"google.golang.org/grpc/connectivity"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // sink is a channel that keeps only the last listener and picker.
 type sink struct {
-	balancer.ClientConn
+	lbtest.ClientConn
 	conn     quietSubConn
 	listener func(balancer.SubConnState)
 	picker   balancer.Picker
@@ -30,8 +31,6 @@ func (s *sink) NewSubConn(_ []resolver.Address, opts balancer.NewSubConnOptions)
 	return &s.conn, nil
 }
 func (*quietSubConn) RegisterHealthListener(func(balancer.SubConnState)) {}
-
-func (s *sink) MetricsRecorder() estats.MetricsRecorder { return discard }
 
 func (s *sink) UpdateState(state balancer.State) { s.picker = state.Picker }
 

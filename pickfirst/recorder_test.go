@@ -10,27 +10,25 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // recorder is a fake channel that records the actions of a pick_first policy. It implements
 // scenario.Target in a synctest bubble.
 type recorder struct {
-	balancer.ClientConn // nil: its other methods are not called
+	lbtest.ClientConn
 
 	builder balancer.Builder
 	policy  balancer.Balancer
 	mark    func(resolver.State) resolver.State // enables the health listener
 
-	mu        sync.Mutex
-	refused   []string // addresses for which NewSubConn fails
-	subs      map[string]*fakeSubConn
-	log       []string
-	published connectivity.State
-	picker    balancer.Picker
+	mu      sync.Mutex
+	refused []string // addresses for which NewSubConn fails
+	subs    map[string]*fakeSubConn
+	log     []string
 }
 
 func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *recorder {
@@ -38,11 +36,6 @@ func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *
 	r.policy = b.Build(r, balancer.BuildOptions{})
 	return r
 }
-
-// discard drops metrics. grpc-go's pick_first needs a recorder up to v1.83.
-var discard estats.MetricsRecorder = estats.UnimplementedMetricsRecorder{}
-
-func (r *recorder) MetricsRecorder() estats.MetricsRecorder { return discard }
 
 func (r *recorder) write(format string, args ...any) {
 	r.mu.Lock()
@@ -104,21 +97,8 @@ func (r *recorder) refuse(addresses ...string) {
 
 func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
 
-func (r *recorder) last() (connectivity.State, balancer.Picker) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.published, r.picker
-}
-
-func (r *recorder) state() connectivity.State {
-	state, _ := r.last()
-	return state
-}
-
 func (r *recorder) UpdateState(s balancer.State) {
-	r.mu.Lock()
-	r.published, r.picker = s.ConnectivityState, s.Picker
-	r.mu.Unlock()
+	r.ClientConn.UpdateState(s)
 	text := s.ConnectivityState.String()
 	if s.ConnectivityState != connectivity.Idle { // the idle picker would connect
 		result, err := s.Picker.Pick(balancer.PickInfo{})

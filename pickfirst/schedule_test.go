@@ -77,8 +77,8 @@ func (r *recorder) take(s step) []string {
 	case "exit-idle":
 		r.ExitIdle()
 	case "pick":
-		if state, picker := r.last(); state == connectivity.Idle && picker != nil {
-			picker.Pick(balancer.PickInfo{})
+		if state := r.State(); state.ConnectivityState == connectivity.Idle && state.Picker != nil {
+			state.Picker.Pick(balancer.PickInfo{})
 		}
 	case "resolver-error":
 		r.ResolverError(errors.New("nxdomain"))

@@ -243,9 +243,9 @@ func afterRefusals(schedule []refusal) error {
 			r.network(a, core.Ready)
 			r.Health(a, core.Ready, nil)
 		}
-		if r.Take(); r.state() == connectivity.Ready {
+		if r.Take(); r.State().ConnectivityState == connectivity.Ready {
 			return nil
 		}
 	}
-	return fmt.Errorf("the policy stays %[2]v with the list %[1]s", strings.Join(list, " "), r.state())
+	return fmt.Errorf("the policy stays %[2]v with the list %[1]s", strings.Join(list, " "), r.State().ConnectivityState)
 }

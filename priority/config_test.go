@@ -3,7 +3,6 @@ package priority
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,16 +50,9 @@ func TestParseConfig(t *testing.T) {
 
 // grpc-go's cds policy marshals and parses configurations repeatedly.
 func TestConfigSurvivesRoundTrips(t *testing.T) {
-	want := parse(`{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
+	first, last := lbtest.RoundTrips(t, newBuilder(Name), `{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)
-	got := want
-	for range 8 {
-		raw, err := json.Marshal(got)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = parse(string(raw))
-	}
+	want, got := first.(*lbconfig.Priority), last.(*lbconfig.Priority)
 	if !reflect.DeepEqual(got.Priorities, want.Priorities) || got.FailoverTimeout != want.FailoverTimeout || got.FailbackDelay != want.FailbackDelay || len(got.Children) != 2 {
 		t.Errorf("after 8 round trips: %+v, want %+v", got, want)
 	}
@@ -73,7 +65,7 @@ func TestConfigSurvivesRoundTrips(t *testing.T) {
 
 func TestParseConfigNamesTheField(t *testing.T) {
 	one := `"children": {"a": ` + stub + `}`
-	for raw, want := range map[string]string{
+	lbtest.Refuses(t, newBuilder(Name), "priority: ", map[string]string{
 		``:                                      `nothing given, want a JSON object`,
 		`[]`:                                    `[] given, want a JSON object`,
 		`null`:                                  `null given, want a JSON object`,
@@ -106,19 +98,7 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		`{"failbackDelay": "25h"}`:                                                                           `failbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s`,
 		`{"failbackDelay": "10s", "maxFailbackDelay": "9s"}`:                                                 `maxFailbackDelay: 9s given, want 0s, or failbackDelay, 10s, and more`,
 		`{"failbackDelay": "9999999999999999999h"}`:                                                          `failbackDelay: "9999999999999999999h" given`,
-	} {
-		c, err := balancer.Get(Name).(balancer.ConfigParser).ParseConfig(json.RawMessage(raw))
-		if err == nil {
-			t.Errorf("%s is accepted as %+v", raw, c)
-			continue
-		}
-		if got := err.Error(); !strings.HasPrefix(got, "priority: "+want) || strings.Contains(got, "\n") {
-			t.Errorf("%s:\n  error %q\n  want prefix %q", raw, got, "priority: "+want)
-		}
-		if c != nil {
-			t.Errorf("%s: got the configuration %v with an error", raw, c)
-		}
-	}
+	})
 }
 
 func FuzzParseConfig(f *testing.F) {

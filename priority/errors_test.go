@@ -43,39 +43,6 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	}
 }
 
-// balancer.ErrBadResolverState only requests re-resolution, so calls fail with the child's own
-// error.
-func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
-	for name, test := range map[string]struct {
-		reports bool
-		want    string
-	}{
-		"child reports an error": {true, "fail: no priority can take calls: p0 a: no such host: the name may not exist"},
-		"child reports nothing":  {false, `fail: no priority can take calls: p0 a: refused its update: bad resolver state`},
-	} {
-		stubs := &lbtest.StubBuilder{PolicyName: "stub_bad_state"}
-		stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			if test.reports {
-				s.Report(connectivity.TransientFailure, errors.New("no such host"))
-			}
-			return balancer.ErrBadResolverState
-		}
-		balancer.Register(stubs)
-		cc := &lbtest.ClientConn{}
-		p := newBuilder(Name).Build(cc, balancer.BuildOptions{})
-		config := parse(`{"priorities": ["a"], "children": {"a": {"config": [{"stub_bad_state": {"id": "a"}}]}}}`)
-		err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
-		if !errors.Is(err, balancer.ErrBadResolverState) {
-			t.Errorf("%s: error = %v, want ErrBadResolverState", name, err)
-		}
-		shell.PartsOf(p).(*policy).Do(func() {})
-		if got := lbtest.Pick(cc.State()); got != test.want {
-			t.Errorf("%s: calls get %q, want %q", name, got, test.want)
-		}
-		p.Close()
-	}
-}
-
 // An accepted update ends an earlier refusal. The child's last report and its error count again.
 func TestARefusalThatIsOverIsNoReason(t *testing.T) {
 	cc := &lbtest.ClientConn{}

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
@@ -58,18 +58,6 @@ func wantLog(t *testing.T, want ...string) {
 	}
 }
 
-type metrics struct {
-	estats.UnimplementedMetricsRecorder
-	mu    sync.Mutex
-	count map[string]int64
-}
-
-func (m *metrics) RecordInt64Count(h *estats.Int64CountHandle, n int64, labels ...string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.count[h.Descriptor().Name+" "+strings.Join(labels, " ")] += n
-}
-
 func update(priorities ...string) scenario.Update {
 	return scenario.Update{Config: scenario.DefaultConfig(priorities...)}
 }
@@ -86,7 +74,7 @@ func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
 		r := newRecorder()
-		m := &metrics{count: map[string]int64{}}
+		m := &lbtest.Recorder{}
 		r.Recorder = m
 		u := update("p0", "p1")
 		u.Config.WarmStandby, u.Config.FastFailover = 1, true
@@ -95,8 +83,8 @@ func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 		r.Report("p0", connecting)
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0 has lost its connections`)
 		r.Close()
-		if n := m.count["understudy.priority.failovers lbtest:///target p0 p1 lost"]; n != 1 {
-			t.Errorf("counted %v, want one failover with the reason lost", m.count)
+		if n := m.Counts()["understudy.priority.failovers lbtest:///target p0 p1 lost"]; n != 1 {
+			t.Errorf("counted %v, want one failover with the reason lost", m.Counts())
 		}
 	})
 }
@@ -105,7 +93,7 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
 		r := newRecorder()
-		m := &metrics{count: map[string]int64{}}
+		m := &lbtest.Recorder{}
 		r.Recorder = m
 		r.Update(update("p0", "p1", "p2"))
 		wantLog(t)
@@ -131,8 +119,8 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 			"understudy.priority.failovers lbtest:///target p1 p0 recovered":         1,
 			"understudy.priority.failovers lbtest:///target p1 p0 p2 not_configured": 1,
 		}
-		if fmt.Sprint(m.count) != fmt.Sprint(want) {
-			t.Errorf("counted %v, want %v", m.count, want)
+		if fmt.Sprint(m.Counts()) != fmt.Sprint(want) {
+			t.Errorf("counted %v, want %v", m.Counts(), want)
 		}
 	})
 }

@@ -180,16 +180,6 @@ func TestCloseRacesWithTimers(t *testing.T) {
 	}
 }
 
-// A policy with children and running timers owns no goroutine. Otherwise the bubble would not end,
-// because the policy is never closed.
-func TestNoGoroutineOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder()
-		r.Update(update("p0", "p1"))
-		r.Report("p0", ready)
-	})
-}
-
 func TestReportsOfOthersAreNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

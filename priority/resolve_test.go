@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/grpc/resolver"
-
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
@@ -66,32 +64,6 @@ func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 		}
 		if stateattr.ResolveNow(r.child("p0").last.ResolverState) != nil {
 			t.Error("the child received the function")
-		}
-	})
-}
-
-// Paths are restored from endpoints whose addresses a proxy replaced (decision 10 of
-// docs/scenarios.md). Children receive both endpoints and addresses.
-func TestEndpointsBehindAProxy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder()
-		defer r.Close()
-		u := update("p0")
-		u.Endpoints = []scenario.Endpoint{{Address: "10.0.0.1:80", Path: []string{"p0"}}, {Address: "10.0.0.2:80", Path: []string{"p1"}}}
-		state := r.state(u)
-		state.ResolverState = hierarchy.Seal(state.ResolverState)
-		for i := range state.ResolverState.Endpoints {
-			state.ResolverState.Endpoints[i] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy"}}}
-		}
-		if err := r.policy.UpdateClientConnState(state); err != nil {
-			t.Fatal(err)
-		}
-		got := r.child("p0").last.ResolverState
-		if len(got.Endpoints) != 1 || hierarchy.Addresses(got.Endpoints[0])[0].Addr != "10.0.0.1:80" {
-			t.Errorf("the child got %v, want only the proxy for 10.0.0.1:80", got.Endpoints)
-		}
-		if len(got.Addresses) != 1 || got.Addresses[0].Addr != "proxy" {
-			t.Errorf("the child got the addresses %v", got.Addresses)
 		}
 	})
 }

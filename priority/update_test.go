@@ -47,7 +47,7 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
-		m := &metrics{count: map[string]int64{}}
+		m := &lbtest.Recorder{}
 		r.Recorder = m
 		r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: ready}}})
 		r.Update(update("p1"))
@@ -58,8 +58,8 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 			t.Errorf("policy did %q, want %q", got, want)
 		}
 		wantLog(t)
-		if len(m.count) > 0 {
-			t.Errorf("counted %v, want nothing", m.count)
+		if len(m.Counts()) > 0 {
+			t.Errorf("counted %v, want nothing", m.Counts())
 		}
 	})
 }

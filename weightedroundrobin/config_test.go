@@ -3,13 +3,13 @@ package weightedroundrobin
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/balancer"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -33,12 +33,8 @@ func TestParseConfig(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s parsed as %+v, want %+v", raw, got, want)
 		}
-		again, err := json.Marshal(got)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := parser.ParseConfig(again); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s became %s, which parses as %+v, %v", raw, again, got, err)
+		if _, last := lbtest.RoundTrips(t, newBuilder(Name), raw); !reflect.DeepEqual(last, want) {
+			t.Errorf("%s became %+v", raw, last)
 		}
 	}
 }
@@ -76,9 +72,9 @@ func parseConfig(raw []byte) (*lbconfig.WeightedRoundRobin, error) {
 }
 
 func TestParseConfigNamesTheField(t *testing.T) {
-	tests := map[string]string{
-		`[]`:                               "JSON object",
-		``:                                 "JSON object",
+	lbtest.Refuses(t, newBuilder(Name), "weighted_round_robin: ", map[string]string{
+		`[]`:                               "[] given, want a JSON object",
+		``:                                 "nothing given, want a JSON object",
 		`{"startPoint": "middle"}`:         `startPoint: "middle" given, want "spec" or "random"`,
 		`{"startPoint": 1}`:                `startPoint: 1 given, want a string`,
 		`{"slowStart": true}`:              `slowStart: true given, want a JSON object`,
@@ -90,15 +86,5 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		`{"slowStart": {"window": "1s", "aggression": "1"}}`:          `slowStart.aggression: "1" given, want a number`,
 		`{"slowStart": {"window": "1s", "minWeightPercent": 100.5}}`:  `slowStart.minWeightPercent: 100.5 given, want a number from 0 to 100`,
 		`{"slowStart": {"window": "1s", "minWeightPercent": -0.001}}`: `slowStart.minWeightPercent: -0.001 given`,
-	}
-	for raw, want := range tests {
-		c, err := parseConfig([]byte(raw))
-		if err == nil {
-			t.Errorf("%s is accepted as %+v", raw, c)
-			continue
-		}
-		if got := err.Error(); !strings.Contains(got, want) || !strings.HasPrefix(got, "weighted_round_robin: ") || strings.Contains(got, "\n") {
-			t.Errorf("%s: error = %q, want %q in it", raw, got, want)
-		}
-	}
+	})
 }

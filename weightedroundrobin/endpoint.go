@@ -3,12 +3,12 @@ package weightedroundrobin
 import (
 	"slices"
 
-	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // keyOf returns the key of an endpoint, or false without addresses. It uses the resolver's
@@ -30,30 +30,14 @@ func weightOf(endpoint resolver.Endpoint) uint32 {
 
 // sameButWeight reports whether a and b differ at most in their weights.
 func sameButWeight(a, b resolver.Endpoint) bool {
-	if !sameAddresses(a.Addresses, b.Addresses) {
-		return false
-	}
-	if a.Attributes == b.Attributes {
-		return true
-	}
-	none := weight.EndpointInfo{}
-	return sameAttributes(weight.Set(a, none).Attributes, weight.Set(b, none).Attributes)
-}
-
-func sameAddresses(a, b []resolver.Address) (same bool) {
-	defer incomparable(&same)
-	return slices.EqualFunc(a, b, resolver.Address.Equal)
-}
-
-func sameAttributes(a, b *attributes.Attributes) (same bool) {
-	defer incomparable(&same)
-	return a.Equal(b)
-}
-
-// incomparable must be deferred. It sets *same to false if Equal has panicked because of an
-// attribute value that cannot be compared.
-func incomparable(same *bool) {
-	if recover() != nil {
-		*same = false
-	}
+	return stateattr.Same(func() bool {
+		if !slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal) {
+			return false
+		}
+		if a.Attributes == b.Attributes {
+			return true
+		}
+		none := weight.EndpointInfo{}
+		return weight.Set(a, none).Attributes.Equal(weight.Set(b, none).Attributes)
+	})
 }

@@ -116,7 +116,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 // starts at a random child, so that the clients of a fleet do not all connect to the same
 // endpoint first.
 func (p *policy) updateChildren(attributes *attributes.Attributes) {
-	all := !sameAttributes(p.attributes, attributes)
+	all := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
 	p.attributes = attributes
 	order := p.core.Order()
 	first := 0

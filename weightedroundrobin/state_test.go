@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
@@ -142,18 +141,6 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 	})
 }
 
-func TestWrongConfigurationIsRefused(t *testing.T) {
-	run(t, func(h *harness) {
-		h.update("", "a")
-		h.ready("a")
-		err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &lbtest.StubConfig{}})
-		if err == nil {
-			t.Error("a configuration of another policy is accepted")
-		}
-		h.wantState(connectivity.Ready, "a")
-	})
-}
-
 func TestReadyAgainIsNotNew(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_again")
 	runWith(t, builder, func(h *harness) {
@@ -165,25 +152,5 @@ func TestReadyAgainIsNotNew(t *testing.T) {
 		reportStub(a, connectivity.Ready)
 		synctest.Wait()
 		h.wantPicks("abab")
-	})
-}
-
-func TestNothingIsPublishedAfterClose(t *testing.T) {
-	run(t, func(h *harness) {
-		h.update("", "a b")
-		h.ready("a")
-		subConns := h.cc.SubConns()
-		states := len(h.cc.States())
-		h.policy.Close()
-		for _, sc := range subConns {
-			if !sc.IsShutdown() {
-				t.Errorf("%v is not shut down", sc)
-			}
-			sc.Report(connectivity.Ready, nil)
-			sc.ReportHealth(connectivity.Ready, nil)
-		}
-		if n := len(h.cc.States()); n != states {
-			t.Errorf("%d states published after Close", n-states)
-		}
 	})
 }

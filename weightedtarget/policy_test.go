@@ -3,7 +3,6 @@ package weightedtarget
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,85 +76,6 @@ func TestOnePublicationForEachUpdate(t *testing.T) {
 		}
 		if got := h.describe(); got != "READY quick*1\n" {
 			t.Errorf("state = %s", got)
-		}
-	})
-}
-
-// A child that rejects its update has failed, unless it is READY or IDLE.
-func TestAChildThatFailsItsUpdate(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		fail := true
-		h.builder.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error {
-			if fail {
-				return errors.New("no good")
-			}
-			return nil
-		}
-		if err := h.update("a=1", ""); err == nil || err.Error() != `weighted_target: child "a" refused its update: no good` {
-			t.Errorf("error = %v, want the child's own", err)
-		}
-		if got := lbtest.Pick(h.cc.State()); got != `fail: weighted_target: child "a" refused its update: no good` {
-			t.Errorf("calls get %q", got)
-		}
-		fail = false
-		h.update("a=1", "")
-		h.report("a", connectivity.Ready)
-		fail = true
-		h.update("a=1", "")
-		if got := h.describe(); got != "READY a*1\n" {
-			t.Errorf("a READY child that rejected its update: state = %s", got)
-		}
-	})
-}
-
-// A READY child that reports CONNECTING and then rejects its update has failed.
-func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.update("a=1", "")
-		h.report("a", connectivity.Ready)
-		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			s.Report(connectivity.Connecting, nil)
-			return errors.New("no good")
-		}
-		if err := h.update("a=1", ""); err == nil || err.Error() != `weighted_target: child "a" refused its update: no good` {
-			t.Errorf("error = %v, want the child's", err)
-		}
-		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no good") {
-			t.Errorf("calls get %q in %v, want the child's error", got, h.cc.State().ConnectivityState)
-		}
-	})
-}
-
-// ErrBadResolverState does not replace the error that the child has reported.
-func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			s.Report(connectivity.TransientFailure, errors.New("no endpoints here"))
-			return balancer.ErrBadResolverState
-		}
-		h.update("a=1", "")
-		if got := lbtest.Pick(h.cc.State()); got != "fail: no endpoints here" {
-			t.Errorf("calls get %q, want the child's own error", got)
-		}
-	})
-}
-
-func TestResolverErrors(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.policy.ResolverError(errors.New("no such host"))
-		synctest.Wait()
-		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
-			t.Errorf("without children, calls fail with %q", got)
-		}
-		h.update("a=1", "")
-		h.policy.ResolverError(errors.New("gone"))
-		synctest.Wait()
-		if got := h.builder.Get("a").ResolverErrors(); len(got) != 1 || got[0].Error() != "gone" {
-			t.Errorf("the child was given the errors %v, want one", got)
-		}
-		h.builder.Get("a").ResolveNow()
-		if h.cc.ResolveNows() != 1 {
-			t.Errorf("passed on %d requests for re-resolution, want 1", h.cc.ResolveNows())
 		}
 	})
 }

@@ -3,7 +3,6 @@ package weightedtarget
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,21 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
-
-func TestOnePublicationForEachOfManyUpdates(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			s.Report(connectivity.Ready, nil)
-			return nil
-		}
-		for i := range 1000 {
-			h.update("a=1 b=1 c=1", "")
-			if n := len(h.cc.States()); n != i+1 {
-				t.Fatalf("%d updates published %d states", i+1, n)
-			}
-		}
-	})
-}
 
 // CONNECTING after a failure still counts as failed, so it is not published. A new error is.
 func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
@@ -126,26 +110,6 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	})
 }
 
-func TestNothingIsPublishedWhileClosing(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			s.Report(connectivity.Ready, nil)
-			return nil
-		}
-		h.update("a=1", "")
-		a := h.builder.Get("a")
-		h.cc.OnUpdate(func(balancer.State) {
-			if a.IsClosed() {
-				t.Error("published a state of a closed child")
-			}
-		})
-		for range 100 {
-			a.Report(connectivity.Ready, nil)
-		}
-		h.policy.Close()
-	})
-}
-
 var logged = testlog.KeepWarnings()
 
 // Endpoints that belong to no child are logged once.
@@ -165,20 +129,6 @@ func TestStraysAreLoggedOnce(t *testing.T) {
 		}
 		if got := logged.Take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "1 of 1 endpoints") {
 			t.Errorf("logged %q, want one line about one endpoint", got)
-		}
-	})
-}
-
-func TestEndpointsBehindAProxy(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1"}}}
-		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(endpoint, "a")}})
-		state.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "proxy"}}}}
-		err := h.policy.UpdateClientConnState(balancer.ClientConnState{
-			BalancerConfig: h.configure(map[string]string{"a": "1"}, ""), ResolverState: state,
-		})
-		if got := h.builder.Get("a").Addresses(); err != nil || !slices.Equal(got, []string{"proxy"}) {
-			t.Errorf("a has %v, %v; want the proxy's address", got, err)
 		}
 	})
 }

@@ -84,7 +84,7 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 		for _, category := range d {
 			part := min(1, float64(category.RequestsPerMillion)/lbconfig.Million)
 			share *= 1 - part
-			p.Notes = append(p.Notes, fmt.Sprintf("drops %s %% as %s", percent(part), line(category.Category, longestName)))
+			p.Notes = append(p.Notes, fmt.Sprintf("drops %s %% as %s", printable.Percent(part), line(category.Category, longestName)))
 		}
 	case shell.OutlierDetection:
 		if len(d.Ejected) > 0 {

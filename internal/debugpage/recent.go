@@ -58,7 +58,7 @@ func (r *Recent) failures() string {
 	case r.Failed == r.Ended:
 		return "all failing: " + strings.Join(r.Codes, ", ")
 	}
-	return fmt.Sprintf("%s %% failing: %s", percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
+	return fmt.Sprintf("%s %% failing: %s", printable.Percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
 // said describes the rate and failures: "20/s, all failing: INTERNAL".

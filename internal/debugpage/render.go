@@ -21,7 +21,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"ago":     func(t *time.Time) string { return printable.Duration(max(0, time.Since(*t))) },
 	"clock":   func(t time.Time) string { return t.Format("15:04:05.000") },
 	"stamp":   func(t time.Time) string { return t.Format(time.RFC3339Nano) },
-	"percent": percent,
+	"percent": printable.Percent,
 	"bar":     func(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) },
 	"words":   func(state string) string { return strings.ReplaceAll(state, "_", " ") },
 	"branches": func(p *Policy) bool {
@@ -71,13 +71,6 @@ func wrong(c *Child) (all []string) {
 		all = append(all, "last error: "+c.Error)
 	}
 	return all
-}
-
-func percent(share float64) string {
-	if share > 0 && share < 0.0005 {
-		return "< 0.1"
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0")
 }
 
 // folded formats counts by state, largest first, such as "9,980 READY".

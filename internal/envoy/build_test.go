@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 func cluster(localities ...*endpointv3.LocalityLbEndpoints) *endpointv3.ClusterLoadAssignment {
@@ -58,11 +59,7 @@ func lbEndpoint(text string) *endpointv3.LbEndpoint {
 	return lb
 }
 
-func socket(host string, port uint32) *corev3.Address {
-	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
-	}}}
-}
+var socket = adstest.SocketAddress
 
 func paths(endpoints []resolver.Endpoint) string {
 	s := ""

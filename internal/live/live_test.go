@@ -10,6 +10,13 @@ import (
 
 func init() { Enable() }
 
+// discardAll removes the channels that other tests left.
+func discardAll() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.channels, all.rootless = make(map[*Channel]struct{}), nil
+}
+
 func targets() []string {
 	var all []string
 	for _, v := range Channels() {
@@ -27,6 +34,7 @@ func want(t *testing.T, want ...string) {
 
 // A channel is recorded while it has sources, while it is idle, and for an hour afterwards.
 func TestHowLongAChannelIsKnown(t *testing.T) {
+	discardAll()
 	synctest.Test(t, func(t *testing.T) {
 		none := func() []Source { return nil }
 		owner := new(int)
@@ -54,6 +62,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 
 // At most a hundred idle channels are recorded, and the latest are kept.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
+	discardAll()
 	synctest.Test(t, func(t *testing.T) {
 		old := New("old", nil)
 		old.Attach("root", new(int))

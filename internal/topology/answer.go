@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 type (
@@ -71,7 +72,7 @@ func CheckSome(a *Answer) error {
 }
 
 // Equal reports whether a and other are known to have the same content. Versions are ignored.
-func Equal(a, other *Answer) (same bool) {
+func Equal(a, other *Answer) bool {
 	if a == other {
 		return true
 	}
@@ -81,17 +82,13 @@ func Equal(a, other *Answer) (same bool) {
 	if a.Identity != "" {
 		return true
 	}
-	// The comparison of attributes can panic, because they may hold uncomparable values.
-	defer func() {
-		if recover() != nil {
-			same = false
-		}
-	}()
 	return a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
 		slices.EqualFunc(a.Priorities, other.Priorities, equalPriorities) &&
-		slices.EqualFunc(a.Resolved, other.Resolved, func(a, b resolver.Endpoint) bool {
-			return a.Attributes.Equal(b.Attributes) && slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal)
-		})
+		stateattr.Same(func() bool { return slices.EqualFunc(a.Resolved, other.Resolved, equalResolved) })
+}
+
+func equalResolved(a, b resolver.Endpoint) bool {
+	return a.Attributes.Equal(b.Attributes) && slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal)
 }
 
 func equalPriorities(p, other Priority) bool {

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/drop"
@@ -111,27 +111,13 @@ func (c *channel) update(answer *discovery.Answer) {
 
 // connect completes all connection attempts, including those that are caused by others.
 func (c *channel) connect() {
-	answered := make(map[*lbtest.SubConn]bool)
-	for more := true; more; {
-		more = false
-		synctest.Wait()
-		for _, sc := range c.cc.Live() {
-			if sc.Connects() == 0 || answered[sc] || sc.HasHealthListener() {
-				continue
-			}
-			answered[sc], more = true, true
-			sc.Report(connectivity.Connecting, nil)
-			if c.down[sc.Addresses[0].Addr] {
-				sc.Report(connectivity.TransientFailure, errDown)
-				continue
-			}
-			sc.Report(connectivity.Ready, nil)
-			sc.ReportHealth(connectivity.Ready, nil)
+	c.cc.Answer(func(a resolver.Address) error {
+		if c.down[a.Addr] {
+			return errors.New("down")
 		}
-	}
+		return nil
+	})
 }
-
-var errDown = errors.New("down")
 
 // changes lists the endpoints to which connections were opened (+) or closed (-).
 func changes(before, after []*lbtest.SubConn) string {

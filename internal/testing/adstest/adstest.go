@@ -121,10 +121,14 @@ func endpoint(address string) *endpointv3.LbEndpoint {
 	}
 	return &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-				Address:       tcp.IP.String(),
-				PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(tcp.Port)},
-			}}},
+			Address: SocketAddress(tcp.IP.String(), uint32(tcp.Port)),
 		}},
 	}
+}
+
+// SocketAddress returns an address with a host and a port.
+func SocketAddress(host string, port uint32) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+	}}}
 }

@@ -129,9 +129,7 @@ func Aggregate(name string, children ...string) *clusterv3.Cluster {
 // LogicalDNS returns a cluster of type LOGICAL_DNS for host:port.
 func LogicalDNS(name, host string, port uint32) *clusterv3.Cluster {
 	c := Cluster(name, "10.0.0.1:1")
-	c.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().Address = &corev3.Address{Address: &corev3.Address_SocketAddress{
-		SocketAddress: &corev3.SocketAddress{Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port}},
-	}}
+	c.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().Address = SocketAddress(host, port)
 	return &clusterv3.Cluster{
 		Name:                 name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS},

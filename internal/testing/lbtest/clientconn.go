@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -98,6 +99,35 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 		}
 	}
 	return nil
+}
+
+// Answer answers all attempts to connect, and those that follow from that, until there are none. Those
+// to an address for which down returns an error fail with it; down may be nil. Health is reported, too, as
+// CONNECTING and then READY. It must be called in a bubble.
+func (c *ClientConn) Answer(down func(resolver.Address) error) {
+	answered := make(map[*SubConn]bool)
+	for more := true; more; {
+		more = false
+		synctest.Wait()
+		for _, sc := range c.Live() {
+			if sc.Connects() == 0 || answered[sc] || sc.HasHealthListener() {
+				continue
+			}
+			answered[sc], more = true, true
+			sc.Report(connectivity.Connecting, nil)
+			if down != nil {
+				if err := down(sc.Addresses[0]); err != nil {
+					sc.Report(connectivity.TransientFailure, err)
+					continue
+				}
+			}
+			sc.Report(connectivity.Ready, nil)
+			synctest.Wait()
+			sc.ReportHealth(connectivity.Connecting, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+			synctest.Wait()
+		}
+	}
 }
 
 // ResolveNow counts.

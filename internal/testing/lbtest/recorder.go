@@ -1,6 +1,7 @@
 package lbtest
 
 import (
+	"maps"
 	"strings"
 	"sync"
 
@@ -63,6 +64,15 @@ func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, me
 		defer r.mu.Unlock()
 		delete(r.reporters, id)
 	}
+}
+
+// Counts returns the counters, each with its labels, except those that are 0.
+func (r *Recorder) Counts() map[string]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts := maps.Clone(r.sums)
+	maps.DeleteFunc(counts, func(_ string, n int64) bool { return n == 0 })
+	return counts
 }
 
 // Export returns all counters and gauges, each with its labels, except those that are 0.

@@ -93,6 +93,7 @@ type Stub struct {
 	updates   []balancer.ClientConnState
 	errors    []error
 	exitIdles int
+	resets    int
 	closed    int
 }
 
@@ -170,6 +171,20 @@ func (s *Stub) ExitIdles() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.exitIdles
+}
+
+// ResetBackoff counts.
+func (s *Stub) ResetBackoff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resets++
+}
+
+// Resets returns how often ResetBackoff was called.
+func (s *Stub) Resets() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resets
 }
 
 // Close counts.

@@ -9,6 +9,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 // Truth is the content of a source: priorities, the highest first. It must not be modified after it
@@ -179,10 +181,7 @@ func (e Endpoint) proto() *endpointv3.LbEndpoint {
 		Metadata:            hintsOf(e.Address),
 		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-				Address:       host,
-				PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
-			}}},
+			Address: adstest.SocketAddress(host, port),
 		}},
 	}
 }

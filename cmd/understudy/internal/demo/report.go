@@ -109,16 +109,9 @@ func (r *Report) shares() *table.Table {
 	for _, p := range r.Phases {
 		name := p.Name
 		for _, e := range p.Endpoints {
-			t.Row(name, e.Address, fmt.Sprint(e.Priority), e.Locality, percent(e.Expected), percent(e.Measured))
+			t.Row(name, e.Address, fmt.Sprint(e.Priority), e.Locality, table.Percent(e.Expected, 1), table.Percent(e.Measured, 1))
 			name = ""
 		}
 	}
 	return t
-}
-
-func percent(share float64) string {
-	if share == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f %%", 100*share)
 }

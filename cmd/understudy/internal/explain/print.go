@@ -109,7 +109,7 @@ func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	if last != nil && e.Cluster == last.Cluster {
 		cluster = ""
 	}
-	t.Row(columns(several, []string{priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), percent(e.Share), printable.Text(e.remark())})...)
+	t.Row(columns(several, []string{priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), table.Percent(e.Share, 2), printable.Text(e.remark())})...)
 	for _, address := range e.AdditionalAddresses {
 		t.Row(columns(several, []string{"", "", "", "", "or " + printable.Text(address), "", "", e.addressRemark(address)})...)
 	}
@@ -121,13 +121,6 @@ func columns[T any](several bool, all []T) []T {
 		return all
 	}
 	return slices.Delete(all, 1, 2)
-}
-
-func percent(share float64) string {
-	if share == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f %%", 100*share)
 }
 
 // drops returns the drops with their shares of the calls in percent.

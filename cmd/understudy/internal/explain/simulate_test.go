@@ -16,7 +16,6 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
@@ -123,7 +122,12 @@ func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint
 		t.Fatal(err)
 	}
 	for range 60 {
-		connect(cc, owner)
+		cc.Answer(func(address resolver.Address) error {
+			if a := partAddressOf(address); owner[a].isDown(a.dial) {
+				return status.Error(codes.Unavailable, "down")
+			}
+			return nil
+		})
 		time.Sleep(time.Second)
 	}
 	const calls = 2000
@@ -139,29 +143,6 @@ func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint
 		shares[owner[partAddressOf(result.SubConn.(*lbtest.SubConn).Addresses[0])]] += 1. / calls
 	}
 	return shares
-}
-
-// connect answers all subchannels that connect, until none does.
-func connect(cc *lbtest.ClientConn, owner map[partAddress]*Endpoint) {
-	answered := make(map[*lbtest.SubConn]bool)
-	for more := true; more; {
-		more = false
-		synctest.Wait()
-		for _, sc := range cc.Live() {
-			if sc.Connects() == 0 || answered[sc] || sc.HasHealthListener() {
-				continue
-			}
-			answered[sc], more = true, true
-			a := partAddressOf(sc.Addresses[0])
-			sc.Report(connectivity.Connecting, nil)
-			if owner[a].isDown(a.dial) {
-				sc.Report(connectivity.TransientFailure, status.Error(codes.Unavailable, "down"))
-				continue
-			}
-			sc.Report(connectivity.Ready, nil)
-			sc.ReportHealth(connectivity.Ready, nil)
-		}
-	}
 }
 
 // sharesOf lists shares by address.

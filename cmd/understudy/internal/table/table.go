@@ -104,3 +104,11 @@ func (p Painter) paint(code, s string) string {
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
+
+// Percent returns a share in percent, with this number of decimal places, or "-" if it is 0.
+func Percent(share float64, places int) string {
+	if share == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f %%", places, 100*share)
+}

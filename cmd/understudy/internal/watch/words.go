@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/understudy-lb/understudy/internal/debugpage"
@@ -63,13 +62,7 @@ func byState(counts map[string]int) string {
 	return strings.Join(states, ", ")
 }
 
-// percent returns a share in percent, with one decimal place if it is not zero.
-func percent(share float64) string {
-	share = min(1, max(0, share))
-	if share > 0 && share < 0.0005 {
-		return "< 0.1 %"
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0") + " %"
-}
+// percent returns a share in percent.
+func percent(share float64) string { return printable.Percent(min(1, max(0, share))) + " %" }
 
 func count(n int, what string) string { return printable.Count(n, what, what+"s") }

@@ -1,0 +1,503 @@
+package understudy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+	"google.golang.org/grpc/status"
+
+	_ "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// policies maps this module's policies to a configuration for endpoints with the path "child". Those
+// with a %q have a child policy.
+var policies = map[string]string{
+	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {"id": "child"}}]}}}`,
+	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {"id": "child"}}]}}}`,
+	"understudy_weighted_round_robin": `{}`,
+	"understudy_outlier_detection":    `{"childPolicy": [{%q: {"id": "child"}}]}`,
+	"understudy_drop":                 `{"childPolicy": [{%q: {"id": "child"}}]}`,
+	"understudy_pick_first":           `{}`,
+}
+
+// conformant is one of the policies on a fake channel. Its child is a stub, or the subchannel to "a"
+// of a policy that connects.
+type conformant struct {
+	*testing.T
+	name   string
+	cc     *lbtest.ClientConn
+	policy balancer.Balancer
+	stubs  *lbtest.StubBuilder // nil for a policy that connects
+	good   balancer.ClientConnState
+}
+
+// eachPolicy runs f for each policy, in a bubble.
+func eachPolicy(t *testing.T, f func(c *conformant)) {
+	t.Helper()
+	for name, config := range policies {
+		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &conformant{T: t, name: name, cc: &lbtest.ClientConn{}}
+				if strings.Contains(config, "%q") {
+					c.stubs = &lbtest.StubBuilder{PolicyName: "conformance_stub"}
+					balancer.Register(c.stubs)
+					config = fmt.Sprintf(config, c.stubs.PolicyName)
+				}
+				builder := balancer.Get(name)
+				parsed, err := builder.(balancer.ConfigParser).ParseConfig([]byte(config))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.good = balancer.ClientConnState{BalancerConfig: parsed}
+				c.good.ResolverState.Endpoints = []resolver.Endpoint{hierarchy.Set(addressed("a"), "child")}
+				c.good.ResolverState = stateattr.EnableHealthListener(c.good.ResolverState)
+				c.policy = builder.Build(c.cc, balancer.BuildOptions{})
+				defer c.policy.Close()
+				f(c)
+			})
+		})
+	}
+}
+
+// eachParent runs f for each policy with a child policy, in a bubble.
+func eachParent(t *testing.T, f func(c *conformant)) {
+	t.Helper()
+	eachPolicy(t, func(c *conformant) {
+		if c.stubs != nil {
+			f(c)
+		}
+	})
+}
+
+func addressed(address string) resolver.Endpoint {
+	return resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
+}
+
+func (c *conformant) update() error {
+	err := c.policy.UpdateClientConnState(c.good)
+	synctest.Wait()
+	return err
+}
+
+func (c *conformant) mustUpdate() {
+	c.Helper()
+	if err := c.update(); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// child returns a function that makes the child report a state.
+func (c *conformant) child() func(connectivity.State, error) {
+	c.Helper()
+	if c.stubs != nil {
+		return c.stubs.Get("child").Report
+	}
+	sc := c.cc.SubConn("a")
+	return func(state connectivity.State, err error) {
+		sc.Report(state, err)
+		if state == connectivity.Ready {
+			sc.ReportHealth(state, nil)
+		}
+	}
+}
+
+func (c *conformant) report(state connectivity.State, err error) {
+	c.Helper()
+	c.child()(state, err)
+	synctest.Wait()
+}
+
+// childClosed reports whether the child is closed.
+func (c *conformant) childClosed() bool {
+	if c.stubs != nil {
+		return c.stubs.Built()[0].IsClosed()
+	}
+	return c.cc.SubConns()[0].IsShutdown()
+}
+
+// picked returns the pick of a READY child.
+func (c *conformant) picked() string {
+	if c.stubs != nil {
+		return "child"
+	}
+	return "a"
+}
+
+// want checks the published state and a pick. A failure need only contain pick, and has no status,
+// which would end calls that wait for ready.
+func (c *conformant) want(state connectivity.State, pick string) {
+	c.Helper()
+	synctest.Wait()
+	got := c.cc.State()
+	fails, picked := state == connectivity.TransientFailure, lbtest.Pick(got)
+	if got.ConnectivityState != state || picked != pick && !(fails && strings.Contains(picked, pick)) {
+		c.Errorf("calls get %q in %v, want %q in %v", picked, got.ConnectivityState, pick, state)
+	}
+	if got.Picker != nil && fails {
+		_, err := got.Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
+		if _, is := status.FromError(err); is {
+			c.Errorf("calls fail with the status %v", err)
+		}
+	}
+}
+
+// A parent may call a policy and its picker from inside UpdateState, while the policy handles an
+// event. A connection that is lost is then requested once.
+func TestAParentMayCallBackFromUpdateState(t *testing.T) {
+	eachPolicy(t, func(c *conformant) {
+		if c.stubs != nil {
+			c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+				s.Report(connectivity.Idle, nil)
+				return nil
+			}
+		}
+		calls := 0
+		c.cc.OnUpdate(func(state balancer.State) {
+			if calls++; calls > 5 {
+				return // a call may publish another state, so the recursion must end
+			}
+			_, _ = state.Picker.Pick(balancer.PickInfo{})
+			c.policy.ExitIdle()
+			c.policy.ResolverError(errors.New("no such host"))
+		})
+		c.mustUpdate()
+		if calls == 0 {
+			c.Error("no state was published")
+		}
+		if c.stubs != nil {
+			if stub := c.stubs.Get("child"); stub.ExitIdles() == 0 || len(stub.ResolverErrors()) == 0 {
+				c.Errorf("the child got %d ExitIdle calls and %d resolver errors, want some of both", stub.ExitIdles(), len(stub.ResolverErrors()))
+			}
+			return
+		}
+		calls = 0
+		c.report(connectivity.Connecting, nil)
+		c.report(connectivity.Ready, nil)
+		time.Sleep(time.Second) // otherwise the connection would count as short-lived
+		c.report(connectivity.Idle, nil)
+		if n := c.cc.SubConn("a").Connects(); n != 2 {
+			c.Errorf("%d calls of Connect, want 2", n)
+		}
+	})
+}
+
+// Nothing is published after Close, whatever is called. The child is closed once.
+func TestNothingIsPublishedAfterClose(t *testing.T) {
+	eachPolicy(t, func(c *conformant) {
+		c.mustUpdate()
+		report := c.child()
+		report(connectivity.Connecting, nil)
+		report(connectivity.Ready, nil)
+		time.Sleep(time.Second)
+		report(connectivity.Idle, nil)
+		synctest.Wait()
+		var pickers []balancer.Picker
+		for _, state := range c.cc.States() {
+			pickers = append(pickers, state.Picker)
+		}
+		c.policy.Close()
+		n, made := len(c.cc.States()), len(c.cc.SubConns())
+		for _, state := range []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure} {
+			report(state, errors.New("refused"))
+		}
+		for _, picker := range pickers {
+			_, _ = picker.Pick(balancer.PickInfo{Ctx: context.Background()})
+		}
+		c.policy.ExitIdle()
+		c.policy.ResolverError(errors.New("no such host"))
+		_ = c.policy.UpdateClientConnState(c.good)
+		c.policy.UpdateSubConnState(nil, balancer.SubConnState{}) //nolint:staticcheck // part of the interface
+		c.policy.Close()
+		time.Sleep(time.Hour)
+		if now := len(c.cc.States()); now != n || len(c.cc.SubConns()) != made || len(c.cc.Live()) > 0 {
+			c.Errorf("after Close, %d states were published and %d subchannels made; %v are live", now-n, len(c.cc.SubConns())-made, c.cc.Live())
+		}
+		if c.stubs != nil && (len(c.stubs.Built()) != 1 || c.stubs.Built()[0].Closes() != 1) {
+			c.Errorf("%d children were built, the first was closed %d times, want one closed once", len(c.stubs.Built()), c.stubs.Built()[0].Closes())
+		}
+	})
+}
+
+// Reports that are queued when Close is called are not published once the child is closed.
+func TestNothingIsPublishedWhileClosing(t *testing.T) {
+	eachPolicy(t, func(c *conformant) {
+		c.mustUpdate()
+		c.report(connectivity.Ready, nil)
+		report := c.child()
+		c.cc.OnUpdate(func(balancer.State) {
+			if c.childClosed() {
+				c.Error("published a state of a closed child")
+			}
+		})
+		for range 100 {
+			report(connectivity.Ready, nil)
+		}
+		c.policy.Close()
+	})
+}
+
+// Children hold a lock of theirs while they report. Reports, picks and updates run concurrently
+// with Close.
+func TestChildrenReportAtAllTimes(t *testing.T) {
+	for range 20 {
+		eachPolicy(t, func(c *conformant) {
+			var lock sync.Mutex
+			if c.stubs != nil {
+				c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+					lock.Lock()
+					defer lock.Unlock()
+					s.Report(connectivity.Connecting, nil)
+					s.Report(connectivity.Ready, nil)
+					return nil
+				}
+			}
+			c.mustUpdate()
+			report := c.child()
+			var all sync.WaitGroup
+			all.Go(func() {
+				for i := range 200 {
+					lock.Lock()
+					report([]connectivity.State{connectivity.Ready, connectivity.TransientFailure, connectivity.Idle}[i%3], errors.New("x"))
+					lock.Unlock()
+				}
+			})
+			all.Go(func() {
+				for range 200 {
+					_, _ = c.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
+				}
+			})
+			for range 20 {
+				_ = c.policy.UpdateClientConnState(c.good)
+				c.policy.ExitIdle()
+			}
+			c.policy.Close()
+			n := len(c.cc.States())
+			all.Wait()
+			synctest.Wait()
+			if now := len(c.cc.States()); now != n || len(c.cc.Live()) > 0 {
+				c.Errorf("after Close, %d states were published, and %v are live", now-n, c.cc.Live())
+			}
+		})
+	}
+}
+
+// A policy runs no goroutine: the bubble of one that is never closed ends.
+func TestPoliciesRunNoGoroutine(t *testing.T) {
+	eachPolicy(t, func(c *conformant) {
+		p := c.policy
+		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // closed in its place
+		if err := p.UpdateClientConnState(c.good); err != nil {
+			c.Fatal(err)
+		}
+		c.report(connectivity.Ready, nil)
+	})
+}
+
+// Each update publishes at most one state. Updates that repeat build and connect nothing, and change no
+// picks.
+func TestUpdatesThatRepeat(t *testing.T) {
+	eachPolicy(t, func(c *conformant) {
+		repeat := func(most int) {
+			c.Helper()
+			before := len(c.cc.States())
+			for range 100 {
+				c.mustUpdate()
+			}
+			if n := len(c.cc.States()) - before; n > most {
+				c.Errorf("100 updates published %d states, want at most %d", n, most)
+			}
+			if c.stubs != nil && len(c.stubs.Built()) != 1 || c.stubs == nil && len(c.cc.SubConns()) != 1 {
+				c.Error("an update built another child")
+			}
+			c.want(connectivity.Ready, c.picked())
+		}
+		c.mustUpdate()
+		c.report(connectivity.Connecting, nil)
+		c.report(connectivity.Ready, nil)
+		most := 0
+		if c.name == "understudy_priority" || c.name == "understudy_weighted_target" {
+			most = 100 // they publish one state for each update
+		}
+		repeat(most)
+		if c.stubs != nil {
+			c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+				s.Report(connectivity.Connecting, nil)
+				s.Report(connectivity.Ready, nil)
+				return nil
+			}
+			repeat(100)
+		}
+	})
+}
+
+// Resolver errors, ExitIdle, ResetBackoff and requests for re-resolution pass through.
+func TestCallsReachTheChildren(t *testing.T) {
+	eachPolicy(t, func(c *conformant) {
+		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
+		c.want(connectivity.TransientFailure, "rpc error: code = NotFound desc = no such host")
+		c.mustUpdate()
+		c.want(connectivity.Connecting, "queue") // not the error
+		c.report(connectivity.Ready, nil)
+		c.policy.ResolverError(errors.New("gone"))
+		c.want(connectivity.Ready, c.picked())
+		if c.stubs == nil {
+			return
+		}
+		stub := c.stubs.Get("child")
+		if got := stub.ResolverErrors(); len(got) != 1 || got[0].Error() != "gone" {
+			c.Errorf("the child got the resolver errors %v, want one", got)
+		}
+		c.report(connectivity.Idle, nil)
+		before := stub.ExitIdles()
+		c.policy.ExitIdle()
+		synctest.Wait()
+		if n := stub.ExitIdles() - before; n != 1 {
+			c.Errorf("the child got %d ExitIdle calls, want 1", n)
+		}
+		c.policy.(interface{ ResetBackoff() }).ResetBackoff()
+		synctest.Wait()
+		if n := stub.Resets(); n != 1 {
+			c.Errorf("the child got %d ResetBackoff calls, want 1", n)
+		}
+		stub.ResolveNow()
+		if n := c.cc.ResolveNows(); n != 1 {
+			c.Errorf("%d requests for re-resolution were passed on, want 1", n)
+		}
+	})
+}
+
+// Children get their endpoints, without the head of their path. Children that read
+// ResolverState.Addresses, such as those of base.NewBalancerBuilder, get the endpoints' addresses.
+// A proxy in place of the addresses does not change where endpoints belong (decision 10 of
+// docs/scenarios.md).
+func TestChildrenGetEndpoints(t *testing.T) {
+	eachParent(t, func(c *conformant) {
+		c.mustUpdate()
+		given := c.stubs.Get("child").Last().ResolverState
+		if len(given.Endpoints) != 1 || len(given.Addresses) != 1 || given.Addresses[0].Addr != "a" {
+			c.Errorf("the child got %v and the addresses %v, want the endpoint and its address", given.Endpoints, given.Addresses)
+		}
+		c.good.ResolverState = hierarchy.Seal(c.good.ResolverState)
+		c.good.ResolverState.Endpoints = []resolver.Endpoint{addressed("proxy")}
+		c.mustUpdate()
+		given = c.stubs.Get("child").Last().ResolverState
+		if len(given.Endpoints) != 1 || hierarchy.Addresses(given.Endpoints[0])[0].Addr != "a" {
+			c.Errorf("behind a proxy, the child got %v, want the proxy for a", given.Endpoints)
+		}
+		if len(given.Addresses) != 1 || given.Addresses[0].Addr != "proxy" {
+			c.Errorf("behind a proxy, the child got the addresses %v", given.Addresses)
+		}
+	})
+}
+
+// wrongConfig is a configuration that no policy accepts.
+type wrongConfig struct {
+	serviceconfig.LoadBalancingConfig
+}
+
+// A configuration of the wrong type is an error. Calls fail with it unless an earlier configuration
+// stays in use.
+func TestAConfigurationOfAnotherType(t *testing.T) {
+	eachPolicy(t, func(c *conformant) {
+		wrong := func() {
+			c.Helper()
+			err := c.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: wrongConfig{}, ResolverState: c.good.ResolverState})
+			if err == nil || !errors.Is(err, balancer.ErrBadResolverState) || !strings.Contains(err.Error(), "wrongConfig") {
+				c.Errorf("error = %v, want ErrBadResolverState with the type", err)
+			}
+		}
+		wrong()
+		c.want(connectivity.TransientFailure, "wrongConfig")
+		c.mustUpdate()
+		c.want(connectivity.Connecting, "queue")
+		wrong()
+		c.want(connectivity.Connecting, "queue")
+		c.report(connectivity.Connecting, nil)
+		c.report(connectivity.Ready, nil)
+		before := len(c.cc.States())
+		wrong()
+		c.want(connectivity.Ready, c.picked())
+		if n := len(c.cc.States()) - before; n != 0 {
+			c.Errorf("published %d states, want none", n)
+		}
+	})
+}
+
+// A child that refuses its update has failed, and its error is returned and reported, unless it is READY or
+// IDLE.
+func TestAChildThatFailsItsUpdate(t *testing.T) {
+	no := status.Error(codes.Internal, "no good")
+	eachParent(t, func(c *conformant) {
+		refuse := func(reports ...connectivity.State) {
+			c.Helper()
+			c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+				for _, state := range reports {
+					s.Report(state, nil)
+				}
+				return no
+			}
+			if err := c.update(); err == nil || !strings.Contains(err.Error(), "refused its update: "+no.Error()) || !errors.Is(err, no) {
+				c.Errorf("error = %v, want the child's", err)
+			}
+			c.want(connectivity.TransientFailure, "refused its update: "+no.Error())
+		}
+		stays := func(state connectivity.State, pick string) {
+			c.Helper()
+			c.report(state, nil)
+			c.stubs.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return no }
+			if err := c.update(); err != nil {
+				c.Errorf("error = %v of a child that is %v, want none", err, state)
+			}
+			c.want(state, pick)
+		}
+		refuse()
+		stays(connectivity.Ready, "child")
+		refuse(connectivity.Connecting)
+		stays(connectivity.Idle, "queue")
+		refuse(connectivity.TransientFailure)
+		// An update that the child accepts returns no error, although the child reports a failure.
+		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.TransientFailure, errors.New("down"))
+			return nil
+		}
+		c.mustUpdate()
+		c.want(connectivity.TransientFailure, "down")
+	})
+}
+
+// ErrBadResolverState only requests re-resolution, so calls fail with the error that the child has reported,
+// if any.
+func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
+	eachParent(t, func(c *conformant) {
+		var own error
+		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			if own != nil {
+				s.Report(connectivity.TransientFailure, own)
+			}
+			return balancer.ErrBadResolverState
+		}
+		for i, want := range []string{"refused its update: bad resolver state", "no endpoints here"} {
+			if i > 0 {
+				own = errors.New(want)
+			}
+			if err := c.update(); !errors.Is(err, balancer.ErrBadResolverState) {
+				c.Errorf("error = %v, want ErrBadResolverState", err)
+			}
+			c.want(connectivity.TransientFailure, want)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package lbtest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// Refuses checks that a policy refuses each configuration, with an error in one line that begins with
+// prefix and the text that belongs to the configuration.
+func Refuses(t *testing.T, builder balancer.Builder, prefix string, errors map[string]string) {
+	t.Helper()
+	for raw, want := range errors {
+		c, err := builder.(balancer.ConfigParser).ParseConfig([]byte(raw))
+		if err == nil || c != nil {
+			t.Errorf("%s is accepted as %+v, error %v", raw, c, err)
+		} else if got := err.Error(); !strings.HasPrefix(got, prefix+want) || strings.Contains(got, "\n") {
+			t.Errorf("%s:\n  error %q\n  want prefix %q", raw, got, prefix+want)
+		}
+	}
+}
+
+// RoundTrips parses a configuration, and marshals and parses it repeatedly, as grpc-go's cds policy does. It
+// returns the first and the last, which must be the same in JSON.
+func RoundTrips(t *testing.T, builder balancer.Builder, raw string) (first, last serviceconfig.LoadBalancingConfig) {
+	t.Helper()
+	var text []byte
+	for i := range 9 {
+		c, err := builder.(balancer.ConfigParser).ParseConfig([]byte(raw))
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		again, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first, text = c, again
+		} else if string(again) != string(text) {
+			t.Fatalf("%s became %s after %d round trips", text, again, i)
+		}
+		last, raw = c, string(again)
+	}
+	return first, last
+}
