@@ -21,7 +21,7 @@ func TestASourceAlone(t *testing.T) {
 	options.Make = nil
 	defer func() { options.Make = makes }()
 	_, err := resolver.Get("alone").Build(target("alone:///x"), &channel{}, resolver.BuildOptions{})
-	const want = "alone: nothing makes a resolver of this source; import github.com/understudy-lb/understudy, for its name or as _"
+	const want = "alone: nothing builds resolvers for this source; import github.com/understudy-lb/understudy"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

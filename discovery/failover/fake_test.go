@@ -29,7 +29,7 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take waits for quiet and returns the events since the last call.
+// take waits until no goroutine is running and returns the events since the last call.
 func (j *journal) take() string {
 	settle.Wait()
 	j.mu.Lock()
@@ -53,7 +53,7 @@ type channel struct {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it contains nothing else
+	if awaiting.Is(state) { // such a state contains only the text
 		return nil
 	}
 	c.add("state%s", c.describe(state))

@@ -34,7 +34,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with names read it again
+	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with names read these parameters themselves
 		return nil, err
 	}
 	cds.Reach(t)
@@ -81,7 +81,7 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel}, nil
 }
 
-// watch is a file's subscription by one channel.
+// watch is one channel's subscription to a file.
 type watch struct {
 	*source
 	receiver *discovery.Receiver
@@ -122,8 +122,8 @@ func (w *watch) run() {
 	}
 }
 
-// current limits how long a channel waits for a very recent edit if others have the old content. It
-// exceeds the time for detecting a complete file (docs/waits.md).
+// current limits how long a new channel waits for a very recent edit while other channels still use
+// the old content. It exceeds the time for detecting a complete file (docs/waits.md).
 const current = 3 * time.Second
 
 // wait returns true after a reading or a timeout, and false after close.
@@ -157,7 +157,7 @@ func (w *watch) tell(r *reading) {
 			return
 		}
 		answer.Version = r.version
-		_ = w.receiver.Update(answer) // the next edit arrives on its own
+		_ = w.receiver.Update(answer) // the next edit follows in any case
 	}
 }
 

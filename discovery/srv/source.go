@@ -98,7 +98,7 @@ type watch struct {
 	logged string
 }
 
-// Check implements discovery.Source. It finds nothing, because everything else depends on DNS
+// Check implements discovery.Source. It always succeeds, because all other errors depend on DNS
 // servers.
 func (source) Check(bool) error { return nil }
 
@@ -185,7 +185,7 @@ func (w *watch) log(a answer) {
 // in gRPC's DNS resolver.
 const pause = 30 * time.Second
 
-// rest waits until the next lookup: the interval is over, or a request has come and pause is over.
+// rest waits until the interval has elapsed, or until there is a request and pause has elapsed.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause
