@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// If a source hangs after idleness, its stored answer is used after two seconds.
+// If a source hangs after the channel was idle, its stored answer is used after two seconds.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}

@@ -192,7 +192,7 @@ func of(parts []discovery.Mechanism, opts ...given.Option) options.Builder {
 	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, opts...)
 }
 
-// one returns a builder over a source.
+// one returns a builder for one source.
 func one(s discovery.Source, opts ...given.Option) options.Builder {
 	return of([]discovery.Mechanism{{Source: s}}, opts...)
 }

@@ -79,7 +79,7 @@ func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// Wrappers pass Check on to the wrapped source.
+// Wrappers call Check of the wrapped source.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))

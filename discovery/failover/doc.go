@@ -74,7 +74,7 @@
 //
 // # Proxies
 //
-// If HTTPS_PROXY names a proxy, gRPC passes names on to it, unless it is configured to look names
+// If HTTPS_PROXY names a proxy, gRPC sends names to it, unless gRPC is configured to look names
 // up itself. Mechanisms that use DNS behave in the same way: their name goes to the proxy, unless
 // NO_PROXY lists it or [WithLocalDNSResolution] is set. Two things differ from a channel to one
 // target, because gRPC reads the whole list as one host name:

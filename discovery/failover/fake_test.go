@@ -163,7 +163,7 @@ func (r *fake) answer(addresses ...string) {
 
 func (r *fake) fail(text string) { r.cc.ReportError(errors.New(text)) }
 
-// target returns a failover target over fakes with these names.
+// target returns a failover target with a fake entry for each name.
 func target(names ...string) resolver.Target {
 	return parsed("failover:///fake:" + strings.Join(names, ",fake:"))
 }
@@ -176,7 +176,7 @@ func parsed(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build builds a failover resolver over fakes with these names.
+// build builds a failover resolver with a fake entry for each name.
 func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
 	return given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target(names...), cc, resolver.BuildOptions{})
 }

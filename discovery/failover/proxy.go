@@ -66,7 +66,7 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct passes the endpoints of a mechanism on so that the channel dials them without its proxy.
+// direct is a receiver that changes endpoints so that the channel dials them without its proxy.
 type direct struct {
 	receiver *discovery.Receiver
 	address  string // of the mechanism, by name

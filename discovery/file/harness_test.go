@@ -145,7 +145,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// writeBefore is write for a file with an old modification time.
+// writeBefore writes a file with an old modification time.
 func writeBefore(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)

@@ -94,7 +94,7 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish passes on a reading, which may equal the last one.
+// publish makes a reading available to all channels. It may equal the last one.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,7 @@ func (l *lookout) take() {
 	l.publish(&parsed)
 }
 
-// fail passes on why the file cannot be read, and retries if the reason may be temporary.
+// fail publishes the reason why the file cannot be read, and retries if it may be temporary.
 func (l *lookout) fail(err error) {
 	if mayPass(err) {
 		l.file.Failed()

@@ -102,7 +102,7 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 	return parts[0].Source, nil
 }
 
-// run passes readings on.
+// run sends readings to the receiver.
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
@@ -137,7 +137,7 @@ func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
 	return true
 }
 
-// tell passes a reading on.
+// tell sends a reading to the receiver.
 func (w *watch) tell(r *reading) {
 	if r.err != nil {
 		w.receiver.Fail(r.err)
@@ -161,7 +161,7 @@ func (w *watch) tell(r *reading) {
 	}
 }
 
-// pass passes on the mechanisms of a cluster, and logs fields without effect.
+// pass sends the mechanisms of a cluster to the receiver, and logs fields without effect.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)

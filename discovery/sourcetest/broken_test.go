@@ -35,7 +35,7 @@ func (f *fake) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return f.start(r, f.starts), nil
 }
 
-// complaints is a failer that records.
+// complaints is a failer that records errors.
 type complaints struct {
 	mu   sync.Mutex
 	list []string
@@ -69,7 +69,7 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 // well is a source that keeps the rules.
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
-// broken maps the name of a broken rule to such a source and to Run's complaint.
+// broken maps the name of a rule to a source that breaks it and the expected error of Run.
 var broken = map[string]struct {
 	source fake
 	want   string

@@ -246,7 +246,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	silent(t, r)
 }
 
-// checkAgain starts a source again, like a channel after idleness.
+// checkAgain starts a source again, like a channel after the channel was idle.
 func checkAgain(t failer, s discovery.Source) {
 	var answered [2]bool
 	for i := range answered {

@@ -1,4 +1,4 @@
-// Package srv takes the endpoints of a channel from SRV records (RFC 2782):
+// Package srv resolves targets to the endpoints in SRV records (RFC 2782):
 //
 //	srv:///checkout.example.com           the service "_grpc._tcp" of the name
 //	srv:///_http._tcp.example.com         a service of another name
@@ -6,10 +6,10 @@
 //
 // A record's priority becomes a priority of the channel: the lowest number is used first. Its
 // weight becomes the weight of the endpoint. All addresses of the record's target belong to that
-// endpoint. RFC 2782 gives weight 0 "a very small chance of
-// being selected": it counts as a tenth of the weight 1, and records of a priority that all have
-// weight 0 have equal shares. The target "." means that the service does not exist. A duplicate
-// target or address counts once, in its highest priority.
+// endpoint. RFC 2782 gives weight 0 "a very small chance of being selected": it counts as a tenth of
+// weight 1, and records of a priority that all have weight 0 have equal shares. The target "." means
+// that the service does not exist. A duplicate target or address counts once, in its highest
+// priority.
 //
 // # Refresh
 //

@@ -89,7 +89,7 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
 	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // the first answer was passed on
+	dns.Await(shop, "SRV", 2) // the first answer was sent
 	select {
 	case line := <-c.lines:
 		t.Errorf("the channel received %s, want nothing", line)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is the timeout for events on real sockets.
 const patience = 60 * time.Second
 
-// channel is a resolver.ClientConn that passes updates on, one line each.
+// channel is a resolver.ClientConn that sends each update to lines, formatted as one line.
 type channel struct {
 	resolver.ClientConn
 	lines chan string

@@ -126,7 +126,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lookUp looks up once and passes the result on. It reports whether the channel accepted it.
+// lookUp makes one lookup and sends the result to the receiver. It reports whether the channel accepted it.
 func (w *watch) lookUp(ctx context.Context) bool {
 	a, silent, err := lookUp(ctx, w.net, w.name, w.silent, w.early)
 	if ctx.Err() != nil {
@@ -151,7 +151,7 @@ func (w *watch) lookUp(ctx context.Context) bool {
 	return w.tell(&w.table, found) == nil
 }
 
-// early passes on incomplete results. The table takes complete answers only, so that a record
+// early sends incomplete results to the receiver. The table takes complete answers only, so that a record
 // missing from one lookup is counted once.
 func (w *watch) early(a answer) {
 	t := w.table.clone()
@@ -160,7 +160,7 @@ func (w *watch) early(a answer) {
 	}
 }
 
-// tell passes an answer on.
+// tell sends an answer to the receiver.
 func (w *watch) tell(t *table, found discovery.Answer) error {
 	found.Names = t.names()
 	return w.receiver.Update(found)

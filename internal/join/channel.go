@@ -216,8 +216,8 @@ func (c *Channel) noteZones(name string, n *naming, zones []string) {
 // naming assigns names to the children of a mechanism. Mechanisms of the same name in successive
 // lists share it.
 type naming struct {
-	child      string // prefix of its children's names over a cluster
-	plain      string // name of its child over plain endpoints
+	child      string // prefix of the names of its children, for a cluster
+	plain      string // name of its child, for the endpoints of a gRPC resolver
 	translator topology.Translator
 	placeless  bool   // logged that nothing can be preferred
 	unnamed    string // zones with callers that no answer contains, as last logged

@@ -33,7 +33,7 @@ type follower struct {
 	Join
 	news func(News)
 	last News // the last message
-	told bool // it has not been passed on
+	told bool // news has not received last
 }
 
 // Follow starts the mechanisms without a channel. It calls news after each change, until Close.

@@ -133,7 +133,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// Nothing is passed on after stop, which may be called from inside news.
+// After stop, which news itself may call, news is not called.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")
