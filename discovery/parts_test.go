@@ -159,7 +159,7 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// Two entries whose sources change at once change in one update.
+// If the sources of two entries change in one list, the channel receives one update for both.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
 	now := func(address string) *scripted {

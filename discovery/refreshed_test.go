@@ -38,7 +38,7 @@ func TestRefreshAsksAgain(t *testing.T) {
 			}
 			for i := range lookups[1:] {
 				apart := lookups[i+1] - lookups[i] - z.took
-				// Just above 30 s gRPC's resolver is asked, and waits until its 30 s are over.
+				// If the interval is just above 30 s, gRPC's resolver delays the lookup until 30 s have passed.
 				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
 					t.Errorf("every %v: lookup %d came %v after the previous one", every, i+1, apart)
 				}

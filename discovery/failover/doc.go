@@ -33,8 +33,8 @@
 //
 // A list has at most 64 targets. The same target may occur twice. The failover target has no host
 // and no fragment. Its query has the parameters of every target, such as ?failoverTimeout=5s
-// (docs/options.md). understudy.Validate reports mistakes. The first call on the channel
-// also reports them, because gRPC builds resolvers on demand.
+// (docs/options.md). understudy.Validate reports mistakes. The first call on the channel also reports
+// them, because gRPC builds resolvers on demand.
 //
 // The resolvers of the list are built with service configs disabled. To set the channel's service
 // config, use understudy.Options.ServiceConfig.
