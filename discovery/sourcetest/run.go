@@ -246,7 +246,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	silent(t, r)
 }
 
-// checkAgain starts a source again, like a channel after the channel was idle.
+// checkAgain starts a source again, as a channel does after it was idle.
 func checkAgain(t failer, s discovery.Source) {
 	var answered [2]bool
 	for i := range answered {

@@ -16,7 +16,7 @@ type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // from before the channel was idle, until all hosts were looked up once
+	remembered  map[string]discovery.Name // stored while the channel was idle; used until all hosts were looked up once
 }
 
 // host holds the known addresses of a record's target.
