@@ -102,14 +102,14 @@ func (s *a37) build(t *testing.T, names []string) {
 		s.sources[name] = source
 		part := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
 		if strings.HasPrefix(name, "eds") {
-			part.Source = &source.scripted // accepts no requests
+			part.Source = &source.scripted // does not support ResolveNow
 		}
 		parts = append(parts, part)
 	}
 	s.resolver = build(t, of(parts), s)
 }
 
-// policyAsks acts like the priority policy when a child requests re-resolution.
+// policyAsks sends a re-resolution request of a child, as the priority policy does.
 func (s *a37) policyAsks(child string) {
 	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// A program that links a source but nothing that builds its resolvers gets an error that names the
+// If a program links a source but not package understudy, Build returns an error that contains the
 // missing import.
 func TestASourceAlone(t *testing.T) {
 	discovery.Register("alone", func(*discovery.Target) ([]discovery.Mechanism, error) {
@@ -21,7 +21,7 @@ func TestASourceAlone(t *testing.T) {
 	options.Make = nil
 	defer func() { options.Make = makes }()
 	_, err := resolver.Get("alone").Build(target("alone:///x"), &channel{}, resolver.BuildOptions{})
-	const want = "alone: nothing makes a resolver of this source; import github.com/understudy-lb/understudy, for its name or as _"
+	const want = "alone: nothing builds resolvers for this source; import github.com/understudy-lb/understudy"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

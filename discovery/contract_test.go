@@ -37,7 +37,7 @@ func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	})
 }
 
-// A source can confirm only its own answer since it was started.
+// A source can confirm only answers that it has sent since it was started.
 func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -74,16 +74,16 @@ func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 		_ = s.Update(answer)
 		s.Fail(errors.New("the API is away"))
 		if got := cc.failure(); !strings.Contains(got, "away") {
-			t.Errorf("calls see %q, want the failure", got)
+			t.Errorf("calls fail with %q, want the failure", got)
 		}
 		s.Confirm()
 		if got := cc.failure(); strings.Contains(got, "away") || !strings.Contains(got, answer.Why) {
-			t.Errorf("calls see %q, want %s alone", got, answer.Why)
+			t.Errorf("calls fail with %q, want %s alone", got, answer.Why)
 		}
 	})
 }
 
-// What a source waits for is logged once after 2 s, if there is no result by then.
+// The log contains the text of Trying once, after 2 s without a result.
 func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -110,7 +110,7 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	})
 }
 
-// If other mechanisms have failed, calls see what this one waits for.
+// If the other mechanisms have failed, the errors of calls contain what this one waits for.
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
@@ -135,10 +135,10 @@ func TestAMistakeIsShownAsOne(t *testing.T) {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
 	if err := s.say("10.0.0.1:1"); err != nil || !strings.HasPrefix(cc.take(), "state ") {
-		t.Errorf("an answer after it is not taken: %v", err)
+		t.Errorf("a later answer is refused: %v", err)
 	}
 	if discovery.Mistake(nil) != nil || discovery.Refused(nil) != nil {
-		t.Error("nil becomes an error")
+		t.Error("nil became an error")
 	}
 }
 
@@ -152,6 +152,6 @@ func TestAFailureThatRefusesAnAnswerIsCountedSo(t *testing.T) {
 	defer r.Close()
 	s.Fail(fmt.Errorf("registry: %w", discovery.Refused(errors.New("weight 1e99"))))
 	if n := metrics.Export()["understudy.source.updates x:///shop x refused"]; n != 1 {
-		t.Errorf("counted are %v, want it as refused", metrics.Export())
+		t.Errorf("counts are %v, want it as refused", metrics.Export())
 	}
 }

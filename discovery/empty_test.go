@@ -19,7 +19,7 @@ var shapes = map[string]struct {
 	some   discovery.Answer
 	empty  []discovery.Answer
 	state  string
-	nobody string // the state after an intended one
+	nobody string // the state after an intended empty answer
 }{
 	"cluster": {
 		flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}),
@@ -36,8 +36,8 @@ var shapes = map[string]struct {
 	},
 }
 
-// An answer without endpoints and without Empty is a failure: the last answer stays in use, also
-// after idleness. Calls see the reason if there is none.
+// An answer without endpoints and without Empty is a failure. The last answer stays in use, also if
+// the channel was idle. If there is none, the errors of calls contain the reason.
 func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	for about, shape := range shapes {
 		for i, empty := range shape.empty {
@@ -47,10 +47,10 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 					b := one(s)
 					r := build(t, b, cc)
 					if err := s.Update(empty); err == nil {
-						t.Error("an empty answer is taken, want an error")
+						t.Error("an empty answer was accepted, want an error")
 					}
 					if got := cc.take(); !strings.HasPrefix(got, "error x: its ") {
-						t.Errorf("the channel saw %q, want why there are no endpoints", got)
+						t.Errorf("the channel saw %q, want the reason for having no endpoints", got)
 					}
 					_ = s.Update(shape.some)
 					_ = s.Update(empty)
@@ -68,7 +68,7 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// An answer with Empty is like any other, also after idleness.
+// An answer with Empty replaces the last one, also if the channel was idle.
 func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	for about, shape := range shapes {
 		t.Run(about, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAnEmptyFirstPart(t *testing.T) {
 		_ = first.Update(flat.Empty())
 		lines := strings.Split(cc.take(), "\n")
 		if last := lines[len(lines)-1]; strings.Contains(last, "10.0.0.1:1") || !strings.Contains(last, "10.0.0.2:1") || len(lines) != 3 {
-			t.Errorf("the channel saw\n%s\nwant both endpoints until the first part says that it has none", strings.Join(lines, "\n"))
+			t.Errorf("the channel saw\n%s\nwant both endpoints until the first mechanism sets Empty", strings.Join(lines, "\n"))
 		}
 	})
 }

@@ -66,7 +66,7 @@ func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	}
 }
 
-// building builds a resolver that sends nothing on its own.
+// building is a builder whose resolvers send nothing after Build.
 type building func(resolver.ClientConn)
 
 func (building) Scheme() string { return "building" }
@@ -108,7 +108,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
 		}
 		if !strings.Contains(cc.config(), `"priorities":["shop/child0","shop/child1","backup:443"]`) {
-			t.Errorf("config %s has not all priorities in order", cc.config())
+			t.Errorf("config %s does not have all priorities in order", cc.config())
 		}
 		about := stateattr.ChannelOf(hierarchy.Unseal(cc.last))
 		if about.Target != "x:///y" || about.Names["shop/child0"] != "shop: us-east/a, us-east/b" ||
@@ -168,7 +168,7 @@ func TestAnAnswerThatBreaksTheRules(t *testing.T) {
 	defer r.Close()
 	err := s.say("10.0.0.1:1", "10.0.0.1")
 	if err == nil || !strings.Contains(err.Error(), `endpoint 1 of locality "/" in priority 0: address "10.0.0.1" given, want host:port, or unix:/path`) {
-		t.Errorf("Update = %v, want what is wrong", err)
+		t.Errorf("Update = %v, want the error", err)
 	}
 	if got := cc.take(); got != "error x: "+err.Error() {
 		t.Errorf("channel saw %q, want the same", got)
@@ -214,7 +214,7 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 		second.Update(discovery.Answer{Empty: true, Why: "nothing is deployed"})
 		const none, light = "there are no endpoints", "nothing is deployed"
 		if got, want := stateattr.ChannelOf(cc.last).Empty, "x:///y: emptied.one: "+none+"; emptied.two: "+light; got != want {
-			t.Errorf("the channel is empty because %q, want %q", got, want)
+			t.Errorf("the reason for an empty channel is %q, want %q", got, want)
 		}
 		for _, want := range []string{"x: emptied.one: " + none + ": no call can be made", "x: emptied.two: " + light + ": no call can be made"} {
 			if logged.Count(want) != 1 {
@@ -223,12 +223,12 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 		}
 		second.say("10.0.0.1:1")
 		if got := stateattr.ChannelOf(cc.last).Empty; got != "" {
-			t.Errorf("with an endpoint the channel is empty because %q", got)
+			t.Errorf("with an endpoint the reason for an empty channel is %q", got)
 		}
 	})
 }
 
-// Mechanisms never share names of children, whatever they are called.
+// The names of children of different mechanisms are always distinct.
 func TestMechanismsShareNoNames(t *testing.T) {
 	cc := &channel{}
 	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
@@ -253,7 +253,7 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	}
 }
 
-// A failure from another local port is the same failure.
+// Failures that differ only in the local port count as the same failure.
 func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)

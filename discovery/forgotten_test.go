@@ -38,7 +38,8 @@ type ended struct{}
 func (ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (ended) Close()                                {}
 
-// splitting is a source that answers with one mechanism over a gRPC resolver once, and then fails.
+// splitting is a source that sends a list of one mechanism with a gRPC resolver. After later starts
+// it reports a failure.
 type splitting struct {
 	target *discovery.Target
 	by     resolver.Builder

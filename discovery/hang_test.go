@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// If a source hangs after idleness, its stored answer is used after two seconds.
+// If a source hangs after the channel was idle, its stored answer is used after two seconds.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -17,7 +17,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 		r := build(t, b, cc)
 		<-time.After(3 * time.Second)
 		if got := cc.take(); got != "" {
-			t.Errorf("before anything is known the channel saw %q", got)
+			t.Errorf("before the first answer the channel saw %q", got)
 		}
 		s.say("10.0.0.1:1")
 		r.Close()
@@ -30,7 +30,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 		<-time.After(2*time.Second - 1)
 		synctest.Wait()
 		if got := cc.take(); got != "" {
-			t.Errorf("at once the channel saw %q, want the source's answer waited for", got)
+			t.Errorf("at once the channel saw %q, want it to wait for the source", got)
 		}
 		<-time.After(1)
 		synctest.Wait()
@@ -95,8 +95,8 @@ func TestOneOfTwoSourcesHangs(t *testing.T) {
 	})
 }
 
-// Mechanisms of a stored list have little time, because the source of the list has used up its own.
-// One that can be looked up answers meanwhile.
+// Mechanisms of a stored list have little time, because the source of the list has already used the
+// waiting time. One that can be looked up answers in that time.
 func TestAListOfPartsHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs, looksUp, cc := &scripted{}, &scripted{}, &channel{}
@@ -121,7 +121,7 @@ func TestAListOfPartsHangs(t *testing.T) {
 	})
 }
 
-// An answer that arrives when the stored one is due takes precedence.
+// An answer that arrives at the time when the stored answer would be used has precedence.
 func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 			<-time.After(3 * time.Second)
 			synctest.Wait()
 			if got := lastOf(cc); got != "10.0.0.2:1" {
-				t.Fatalf("the channel has %s at last, want the new answer", got)
+				t.Fatalf("the channel has %s at the end, want the new answer", got)
 			}
 		})
 	}

@@ -99,7 +99,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it contains nothing else
+	if awaiting.Is(state) { // such a state contains only the text
 		return nil
 	}
 	var endpoints []string
@@ -137,7 +137,7 @@ func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfi
 // scripted is a source that a test controls.
 type scripted struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver // the same, without waiting for the channel
+	raw     *discovery.Receiver // the same receiver, without waiting for the channel
 	inStart func(*scripted)
 	closed  int
 	refuses string // the error of Start, if any
@@ -156,7 +156,7 @@ func (s *scripted) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: func() { s.closed++ }}, nil
 }
 
-// say answers with endpoints of priority 0.
+// say sends an answer with these endpoints in priority 0.
 func (s *scripted) say(addresses ...string) error {
 	var endpoints []flat.Endpoint
 	for _, a := range addresses {
@@ -192,7 +192,7 @@ func of(parts []discovery.Mechanism, opts ...given.Option) options.Builder {
 	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, opts...)
 }
 
-// one returns a builder over a source.
+// one returns a builder for one source.
 func one(s discovery.Source, opts ...given.Option) options.Builder {
 	return of([]discovery.Mechanism{{Source: s}}, opts...)
 }

@@ -67,7 +67,7 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	}
 }
 
-// The stored answer is used if the source cannot be started after idleness.
+// If a source cannot be started again after the channel was idle, the stored answer is used.
 func TestASourceThatDoesNotStartAgain(t *testing.T) {
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	b, cc := one(s), &channel{}
@@ -134,7 +134,7 @@ func TestCallsBackFromInsideACall(t *testing.T) {
 	})
 }
 
-// A cluster whose source accepts re-resolution requests receives them.
+// Re-resolution requests reach a source of clusters that supports ResolveNow.
 func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	cc, s := &channel{}, &resolving{onAsk: func() {}}
 	r := build(t, one(s), cc)
@@ -154,7 +154,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		case busy <- struct{}{}:
 			<-busy
 		default:
-			t.Error("two updates at once")
+			t.Error("two updates overlap")
 		}
 	}
 	r := build(t, one(s), cc)

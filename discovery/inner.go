@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// FromResolver returns a source that wraps the gRPC resolver that builder builds for target. Its
-// endpoints are one priority. A failed connection to one of them makes the resolver resolve again.
-// Pass the ClientConn and the BuildOptions of Target as cc and opts, with changes for this resolver
-// if necessary. Service configs are disabled in it. An error from Build is an error of Start, which
-// Check cannot foresee.
+// FromResolver returns a source that wraps the resolver that builder builds for target. Its
+// endpoints form one priority, and a failed connection to one of them triggers a re-resolution.
+// Pass the ClientConn and BuildOptions of Target as cc and opts, with any changes for this
+// resolver. Service configs of the resolver are disabled. An error of Build is returned by Start;
+// Check cannot predict it.
 func FromResolver(builder resolver.Builder, target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) Source {
 	opts.DisableServiceConfig = true
 	return inner{builder, target, cc, opts}
@@ -28,7 +28,7 @@ type inner struct {
 func (i inner) Start(r *Receiver) (Started, error) {
 	cc := i.cc
 	if c, ok := cc.(interface{ Channel() resolver.ClientConn }); ok {
-		cc = c.Channel() // or one that does nothing once the channel is closed
+		cc = c.Channel() // a no-op connection after Close
 	}
 	r.Trying("waiting for " + i.target.URL.Redacted())
 	of := &innerConn{ClientConn: cc, r: r}
@@ -39,19 +39,18 @@ func (i inner) Start(r *Receiver) (Started, error) {
 	return Started{Close: func() { of.close(built) }, ResolveNow: func() { built.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
 }
 
-// Check implements Source. It finds nothing, because only Build validates the target, and needs a
-// channel.
+// Check implements Source. Errors occur only in Build, which needs a channel.
 func (inner) Check(bool) error { return nil }
 
-// innerConn is the resolver.ClientConn of the wrapped resolver.
+// innerConn is the resolver.ClientConn of a wrapped resolver.
 type innerConn struct {
-	resolver.ClientConn // parses service configs, and implements additions of gRPC
+	resolver.ClientConn // parses service configs, and implements methods that gRPC adds
 	r                   *Receiver
-	calls               atomic.Int32 // calls of UpdateState in progress
+	calls               atomic.Int32 // number of calls in progress
 }
 
-// close closes a resolver without blocking: gRPC's resolvers wait for the goroutine that calls
-// UpdateState, and Close may be on its stack.
+// close closes a resolver. The resolvers of gRPC wait in Close for the goroutine that calls
+// UpdateState, and close may be running inside such a call.
 func (c *innerConn) close(built resolver.Resolver) {
 	if c.calls.Load() > 0 {
 		go built.Close()
@@ -60,7 +59,7 @@ func (c *innerConn) close(built resolver.Resolver) {
 	built.Close()
 }
 
-// under counts a call in progress until way is called.
+// under records that a call is in progress until the returned function is called.
 func (c *innerConn) under() (way func()) {
 	c.calls.Add(1)
 	return func() { c.calls.Add(-1) }
@@ -68,12 +67,12 @@ func (c *innerConn) under() (way func()) {
 
 // UpdateState implements resolver.ClientConn.
 func (c *innerConn) UpdateState(state resolver.State) error {
-	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // a copy, because the resolver may change its own
+	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // copied, because the resolver may modify its slice later
 	for i, e := range state.Endpoints {
 		e.Addresses = slices.Clone(e.Addresses)
 		endpoints[i] = e
 	}
-	if state.Endpoints == nil { // gRPC's fallback for resolvers that set Addresses only
+	if state.Endpoints == nil { // gRPC derives endpoints from addresses in the same way
 		for _, address := range state.Addresses {
 			attributes := address.BalancerAttributes
 			address.BalancerAttributes = nil
@@ -86,7 +85,7 @@ func (c *innerConn) UpdateState(state resolver.State) error {
 
 // NewAddress implements resolver.ClientConn.
 func (c *innerConn) NewAddress(addresses []resolver.Address) {
-	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress returns no error
+	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress cannot return the error
 }
 
 // ReportError implements resolver.ClientConn.

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// If the target and the program set conflicting options, the target's takes effect, and the log
-// notes it once.
+// If options of the target and the program conflict, the target's option is used, and the log notes
+// it once.
 func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string

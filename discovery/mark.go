@@ -1,7 +1,7 @@
 package discovery
 
-// Refused marks an error: there was an answer, but the source refused it as invalid. Metrics count
-// it as refused rather than failed. The text stays. Refused(nil) is nil.
+// Refused marks err as caused by an answer that the source refused. Metrics count the failure as
+// refused instead of failed. The text does not change. Refused(nil) is nil.
 func Refused(err error) error {
 	if err == nil {
 		return nil
@@ -9,9 +9,9 @@ func Refused(err error) error {
 	return refused{err}
 }
 
-// Mistake marks an error that does not go away by waiting, such as an unknown service: the user
-// must change something. It is shown as a mistake, and otherwise handled like other errors.
-// Mistake(nil) is nil.
+// Mistake marks err as one that retrying cannot fix, because the user must change something. An
+// example is a service that the server does not have. The failure is handled like any other, but
+// its text says that it is a mistake. Mistake(nil) is nil.
 func Mistake(err error) error {
 	if err == nil {
 		return nil

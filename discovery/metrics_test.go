@@ -30,7 +30,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 			want["understudy.source.updates x:///shop "+source+" "+result]++
 		}
 		if got := metrics.Export(); !maps.Equal(got, want) {
-			t.Errorf("counted are %v, want %v", got, want)
+			t.Errorf("counts are %v, want %v", got, want)
 		}
 	}
 	then("a", "accepted", func() { a.say("10.0.0.1:1") })

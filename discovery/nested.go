@@ -11,17 +11,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Parts returns the mechanisms of inner, a target within t, such as an entry of a failover target.
-// The source registered for its scheme parses it, or by if that is not nil: a builder of a source
-// of this module or of one given to Register. The options of t apply to it. Only t can have options
-// about policies. Each mechanism has its own authority.
+// Parts returns the mechanisms of inner, a target nested in t, such as an entry of a failover
+// target. Builder by reads inner; it must come from Register or from a source of this module. If by
+// is nil, the builder registered for inner's scheme is used. The options of t apply to inner,
+// except options of the policies, which apply to t as a whole. Each mechanism gets its own
+// authority, regardless of the authority of t.
 func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
 	if by == nil {
 		by = resolver.Get(inner.URL.Scheme)
 	}
 	ours, ok := by.(interface{ Reader() any })
 	if !ok {
-		return nil, fmt.Errorf("scheme %s is of no source", printable.Quote(inner.URL.Scheme))
+		return nil, fmt.Errorf("no source is registered for scheme %s", printable.Quote(inner.URL.Scheme))
 	}
 	b := ours.Reader().(*reader)
 	within := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions, asked: t.asked}
@@ -43,7 +44,8 @@ func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism,
 	return parts, nil
 }
 
-// nested returns the options of a target within another: those of a builder, and outer.
+// nested returns the options of a nested target: the options b of its builder, overridden by the
+// options outer of the enclosing target.
 func nested(b, outer options.Program) options.Program {
 	if outer.Refresh != 0 {
 		b.Refresh = outer.Refresh

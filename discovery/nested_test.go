@@ -19,7 +19,7 @@ func withShelf(name string) given.Option {
 	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
-// looked returns a builder of a source that looks up names and records its options.
+// looked returns a builder for a source that looks up names. The source writes its options to said.
 func looked(said *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
@@ -72,7 +72,7 @@ func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 		}, given.Set("FailoverTimeout", 2*time.Second))
 	}
 	if err := list("in:///name?failoverTimeout=1s").Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "one of the whole channel") {
-		t.Errorf("a setting in a part: %v", err)
+		t.Errorf("a setting in the query of a mechanism: %v", err)
 	}
 	r, err := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		parts, err := t.Parts(inner, target("in:///name"))
@@ -84,6 +84,6 @@ func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	}
 	defer r.Close()
 	if config := cc.config(); !strings.Contains(config, `"failoverTimeout":"2s"`) || strings.Contains(config, "retryThrottling") {
-		t.Errorf("config %s has what is the part's", config)
+		t.Errorf("config %s contains a setting of the mechanism", config)
 	}
 }

@@ -7,19 +7,20 @@ import (
 )
 
 // SourceOption is an option of one source, for the field Sources of understudy.Options. The
-// packages of sources have functions that return them.
+// packages of sources define them.
 type SourceOption struct {
-	of  reflect.Type // the T of OwnOption
+	of  reflect.Type // the type T of OwnOption
 	set any          // a func(*T)
 }
 
-// OwnOption returns an option for your own source. set changes a T, which is a type of the source's
-// package. OwnOptions returns the result.
+// OwnOption returns an option for a custom source. The option calls set on a T, a type that the
+// source's package defines. The source reads it with OwnOptions.
 func OwnOption[T any](set func(*T)) SourceOption {
 	return SourceOption{reflect.TypeFor[T](), set}
 }
 
-// OwnOptions returns defaults, changed by each option for T in the given order.
+// OwnOptions returns defaults after applying the options that OwnOption created for T, in the order
+// in which they were given.
 func OwnOptions[T any](t *Target, defaults T) T {
 	if t.asked != nil {
 		t.asked.Store(reflect.TypeFor[T](), true)
@@ -32,7 +33,7 @@ func OwnOptions[T any](t *Target, defaults T) T {
 	return defaults
 }
 
-// unasked returns notes about options of sources that have no effect on a parsed target.
+// unasked returns a note for each source option that has no effect on the target.
 func (t *Target) unasked() (notes []string) {
 	for _, given := range t.given.Sources {
 		o, ok := given.(SourceOption)
@@ -40,7 +41,7 @@ func (t *Target) unasked() (notes []string) {
 			continue
 		}
 		if _, asked := t.asked.LoadOrStore(o.of, true); !asked {
-			notes = append(notes, fmt.Sprintf("an option of package %s, which the program gives in Sources, has no effect: no part of the target is of that source", path.Base(o.of.PkgPath())))
+			notes = append(notes, fmt.Sprintf("an option of package %s, which the program gives in Sources, has no effect: the target does not use that source", path.Base(o.of.PkgPath())))
 		}
 	}
 	return notes

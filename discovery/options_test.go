@@ -25,7 +25,7 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 	return cc.config()
 }
 
-// emptied is the configuration of outlierDetection=true.
+// emptied is the configuration of outlier detection with default values.
 const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
@@ -96,8 +96,8 @@ func TestMistakesInOptions(t *testing.T) {
 		{"failbackDelay=1m&maxFailbackDelay=30s", nil, "maxFailbackDelay: 30s given, want 0s, or failbackDelay, 1m0s, and more"},
 		{"slowStart=soon", nil, `slowStart: "soon" given, want a duration such as 10s`},
 		{"pickFirst=yes", nil, `pickFirst: "yes" given, want true or false`},
-		{"authority=a&authority=b", nil, "has not one authority, but none or several"},
-		{"shelf=", nil, "has not one shelf, but none or several"},
+		{"authority=a&authority=b", nil, "must have exactly one value for authority"},
+		{"shelf=", nil, "must have exactly one value for shelf"},
 		{"%zz", nil, "has a query that does not parse"},
 		{"shelf=a;b", nil, "has a query that does not parse"},
 		{"", given.Set("FailoverTimeout", -1), "failoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
@@ -199,7 +199,7 @@ func TestASourceHasNoCommonParameter(t *testing.T) {
 			return []discovery.Mechanism{{Source: &scripted{}}}, nil
 		})
 		err := b.Check(target("x:///y"), false)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: the source has the parameter %q for its own", want))) {
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: the source reads the parameter %q", want))) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

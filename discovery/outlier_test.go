@@ -25,8 +25,8 @@ func outliers(t *testing.T, seconds int64) string {
 	return read.JSON()
 }
 
-// intervals returns the intervals of the priorities in the last service config by name: 10s without
-// detection.
+// intervals returns the name and the interval of each priority in the last service config. Without
+// outlier detection the interval is 10s.
 func (l *lab) intervals() string {
 	var all []string
 	for _, m := range regexp.MustCompile(`"([^"]*)":\{"config":\[\{"understudy_outlier_detection":\{"interval":"([^"]*)"`).FindAllStringSubmatch(l.cc.config(), -1) {
@@ -66,8 +66,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	if a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Another source in a's place has its own outlier detection, also for the endpoints it
-	// inherits.
+	// Another source under the name a has its own outlier detection, which also applies to the
+	// endpoints that it inherits.
 	next := &scripted{}
 	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
@@ -75,7 +75,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	want("a/child0 4s")
 }
 
-// Nothing is ejected below pick_first, which would not notice. The log notes it once.
+// With pick_first outlier detection has no effect, because pick_first would ignore an ejection. The
+// log notes it once.
 func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
 	l := newLab(t, given.Set("PickFirst", true))

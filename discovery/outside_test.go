@@ -43,8 +43,8 @@ func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	})
 }
 
-// Names and errors from outside cannot add lines to the log or to an error, nor steer a terminal.
-// Metrics and the channel contain no secret of the target.
+// Names and errors from outside cannot add lines or terminal control characters to the log or to
+// errors. Metrics and the channel contain no secret of the target.
 func TestTextFromOutsideStaysALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"
@@ -67,11 +67,11 @@ func TestTextFromOutsideStaysALine(t *testing.T) {
 		}
 		for _, bad := range []string{"\n2000/01/01 00:00:00 ERROR: [understudy] forged", "\x1b", "\r", "hunter22"} {
 			if i := strings.Index(said, bad); i >= 0 {
-				t.Errorf("%q is told: …%.300q", bad, said[max(0, i-100):])
+				t.Errorf("%q is in the output: …%.300q", bad, said[max(0, i-100):])
 			}
 		}
 		if want := `shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m`; !strings.Contains(said, want) {
-			t.Errorf("%q is not told", want)
+			t.Errorf("%q is missing from the output", want)
 		}
 	})
 }

@@ -43,8 +43,8 @@ func (l *lab) saw(want string) {
 	}
 }
 
-// The entries of a list are mechanisms: all priorities of the first precede those of the second.
-// The first is waited for.
+// The entries of a list are mechanisms, in priority order. Nothing is sent before the first entry
+// has answered.
 func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -66,7 +66,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	c.Fail(errors.New("no c"))
 	l.saw(`state 10.0.0.2:1["b/child0" "/"] 10.0.0.1:1["a/child0" "/"]`)
 	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
-		t.Errorf("config %s has not all priorities in order", l.cc.config())
+		t.Errorf("config %s does not have all priorities in order", l.cc.config())
 	}
 	// A removed entry is closed, and its calls have no effect.
 	l.parts("c", c, "a", a)
@@ -90,7 +90,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		l.saw("")
 		b.Fail(errors.New("no b"))
 		l.saw("")
-		a.say("10.0.0.2:1") // it is still in use
+		a.say("10.0.0.2:1") // the endpoint is still in use
 		l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
 		c.say("10.0.0.3:1")
 		l.saw(`state 10.0.0.3:1["c/child0" "/"]`)
@@ -144,11 +144,11 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw("")
 	one.say("10.0.0.9:1")
 	if l.saw(`state 10.0.0.9:1["a/child0" "/"]`); one.closed != 0 {
-		t.Error("the source before was closed too soon")
+		t.Error("the previous source was closed too soon")
 	}
 	two.say("10.0.0.2:1")
 	if l.saw(`state 10.0.0.2:1["a/child0" "/"]`); one.closed != 1 {
-		t.Errorf("the source before was closed %d times", one.closed)
+		t.Errorf("the previous source was closed %d times", one.closed)
 	}
 	l.parts("a", three)
 	three.Fail(errors.New("down"))
@@ -159,7 +159,7 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// Two entries whose sources change at once change in one update.
+// If the sources of two entries change in one list, the channel receives one update for both.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
 	now := func(address string) *scripted {
@@ -184,7 +184,7 @@ func TestErrorsOfParts(t *testing.T) {
 		l.parts("a", a, "b", b)
 		a.Fail(errors.New("no such cluster"))
 		l.saw("error x: no part has an address: a: no such cluster; b: cannot start")
-		// Without anything in use, another list is used at once.
+		// If no endpoints are in use, a new list is used at once.
 		c := &scripted{}
 		l.parts("c", c)
 		c.Fail(errors.New("nor that"))
@@ -257,7 +257,7 @@ func TestPartsWithinAPart(t *testing.T) {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
 	if !strings.Contains(cc.config(), `"priorities":["whole/a/child0","whole/b","other/child0"]`) {
-		t.Errorf("config %s has not all priorities in order", cc.config())
+		t.Errorf("config %s does not have all priorities in order", cc.config())
 	}
 }
 
@@ -275,7 +275,7 @@ func TestPartsAndIdleness(t *testing.T) {
 	defer r.Close()
 	whole.Fail(errors.New("the server is down"))
 	if cc.take() != "" {
-		t.Error("the part is used before its source has failed")
+		t.Error("the mechanism is used before its source has failed")
 	}
 	a.Fail(errors.New("down, too"))
 	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {

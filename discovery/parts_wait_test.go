@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// Each list has its own time to wait: a list that was replaced leaves none of its time to the next.
+// Each list has the full time to wait, regardless of the time that a replaced list has used.
 func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	for name, between := range map[string]func(l *lab, a *scripted){
 		"taken back":         func(l *lab, a *scripted) { l.parts("a", a) },
@@ -53,7 +53,7 @@ func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	}
 }
 
-// A list that changes faster than the time to wait is still used in the end.
+// A list that changes more often than the time to wait is used eventually.
 func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -73,7 +73,8 @@ func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// waits is a source that answers once on its own stack, like a gRPC resolver. Close waits for that.
+// waits is a source that answers once on a goroutine for which its Close waits, like a gRPC
+// resolver.
 type waits struct {
 	rest            func() // before the answer
 	over            chan struct{}
@@ -96,26 +97,26 @@ func (w *waits) Start(to *discovery.Receiver) (discovery.Started, error) {
 	}}, nil
 }
 
-// A source that is replaced while it answers may wait for the answer in Close: the answer needs no
-// lock that is held meanwhile. Here the channel takes a minute for each update on the stack of the
-// answer.
+// The Close of a replaced source may wait for an answer in progress, because the answer needs no
+// lock that is held at that time. In this test, an update of the channel on the stack of the answer
+// takes a minute.
 func TestPartReplacedWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
-		part := &waits{rest: func() { time.Sleep(time.Second) }} // so that no other goroutine updates the channel
+		part := &waits{rest: func() { time.Sleep(time.Second) }} // gives the test time to replace the mechanism
 		l.whole.raw.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 		time.Sleep(2 * time.Second)
 		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
 		if !part.closing.Load() || part.closed.Load() {
-			t.Errorf("while the channel takes the answer in its place, the part is being closed: %v, is closed: %v; want the first alone", part.closing.Load(), part.closed.Load())
+			t.Errorf("during the update with the replacement, Close of the source was called: %v, has returned: %v; want only the call", part.closing.Load(), part.closed.Load())
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !part.closed.Load() {
-			t.Error("to close the part does not end once the channel has taken the answer")
+			t.Error("Close of the source does not return after the channel has accepted the answer")
 		}
 		l.saw("state 10.0.0.1:1[\"a\" \"/\"]\nstate 10.0.0.2:1[\"child0\" \"/\"]")
 	})

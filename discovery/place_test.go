@@ -11,10 +11,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// A preference has no effect without a location, and the log notes it once, with mistakes in the
-// environment. Without a preference the location is not mentioned.
+// A preference has no effect if the location is unknown. The log notes it once, together with
+// errors in the environment. Without a preference, nothing is logged.
 func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
-	const note, wrong = "nobody says where this client runs", "UNDERSTUDY_ZONE has no effect"
+	const note, wrong = "the location of this client is unknown", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {
 		target, zone string
 		opts         []given.Option
@@ -40,12 +40,12 @@ func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 			r.Close()
 		}
 		if notes, wrongs = logged.Count(note)-notes, logged.Count(wrong)-wrongs; notes != test.note || wrongs != test.wrong {
-			t.Errorf("%s, UNDERSTUDY_ZONE=%q: %d notes without a place, %d of the environment; want %d and %d", test.target, test.zone, notes, wrongs, test.note, test.wrong)
+			t.Errorf("%s, UNDERSTUDY_ZONE=%q: %d notes about the location, %d about the environment; want %d and %d", test.target, test.zone, notes, wrongs, test.note, test.wrong)
 		}
 	}
 }
 
-// zoneCallers may name a zone that the source does not name. The log notes it once.
+// zoneCallers may contain a zone that no endpoint is in. The log notes it once.
 func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	const note = "zoneCallers names zones that the source does not, which count as without endpoints: "
 	answer := func(zone string) discovery.Answer {
@@ -92,17 +92,17 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 		settle.Wait()
 	}
 	if n := logged.Count(note) - before; n != 1 {
-		t.Errorf("the log says %d times that nothing can be preferred, want once", n)
+		t.Errorf("the log notes %d times that prefer has no effect, want once", n)
 	}
 }
 
-// The log also notes it once if the source gives none of the localities that the preference needs,
-// or if the endpoints come from a list of names.
+// The log also notes it once if the endpoints lack the field of the locality that the preference
+// needs, or if they come from a list of names.
 func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 	for _, test := range []struct {
 		prefer string
 		of     discovery.Locality
-		lacks  string // "" where there is an effect
+		lacks  string // the missing field; "" if the preference has an effect
 	}{
 		{"zone", discovery.Locality{}, "zone"},
 		{"zone&region=r", discovery.Locality{}, "zone or region"},
@@ -143,7 +143,7 @@ func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 			want = 1
 		}
 		if all, n := logged.Count("has no effect: the source says no ")-before, logged.Count(note)-named; all != want || want > 0 && n != 1 {
-			t.Errorf("prefer=%s of %+v: the log says %d times that the source says nothing for it, %d times %q; want %d", test.prefer, test.of, all, n, test.lacks, want)
+			t.Errorf("prefer=%s of %+v: %d log lines about it, %d with %q; want %d", test.prefer, test.of, all, n, test.lacks, want)
 		}
 	}
 }

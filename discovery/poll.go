@@ -8,11 +8,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Poll returns a source that calls ask at once, and then again an interval after each return,
-// varied by a tenth so that the clients of a fleet do not all ask at once. interval must be
-// positive. Calls of ask do not overlap unless the source is started twice. After an error the last
-// answer stays in use. The context ends when the channel no longer needs endpoints; ask must then
-// return, and its result is ignored.
+// Poll returns a source that calls ask at once, and again one interval after each return. The
+// interval is randomized by 10% so that the clients of a fleet do not all poll at the same time. It
+// must be positive. Calls of ask do not overlap unless the source is started more than once. If ask
+// returns an error, the last good answer stays in use. The context is cancelled when the channel no
+// longer needs the source; ask must then return, and its result is ignored.
 func Poll(interval time.Duration, ask func(context.Context) (Answer, error)) Source {
 	return poller{interval, ask}
 }
@@ -35,7 +35,7 @@ func (p poller) Start(r *Receiver) (Started, error) {
 // Check implements Source.
 func (p poller) Check(bool) error {
 	if p.interval <= 0 {
-		return fmt.Errorf("a source is to be polled every %v, want more than 0", p.interval)
+		return fmt.Errorf("the poll interval is %v, want more than 0", p.interval)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (p poller) run(ctx context.Context, r *Receiver) {
 		case err != nil:
 			r.Fail(err)
 		default:
-			_ = r.Update(answer) // the next answer comes anyway
+			_ = r.Update(answer) // the next poll follows in any case
 		}
 	}
 }

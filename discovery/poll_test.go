@@ -51,7 +51,7 @@ func TestPoll(t *testing.T) {
 		r.Close()
 		synctest.Wait()
 		if asked != 4 || ended == nil || cc.take() != "" {
-			t.Errorf("asked %d times, ended with %v; want no call at the same time, and the context's end", asked, ended)
+			t.Errorf("polled %d times, ended with %v; want no overlapping polls, and a cancelled context", asked, ended)
 		}
 	})
 }
@@ -59,13 +59,13 @@ func TestPoll(t *testing.T) {
 // An invalid interval is an error of NewClient.
 func TestPollWithoutAnInterval(t *testing.T) {
 	ask := func(context.Context) (discovery.Answer, error) {
-		t.Error("it is asked")
+		t.Error("the source was polled")
 		return discovery.Answer{}, nil
 	}
 	for _, interval := range []time.Duration{0, -time.Second} {
 		b := one(discovery.Poll(interval, ask))
 		for _, err := range []error{b.Check(target("x:///y"), false), buildError(b)} {
-			if want := fmt.Sprintf("x: a source is to be polled every %v, want more than 0", interval); fmt.Sprint(err) != want {
+			if want := fmt.Sprintf("x: the poll interval is %v, want more than 0", interval); fmt.Sprint(err) != want {
 				t.Errorf("error %v, want %s", err, want)
 			}
 		}

@@ -62,7 +62,7 @@ func (b *board) answer() discovery.Answer {
 // watched is a source that pushes.
 type watched struct{ *board }
 
-// Check implements discovery.Source. Nothing on this machine can be wrong.
+// Check implements discovery.Source. There is nothing to check on this machine.
 func (watched) Check(bool) error { return nil }
 
 // Start implements discovery.Source.

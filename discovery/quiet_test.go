@@ -32,7 +32,7 @@ func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	})
 }
 
-// failing is a source without an answer.
+// failing is a source that reports a failure and has no answer.
 type failing struct{}
 
 func (failing) Check(bool) error { return nil }
@@ -71,7 +71,8 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// An entry that is removed and added again within an hour has its last answer, however old that is.
+// An entry that is removed and added again within an hour reuses its last answer, regardless of its
+// age.
 func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	}
 }
 
-// An evicted answer is stored again when its source confirms it and there is room.
+// An evicted answer is stored again if its source confirms it and the store has room.
 func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

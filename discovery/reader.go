@@ -14,23 +14,23 @@ import (
 )
 
 // Parser parses a target and returns its mechanisms in priority order: all priorities of the first
-// mechanism precede those of the second. It must not start anything, because it is also called for
-// the authority alone. It must be safe for concurrent use. Its errors need not name the scheme,
-// which the builder adds.
+// mechanism come before those of the second, and so on. It must not start anything, because it is
+// also called to determine the authority. It may be called from several goroutines. Its errors need
+// not contain the scheme, because the builder adds it as a prefix.
 type Parser func(*Target) ([]Mechanism, error)
 
-// Register registers a source for a scheme with understudy.NewClient and, like resolver.Register,
-// with all channels of the process. It replaces an earlier registration. Call it only from init
-// functions, because gRPC's registry has no lock. The program must also import package understudy,
-// which has the policies.
+// Register registers a source for understudy.NewClient, and for all channels of the process in the
+// same way as resolver.Register. parse parses the targets of the scheme. Register replaces an
+// earlier registration of the scheme. Call it only in an init function, because gRPC's registry is
+// not locked. The program must also import package understudy, which contains the policies.
 func Register(scheme string, parse Parser) {
 	options.Register(scheme, parse)
 	r := &reader{scheme: scheme, parse: parse}
 	resolver.Register(&registered{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
 }
 
-// registered is the resolver.Builder of a scheme. The package that implements its Build may not be
-// initialised yet, or not linked.
+// registered is the builder that is registered with gRPC for a scheme. It creates the actual
+// builder on first use, because package resolving may not be linked, or not yet initialized.
 type registered struct {
 	*reader
 	builder func() options.Builder
@@ -42,13 +42,13 @@ func (r *registered) Scheme() string { return r.scheme }
 // OverrideAuthority implements resolver.AuthorityOverrider.
 func (r *registered) OverrideAuthority(target resolver.Target) string { return r.Authority(target) }
 
-// Reader returns the reader, for targets within others.
+// Reader returns the reader of the scheme, for nested targets.
 func (r *registered) Reader() any { return r.reader }
 
 // Build implements resolver.Builder.
 func (r *registered) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if options.Make == nil {
-		return nil, r.Prefixed(errors.New("nothing makes a resolver of this source; import github.com/understudy-lb/understudy, for its name or as _"), target)
+		return nil, r.Prefixed(errors.New("nothing builds resolvers for this source; import github.com/understudy-lb/understudy"), target)
 	}
 	return r.builder().Build(target, cc, opts)
 }
@@ -70,9 +70,9 @@ type reader struct {
 	given  options.Program
 }
 
-// Authority returns the authority of a channel to target: the target's parameter, or else the
-// program's option, or else the first mechanism's. For an invalid target, which gets no channel,
-// the result does not matter.
+// Authority returns the authority of a channel to target. The target's parameter has precedence
+// over the option, and the option over the first mechanism's authority. If the target is invalid,
+// the result is arbitrary, because no channel is created.
 func (r *reader) Authority(target resolver.Target) string {
 	t, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	switch {
@@ -86,8 +86,8 @@ func (r *reader) Authority(target resolver.Target) string {
 	return xnet.AuthorityOfEndpoint(t.Endpoint())
 }
 
-// Check validates a target as far as possible without a channel. Mistakes in the fields of a
-// service config, and those that only a server knows, show at the first call.
+// Check returns an error if the target is invalid. Errors in the fields of the service config, and
+// errors that only a server can detect, are reported only by calls on a channel.
 func (r *reader) Check(target resolver.Target, read bool) error {
 	_, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	if err == nil {
@@ -102,7 +102,7 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 }
 
 // Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
-// options without effect. Authority and TrustNames of the mechanisms are final.
+// options that have no effect. Authority and TrustNames of the mechanisms are the effective ones.
 func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, notes []string, err error) {
 	t, parts, err := r.readWhole(target)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	return read, parts, err
 }
 
-// read parses a target whose options are set.
+// read parses a target whose options and place are set.
 func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err
@@ -144,8 +144,8 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	return &t, parts, err
 }
 
-// Prefixed returns err with the scheme as a prefix and without the secrets of the target. It wraps
-// no error, because a status error would fail wait-for-ready calls.
+// Prefixed adds the scheme to err as a prefix, and removes the secrets of the target. It does not
+// wrap err, because a status would end wait-for-ready calls.
 func (r *reader) Prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil

@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Receiver receives the results of one source for one channel. Its methods are safe for concurrent
-// use and may be called from inside Start. They record their arguments and return; another
-// goroutine updates the channel, and results that arrive during an update are combined. Only the
-// answer of a gRPC resolver may reach the channel on its caller's stack. They never call the source
-// on the caller's stack. After Started.Close they do nothing and return nil.
+// Receiver receives the answers and errors of one source, for one channel. Its methods may be
+// called from any goroutine, including inside Start. They queue the event and return. The channel
+// is updated on another goroutine, and events that arrive during an update are combined into one.
+// The exception is an answer of a gRPC resolver, which is applied on the caller's stack unless
+// another event is being applied. Methods never call the source on the caller's stack. After
+// Started.Close they do nothing and return nil.
 //
-// The zero Receiver does nothing.
+// The zero value does nothing.
 type Receiver struct{ hooks Hooks }
 
-var errNoReason = errors.New("the source failed, and gives no reason")
+var errNoReason = errors.New("the source failed without a reason")
 
-// Hooks are functions in place of the Receiver's methods of the same names. nil ones do nothing.
-// They must be safe for concurrent use.
+// Hooks are functions that implement the methods of a Receiver with the same names. The methods of
+// nil functions do nothing. The functions must be safe for concurrent use.
 type Hooks struct {
 	Update      func(Answer) error
 	Fail        func(error)
@@ -30,8 +31,9 @@ type Hooks struct {
 	Remembered  func() map[string]Name
 }
 
-// With returns a receiver that calls the functions that are set, and r for the others. It is for
-// sources that modify another source's results. r stays as it is. Tests can use new(Receiver).With.
+// With returns a receiver that calls the non-nil functions of hooks, and r for the others. It is
+// for a source that changes the answers of another. r is not modified. Tests can use
+// new(Receiver).With.
 func (r *Receiver) With(hooks Hooks) *Receiver {
 	to := *r
 	fields, set := reflect.ValueOf(&to.hooks).Elem(), reflect.ValueOf(hooks)
@@ -43,11 +45,11 @@ func (r *Receiver) With(hooks Hooks) *Receiver {
 	return &to
 }
 
-// Update takes an answer, which replaces the last one. Repeating an answer is cheap and confirms
-// it. Update returns an error if the source should look again soon: the answer is invalid, or has
-// no endpoint without Answer.Empty, which are failures. If the channel refuses the answer,
-// ResolveNow asks the source to look again. A wrapped gRPC resolver receives the refusal as the
-// error of Update if its answer reached the channel on its stack.
+// Update replaces the last answer. Repeating an answer is cheap and confirms it. Update returns an
+// error if the answer is invalid, or has no endpoints without setting Answer.Empty; both count as
+// failures, and the source should look again soon. If the channel rejects the answer, the source's
+// ResolveNow is called. A wrapped gRPC resolver receives the error of the channel instead, if the
+// answer was applied before Update returns.
 func (r *Receiver) Update(a Answer) error {
 	if r.hooks.Update == nil {
 		return nil
@@ -55,11 +57,11 @@ func (r *Receiver) Update(a Answer) error {
 	return r.hooks.Update(a)
 }
 
-// Fail takes the reason why there is no answer, or why the last one cannot be confirmed. The last
-// answer stays in use; calls see the reason only if there is none. The log has it once until its
-// text changes, so the same problem must have the same text, without ids, local ports or times.
-// Only the text is used, because a status error would fail wait-for-ready calls. See Mistake and
-// Refused.
+// Fail reports why there is no answer, or why the last one cannot be confirmed. The last good
+// answer stays in use; errors of calls contain the reason only if there is none. The reason is
+// logged when its text changes, so the same failure must always have the same text, without IDs,
+// local ports or times. Only the text of err is passed on, because a status would end
+// wait-for-ready calls. See also Mistake and Refused.
 func (r *Receiver) Fail(err error) {
 	if err == nil {
 		err = errNoReason
@@ -69,55 +71,55 @@ func (r *Receiver) Fail(err error) {
 	}
 }
 
-// Confirm confirms the last answer, which ends a failure or a doubt. Its cost does not depend on
-// the answer's size. Without an answer it has no effect.
+// Confirm reports that the last answer of this source is current, which ends a failure or a doubt.
+// Its cost does not depend on the size of the answer. It has no effect before the first answer.
 func (r *Receiver) Confirm() {
 	if r.hooks.Confirm != nil {
 		r.hooks.Confirm()
 	}
 }
 
-// Unconfirmed takes the reason why the source cannot verify its last answer, for example because
-// its server is unreachable. since is when the answer was last confirmed, or zero if something else
-// confirms it. Calls are not affected. The page shows the reason; logging it is left to the source,
-// because many channels may share the lost server. With a non-zero since, the next Update or
-// Confirm ends the doubt. A nil err ends it if the source can verify answers again but has not
-// verified the last one yet.
+// Unconfirmed reports that the source cannot find out whether its last answer is still current, for
+// example because its server is unreachable. since is the time until which the answer was
+// confirmed, or zero if the answer is confirmed in another way. Calls are not affected, and the
+// debug page shows the state. The source itself should log the loss, because many channels may
+// share it. If since is set, the next Update or Confirm ends the state. A nil err also ends it: the
+// source is connected again but has not received an answer yet.
 func (r *Receiver) Unconfirmed(err error, since time.Time) {
 	if r.hooks.Unconfirmed != nil {
 		r.hooks.Unconfirmed(err, since)
 	}
 }
 
-// Rejected takes the reason why the source refused a response. Its last answer stays valid. The
-// page and metrics show it; logging it is left to the source. A source without an answer calls
-// Fail(Refused(err)) instead.
+// Rejected reports that the source refused an update from its server, and why. The last answer is
+// not affected. The error appears on the debug page and in metrics; the source itself should log
+// it. A source that has no answer for this reason calls Fail(Refused(err)) instead.
 func (r *Receiver) Rejected(err error) {
 	if r.hooks.Rejected != nil && err != nil {
 		r.hooks.Rejected(err)
 	}
 }
 
-// Trying takes a few words about what the source waits for before its first result, such as
-// "looking up shop.example.com"; "" for nothing. The page shows them at once, the errors of calls
-// after 0.2 s, and the log after 2 s. They end with an answer or a failure, and have no effect
-// after one.
+// Trying describes in a few words what the source is waiting for before its first answer, such as
+// "looking up shop.example.com". "" clears the text. It appears on the debug page, in the errors of
+// calls whose deadline expires after 0.2 s or later, and in the log after 2 s. An answer or a
+// failure clears it, and later calls have no effect.
 func (r *Receiver) Trying(text string) {
 	if r.hooks.Trying != nil {
 		r.hooks.Trying(text)
 	}
 }
 
-// Parts takes a list of at least one mechanism in place of an answer: the endpoints come from
-// elsewhere, all priorities of the first mechanism before those of the second. The source
-// continues, and may give another list or an answer at any time. Each mechanism has a name, its own
-// errors, and its own last answer, which a mechanism of the same name in a later list inherits. If
-// its Source is also equal (==), it is not started again. Endpoints are verified like those of the
-// mechanism that the list replaces: Authority and TrustNames have no effect. A list within a list
-// is a failure of its source.
+// Parts replaces the answer of the source by a list of mechanisms, at least one. The priorities of
+// the first mechanism are followed by those of the second, and so on. The source keeps running, and
+// may send another list or an answer at any time. Each mechanism has a name, its own errors, and
+// its own last answer, which a mechanism of the same name in a later list inherits. If their
+// Sources are equal (==), the source is not restarted. Endpoints are verified as those of the
+// sending source; Authority and TrustNames are ignored. Lists do not nest: a list from one of these
+// sources counts as a failure.
 //
-// The previous answer or list stays in use until a mechanism of the new list has answered, and the
-// others have answered or failed or the failover time is over.
+// The previous endpoints stay in use until one mechanism of the new list has answered, and the
+// others have answered or failed or the failover timeout has expired.
 func (r *Receiver) Parts(parts []Mechanism) {
 	err := checkParts(parts)
 	if err == nil && parts[0].Name == "" {
@@ -131,9 +133,10 @@ func (r *Receiver) Parts(parts []Mechanism) {
 	}
 }
 
-// Remembered returns the Names of the answer stored before the channel was idle, each with the time
-// until which it was known to be valid. It omits names older than an hour. Using them does not
-// confirm them. For a source that replaces another one, it returns all Names of the answer in use.
+// Remembered returns the Names of the answer that was cached while the channel was idle, each with
+// the time until which it was current. Names older than an hour are omitted, and using a name does
+// not renew it. If the source replaces an earlier one, Remembered returns all names of the answer
+// in use.
 func (r *Receiver) Remembered() map[string]Name {
 	if r.hooks.Remembered == nil {
 		return nil

@@ -51,7 +51,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 		s.Fail(errors.New("down"))
 		r.Close()
 		if names := s.Remembered(); names != nil {
-			t.Errorf("after Close %v are remembered", names)
+			t.Errorf("Remembered returns %v after Close", names)
 		}
 		if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("kept is %q, want %q", got, want)
@@ -59,7 +59,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 	})
 }
 
-// A source that could not be started is not closed, nor is one without Close.
+// Close is not called if the source could not be started. It may be nil.
 func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
@@ -79,7 +79,7 @@ func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// Wrappers pass Check on to the wrapped source.
+// Wrappers call Check of the wrapped source.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
@@ -112,6 +112,6 @@ func TestAReceiverWithHooks(t *testing.T) {
 		r.Trying("trying")
 	}
 	if got, want := strings.Join(told, ", "), "second failed, first trying, first failed, first trying"; got != want {
-		t.Errorf("told: %s\nwant: %s", got, want)
+		t.Errorf("got:  %s\nwant: %s", got, want)
 	}
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Refresh configures how often a source looks up names, and when it removes an address.
+// Refresh configures how often a source looks up names and when it removes an address.
 type Refresh struct {
-	// Every is the time from an answer to the next lookup, varied by a tenth so that the clients of
-	// a fleet do not all ask at once. 0 looks up again only after a failed connection. Otherwise it
-	// is at least 1 s.
+	// Every is the time between an answer and the next lookup, randomized by 10% so that the
+	// clients of a fleet do not all look up names at the same time. The minimum is 1 s. If Every is
+	// 0, lookups happen only when a connection fails.
 	Every time.Duration
-	// RemoveAfter is the number of successive answers without an address that remove the address,
-	// at least 1. It has an effect only if Every is not 0, because there may be no second answer
-	// otherwise.
+	// RemoveAfter is the number of consecutive answers that must lack an address before the address
+	// is removed, at least 1. It is ignored if Every is 0, because there may be no second answer.
 	RemoveAfter int
 }
 
-// Refresh returns the values of the target's parameters "refresh" and "removeAfter", or else the
-// program's options, or else the defaults. It is for sources that look up names.
+// Refresh returns the values of the target's parameters "refresh" and "removeAfter". Values that
+// the target does not set come from the program's options, or else from defaults. It is for sources
+// that look up names.
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	for _, name := range options.Names(options.Lookups) {
 		if text := t.parameter(name); text != "" {
@@ -39,10 +39,10 @@ func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	return r, nil
 }
 
-// Next returns how long to wait after an answer: Every, varied by a random tenth.
+// Next returns the time to wait after an answer: Every, randomized by 10%.
 func (r Refresh) Next() time.Duration { return jittered(r.Every) }
 
-// jittered returns d, varied by a random tenth.
+// jittered returns d, randomized by 10%.
 func jittered(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }

@@ -13,13 +13,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. It is a setting of the
-// whole process, so this package leaves it alone and builds a new resolver, which looks up at once.
+// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. The setting is global to
+// the process, so this package does not change it. It builds a new resolver instead, which looks up
+// the name at once.
 const dnsPause = 30 * time.Second
 
-// Refreshed returns a source that asks s again every r.Every, and when a connection fails. It keeps
-// an address until r.RemoveAfter successive answers lack it. s must answer with plain endpoints
-// whenever it is asked, like FromResolver with a DNS name. If r.Every is 0, Refreshed returns s.
+// Refreshed returns a source that requests a re-resolution from s every r.Every, in addition to
+// those that failed connections trigger. It keeps an address that is missing from an answer until
+// r.RemoveAfter consecutive answers lack it. The answers of s must set Resolved, and s must answer
+// each ResolveNow, as a FromResolver source for a DNS name does. If r.Every is 0, Refreshed returns
+// s.
 func Refreshed(s Source, r Refresh) Source {
 	if r.Every == 0 {
 		return s
@@ -44,26 +47,26 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 	return Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
 
-// refreshing asks a source again and again. Each answer or failure sets the timer of the next
-// request, so that requests do not overlap. It calls the source outside events, because the source
-// may answer on the caller's stack.
+// refreshing is a source that is re-resolved at an interval. Each answer or failure starts the
+// timer for the next lookup, so lookups do not overlap. The source is called outside of events,
+// because it may send its answer on the caller's stack.
 type refreshing struct {
 	refreshed
 	receiver *Receiver
 	closed   atomic.Bool
-	number   atomic.Int64 // the round whose answers count
+	number   atomic.Int64 // the current round; answers of other rounds are ignored
 
 	calls   serial.Serializer // serializes calls of the source; guards current
 	current Started           // zero between two rounds and after Close
 
 	events serial.Serializer // guards the fields below
 	timer  serial.Timer
-	last   time.Time // when the last answer came
-	failed bool      // the last result was a failure, after which gRPC's resolvers back off
+	last   time.Time // time of the last answer
+	failed bool      // the last result was a failure, so gRPC's resolvers are in backoff
 	known  names.Lingering[string, resolver.Endpoint]
 }
 
-// start begins a round. It runs within calls, as end does.
+// start starts the source for a new round. Like end, it must run in calls.
 func (w *refreshing) start(r *Receiver) error {
 	started, err := w.Source.Start(r)
 	if err == nil {
@@ -72,28 +75,26 @@ func (w *refreshing) start(r *Receiver) error {
 	return err
 }
 
-// end ends a round.
+// end closes the source of the current round.
 func (w *refreshing) end() {
 	old := w.current
 	w.current = Started{}
 	old.end()
 }
 
-// end closes the source of the round, if it was started.
+// end calls Close, if it is set.
 func (s *Started) end() {
 	if s.Close != nil {
 		s.Close()
 	}
 }
 
-// close ends the source.
 func (w *refreshing) close() {
 	w.closed.Store(true)
 	w.events.Run(w.timer.Stop)
 	w.calls.Run(w.end)
 }
 
-// resolveNow asks the source because a connection failed.
 func (w *refreshing) resolveNow() {
 	w.calls.Run(func() {
 		if ask := w.current.ResolveNow; ask != nil {
@@ -102,8 +103,8 @@ func (w *refreshing) resolveNow() {
 	})
 }
 
-// due asks the source because the interval is over. If the source would not look up at once, or
-// cannot be asked, due begins a new round.
+// due requests a re-resolution because the interval has elapsed. If the source would delay the
+// lookup or has no ResolveNow, due closes the source and starts it again, which begins a new round.
 func (w *refreshing) due() {
 	soon := w.failed || time.Since(w.last) < dnsPause
 	w.calls.Enqueue(func() {
@@ -122,8 +123,8 @@ func (w *refreshing) due() {
 	})
 }
 
-// answered records an answer or a failure and sets the timer. It reports whether the round still
-// counts.
+// answered records an answer or a failure and starts the timer. It reports whether the round is
+// still current.
 func (w *refreshing) answered(round int64, failed bool) bool {
 	if w.closed.Load() || round != w.number.Load() {
 		return false
@@ -133,7 +134,7 @@ func (w *refreshing) answered(round int64, failed bool) bool {
 	return true
 }
 
-// round receives the results of the source between one start and the next.
+// round receives the answers of the source between one start and the next.
 type round struct {
 	*refreshing
 	number int64
@@ -145,7 +146,8 @@ func (w *refreshing) round(number int64) *Receiver {
 	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.parts})
 }
 
-// update takes an answer and returns the channel's verdict as far as it is known at once.
+// update handles an answer. It returns the error of the channel if the answer is applied before it
+// returns.
 func (r round) update(a Answer) error {
 	var verdict atomic.Pointer[error]
 	r.events.Run(func() {
@@ -173,7 +175,7 @@ func (r round) confirm() { r.say(false, r.receiver.Confirm) }
 
 func (r round) parts(parts []Mechanism) { r.say(false, func() { r.receiver.Parts(parts) }) }
 
-// say passes a result on if the round still counts.
+// say calls pass if the round is still current.
 func (r round) say(failed bool, pass func()) {
 	r.events.Run(func() {
 		if r.answered(r.number, failed) {
@@ -182,7 +184,7 @@ func (r round) say(failed bool, pass func()) {
 	})
 }
 
-// addressesOf returns the addresses of an endpoint as one string that identifies it.
+// addressesOf returns a string that identifies an endpoint by its addresses.
 func addressesOf(e resolver.Endpoint) string {
 	var b strings.Builder
 	for _, a := range e.Addresses {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// refreshed starts a resolver over z that is refreshed, in a bubble.
+// refreshed starts a resolver that looks z up at an interval. It must run in a bubble.
 func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAfter int) resolver.Resolver {
 	t.Helper()
 	z.began = time.Now()
@@ -22,7 +22,8 @@ func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAf
 	return build(t, one(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
 }
 
-// Lookups are an interval apart, varied by a tenth, even if gRPC's resolver would wait longer.
+// The time between lookups is the interval with a jitter of 10%, even if gRPC's resolver would wait
+// longer.
 func TestRefreshAsksAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -33,13 +34,13 @@ func TestRefreshAsksAgain(t *testing.T) {
 			r.Close()
 			lookups := z.taken()
 			if n := len(lookups); n < 16 || n > 22 {
-				t.Errorf("every %v: %d look-ups in 20 times that", every, n)
+				t.Errorf("every %v: %d lookups in 20 times that", every, n)
 			}
 			for i := range lookups[1:] {
 				apart := lookups[i+1] - lookups[i] - z.took
-				// Just above 30 s gRPC's resolver is asked, and waits until its 30 s are over.
+				// If the interval is just above 30 s, gRPC's resolver delays the lookup until 30 s have passed.
 				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
-					t.Errorf("every %v: look-up %d came %v after the one before", every, i+1, apart)
+					t.Errorf("every %v: lookup %d came %v after the previous one", every, i+1, apart)
 				}
 			}
 			if every > 35*time.Second && z.builds != 1 {
@@ -95,7 +96,7 @@ func TestRefreshAfterFailures(t *testing.T) {
 		lookups := z.taken()
 		for i := range lookups[1:] {
 			if apart := lookups[i+1] - lookups[i]; apart > 11*time.Second {
-				t.Errorf("look-up %d came %v after the one before", i+1, apart)
+				t.Errorf("lookup %d came %v after the previous one", i+1, apart)
 			}
 		}
 		z.set("b:1")
@@ -136,7 +137,7 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		r.Close()
 		if got := fmt.Sprint(z.taken()); got != "[0s 2m0s 2m30s]" {
-			t.Errorf("look-ups at %s, want [0s 2m0s 2m30s]: at the first request, and 30 s later", got)
+			t.Errorf("lookups at %s, want [0s 2m0s 2m30s]: at the first request, and 30 s later", got)
 		}
 	})
 }
@@ -156,7 +157,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 			z.taken()
 			time.Sleep(time.Minute)
 			if seen, asked := cc.take(), len(z.taken()); seen != "" || asked != 0 {
-				t.Errorf("closed after %d00 ms: channel saw %q, %d look-ups", at, seen, asked)
+				t.Errorf("closed after %d00 ms: channel saw %q, %d lookups", at, seen, asked)
 			}
 		})
 	}

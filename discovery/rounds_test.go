@@ -15,12 +15,12 @@ import (
 type steered struct {
 	mu        sync.Mutex
 	receivers []*discovery.Receiver // one for each start
-	closes    func()                // called inside the next start
+	closes    func()                // called inside the next start; may be nil
 	busy      chan struct{}         // requests block until it is closed
 	open      int
 	asked     int
 	updates   int   // accepted
-	refused   error // the channel's verdict
+	refused   error // the result of an update
 }
 
 func (*steered) Check(bool) error { return nil }
@@ -49,7 +49,7 @@ func (s *steered) note(f func()) {
 	f()
 }
 
-// take receives an update for the channel.
+// take handles an update as a channel does.
 func (s *steered) take(discovery.Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,14 +64,15 @@ func (s *steered) last() *discovery.Receiver {
 	return s.receivers[len(s.receivers)-1]
 }
 
-// saw returns the requests so far.
+// saw returns the recorded requests.
 func (s *steered) saw() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("started %d times, %d open, asked %d times, %d updates", len(s.receivers), s.open, s.asked, s.updates)
 }
 
-// rounds starts a source that is refreshed every 5 minutes, which gRPC's DNS resolver allows.
+// rounds starts a source with a refresh interval of 5 minutes, which is longer than the pause of
+// gRPC's DNS resolver.
 func rounds(t *testing.T, s *steered) discovery.Started {
 	t.Helper()
 	r := new(discovery.Receiver).With(discovery.Hooks{Update: s.take, Fail: func(error) {}})
@@ -93,8 +94,8 @@ func wantSaw(t *testing.T, s *steered, want string) {
 	}
 }
 
-// After a failure or a refused answer gRPC's resolvers back off, so such a source is restarted
-// instead of asked.
+// After a failure or a refused answer, gRPC's resolvers back off. Instead of calling ResolveNow,
+// the source is closed and started again.
 func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	for _, refused := range []error{nil, errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 			if refused == nil {
 				s.last().Fail(errors.New("down"))
 			} else if err := s.last().Update(plain("a:1")); err == nil {
-				t.Error("the source does not hear that its answer was refused")
+				t.Error("the source did not receive the error of the refused answer")
 			} else {
 				updates = 1
 			}
@@ -121,7 +122,7 @@ func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// A source that was closed for a new round has no further effect on the answers or the timer.
+// A source that was closed for a new round cannot send answers or affect the timer.
 func TestRefreshForgetsOldRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -141,7 +142,8 @@ func TestRefreshForgetsOldRounds(t *testing.T) {
 	})
 }
 
-// A source that is closed during its restart is closed afterwards, and not asked.
+// If Close is called while the source is restarted, the source is closed afterwards, and no request
+// is sent.
 func TestRefreshIsClosedInARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -156,8 +158,8 @@ func TestRefreshIsClosedInARestart(t *testing.T) {
 	})
 }
 
-// If the channel closes while the source is being asked and the interval is over, the source is
-// neither asked nor started again.
+// If the channel is closed during a call of the source and the interval has elapsed, the source
+// receives no request and is not started again.
 func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steered{busy: make(chan struct{})}

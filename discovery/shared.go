@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Shared returns a source that the channels of the process share: all sources with the same key are
-// started once. For example, many channels can share one watch of a registry's service. A later
-// channel receives the last answer at once, with any later failure or doubt. The source is closed
-// linger after its last channel, so that a channel that soon follows need not wait; 0 closes it at
-// once.
+// Shared returns a source that channels share: of all sources with the same key, the process starts
+// only one. An example is one watch of a registry's service for many channels. A channel that
+// starts using it later receives its last answer at once, followed by any failure or doubt since
+// then. The source is closed when no channel has used it for the duration linger, so that a channel
+// that is reopened soon does not have to wait. If linger is 0, the source is closed at once.
 //
-// The key must be comparable, have a type of the source's package, and contain everything that
-// determines the result, including credentials: of several sources with one key the first one
-// started is used. Channels do not wait for each other, so Update always returns nil to the source.
-// If a channel refuses an answer, the source is asked to look again, once until the channel accepts
-// one.
+// The key must be comparable, of a type defined in the source's package, and it must include
+// everything that determines the endpoints, such as credentials. If sources with equal keys differ,
+// the one that is started first is used. Channels do not wait for each other, so Update always
+// returns nil to the source. If a channel rejects an answer, the source's ResolveNow is called,
+// once until that channel accepts an answer.
 func Shared(key any, linger time.Duration, s Source) Source {
 	return shared{key, linger, s}
 }
@@ -31,7 +31,7 @@ type shared struct {
 // Check implements Source.
 func (s shared) Check(read bool) error {
 	if s.key == nil || !reflect.ValueOf(s.key).Comparable() {
-		return fmt.Errorf("a source is shared by a key of type %T, want one that can be compared", s.key)
+		return fmt.Errorf("the key of a shared source has type %T, want a comparable value", s.key)
 	}
 	return s.source.Check(read)
 }
@@ -67,17 +67,17 @@ var groups = struct {
 	all map[any]*group
 }{all: make(map[any]*group)}
 
-// group is a shared source that was started.
+// group is a shared source that is in use.
 type group struct {
 	key   any
 	users int         // guarded by groups.mu, like timer
-	timer *time.Timer // closes the source while it has no users
+	timer *time.Timer // closes the source when linger has elapsed
 
 	starting sync.Mutex
 	begun    bool // guarded by starting
 	started  Started
 
-	asking sync.Mutex // serializes requests, and prevents them after Close
+	asking sync.Mutex // held during calls of the source, so that they do not overlap or follow Close
 	ended  bool       // guarded by asking
 
 	mu      sync.Mutex
@@ -85,7 +85,7 @@ type group struct {
 	said    state
 }
 
-// join returns the group of a source with one more user.
+// join returns the group of a source and adds a user to it.
 func join(s shared) *group {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -101,7 +101,7 @@ func join(s shared) *group {
 	return g
 }
 
-// leave removes a user.
+// leave removes a user from the group.
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -111,7 +111,7 @@ func (g *group) leave(linger time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(linger, func() {
 		groups.mu.Lock()
-		over := g.timer == timer // nobody has joined since
+		over := g.timer == timer // no user has joined since
 		if over {
 			delete(groups.all, g.key)
 		}
@@ -123,8 +123,8 @@ func (g *group) leave(linger time.Duration) {
 	g.timer = timer
 }
 
-// start starts the source unless it was started. Concurrent callers wait, and retry after a
-// failure.
+// start starts the source if it is not started yet. Concurrent callers wait, and retry if the first
+// attempt fails.
 func (g *group) start(s Source, first *Receiver) error {
 	g.starting.Lock()
 	defer g.starting.Unlock()
@@ -138,7 +138,7 @@ func (g *group) start(s Source, first *Receiver) error {
 	return nil
 }
 
-// ask asks the source to look again.
+// ask calls the source's ResolveNow.
 func (g *group) ask() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -147,7 +147,7 @@ func (g *group) ask() {
 	}
 }
 
-// tellFailing reports to the source that endpoints fail.
+// tellFailing calls the source's EndpointsFailed.
 func (g *group) tellFailing() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -156,7 +156,7 @@ func (g *group) tellFailing() {
 	}
 }
 
-// end closes the source, if it was started.
+// end closes the source if it was started.
 func (g *group) end() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -185,7 +185,7 @@ func (g *group) receiver(first *Receiver) *Receiver {
 	})
 }
 
-// note records a result of the source and wakes all members.
+// note changes the state and wakes all members.
 func (g *group) note(change func(*state)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -195,18 +195,19 @@ func (g *group) note(change func(*state)) {
 	}
 }
 
-// add sends a new member the present state and then all changes.
+// add adds a member, sends it the current state, and starts the goroutine that sends it later
+// changes.
 func (g *group) add(m *member) {
 	g.mu.Lock()
 	now := g.said
-	m.told.rejected = now.rejected // earlier rejections do not concern it
+	m.told.rejected = now.rejected // rejections before it joined are not reported
 	g.members[m] = true
 	g.mu.Unlock()
 	m.tell(now)
 	go m.run()
 }
 
-// remove removes a member. It may run on the stack of a call of the member.
+// remove removes a member. It may be called from inside a call of the member's receiver.
 func (g *group) remove(m *member, linger time.Duration) {
 	g.mu.Lock()
 	there := g.members[m]
@@ -218,14 +219,14 @@ func (g *group) remove(m *member, linger time.Duration) {
 	}
 }
 
-// state is the present result of a shared source. Each number grows when the field beside it is
-// set.
+// state is the current state of a shared source. Each counter is incremented when the value next to
+// it is set.
 type state struct {
 	answered  int
-	last      func(*Receiver) error // passes on the last answer or list
+	last      func(*Receiver) error // sends the last answer or list of mechanisms
 	confirmed int
 	failed    int
-	failure   error // since the last answer, nil for none
+	failure   error // since the last answer, or nil
 	rejected  int
 	rejection error
 	doubted   int
@@ -233,7 +234,7 @@ type state struct {
 	trying    string
 }
 
-// doubt is the reason why a source cannot verify its answer.
+// doubt records why and since when a source cannot confirm its answer.
 type doubt struct {
 	err   error
 	since time.Time
@@ -245,13 +246,13 @@ func (s *state) answer(pass func(*Receiver) error) {
 	s.well()
 }
 
-// confirm records that the last answer is confirmed.
+// confirm records that the last answer is current.
 func (s *state) confirm() {
 	s.confirmed++
 	s.well()
 }
 
-// well clears what an answer ends.
+// well clears the state that an answer or confirmation ends.
 func (s *state) well() {
 	s.failure, s.trying = nil, ""
 	if !s.doubt.since.IsZero() {
@@ -264,22 +265,22 @@ type member struct {
 	group    *group
 	receiver *Receiver
 	news     chan struct{}
-	done     chan struct{} // closed when it no longer uses the source
+	done     chan struct{} // closed when the channel stops using the source
 
-	// Used by one goroutine at a time: Start, and then run.
+	// Used by one goroutine at a time: first Start, then run.
 	told    state
-	refused bool // the channel refused the last answer
+	refused bool // the channel rejected the last answer
 }
 
-// wake makes run send the member the changes.
+// wake makes run send the changes to the member.
 func (m *member) wake() {
 	select {
 	case m.news <- struct{}{}:
-	default: // a wake-up is pending
+	default: // a wake-up is already pending
 	}
 }
 
-// run sends the member all changes until it is closed.
+// run sends changes to the member until it is closed.
 func (m *member) run() {
 	for {
 		select {
@@ -299,7 +300,7 @@ func (m *member) run() {
 	}
 }
 
-// tell sends the member the changes since the last call.
+// tell sends the member the changes between the state it has and now.
 func (m *member) tell(now state) {
 	r, before := m.receiver, m.told
 	m.told = now
@@ -311,7 +312,7 @@ func (m *member) tell(now state) {
 		before.failed = 0
 		refused := now.last(r) != nil
 		if refused && !m.refused {
-			go m.group.ask() // in a goroutine, because it may answer at once
+			go m.group.ask() // in a goroutine, because the source may answer on this stack
 		}
 		m.refused = refused
 	case now.confirmed != before.confirmed:

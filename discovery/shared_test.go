@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// registry is a source that counts starts, closes and requests.
+// registry is a source that counts calls of its functions.
 type registry struct {
 	scripted
 	starts, asked int
-	told          int // reports that endpoints fail
+	told          int // number of calls of EndpointsFailed
 }
 
 func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
@@ -66,8 +66,8 @@ const (
 	state2 = `state 10.0.0.2:1["child0" "/"]`
 )
 
-// Channels with the same key share one source. A later one gets the present answer before Build
-// returns.
+// Channels with the same key share one source. A later channel receives the current answer before
+// Build returns.
 func TestASharedSourceIsStartedOnce(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -75,7 +75,7 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 		s.sees(a, state1)
 		b, rb := s.open()
 		if got := b.take(); got != state1 { // before Build returns
-			t.Errorf("the late one saw %q, want %q", got, state1)
+			t.Errorf("the late channel saw %q, want %q", got, state1)
 		}
 		s.say("10.0.0.2:1")
 		s.sees(a, state2)
@@ -155,7 +155,7 @@ func TestALateChannelHasTheFailure(t *testing.T) {
 	})
 }
 
-// A slow channel delays no other. It then gets only the last answer.
+// A slow channel does not delay the others. It receives only the last answer.
 func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		slow, rs := s.open()
@@ -191,13 +191,14 @@ func TestASharedSourceThatDoesNotStart(t *testing.T) {
 		if s.starts != 2 || s.closed != 0 {
 			t.Errorf("started %d times, closed %d times", s.starts, s.closed)
 		}
-		if err := one(discovery.Shared([]int{1}, 0, s)).Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "key of type []int") {
-			t.Errorf("error %v of a key that cannot be compared", err)
+		if err := one(discovery.Shared([]int{1}, 0, s)).Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "has type []int") {
+			t.Errorf("Check = %v, want an error about the key", err)
 		}
 	})
 }
 
-// If a channel refuses an answer, the source is asked once until the channel accepts one.
+// If a channel rejects an answer, the source's ResolveNow is called once until the channel accepts
+// one.
 func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -220,7 +221,7 @@ func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 		ra.ResolveNow(resolver.ResolveNowOptions{})
 		synctest.Wait()
 		if s.asked != 3 || s.told != 1 {
-			t.Errorf("it was asked %d times, and told %d times, want once more, and once: a connection failed", s.asked, s.told)
+			t.Errorf("it was asked %d times, and told %d times, want one more and one", s.asked, s.told)
 		}
 		ra.Close()
 		rb.Close()

@@ -56,7 +56,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 		source := discovery.Shared(t.Name(), 0, s)
 		early := listen(t, source)
 		if len(s.Remembered()) != 1 {
-			t.Error("the source is not told what its first channel remembers")
+			t.Error("Remembered of the shared source is not that of its first channel")
 		}
 		lost := errors.New("lost")
 		answer := func(version string) {
@@ -85,12 +85,12 @@ func TestWhatASharedSourceSays(t *testing.T) {
 		} {
 			step.say()
 			if got := early.take(); got != step.early {
-				t.Errorf("the early one got %q, want %q", got, step.early)
+				t.Errorf("the early member got %q, want %q", got, step.early)
 			}
 			late := listen(t, source)
 			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // these change nothing
 			if got != step.late {
-				t.Errorf("after %q a late one got %q, want %q", step.early, got, step.late)
+				t.Errorf("after %q a late member got %q, want %q", step.early, got, step.late)
 			}
 			late.started.Close()
 		}

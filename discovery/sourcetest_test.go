@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// Sources over a resolver keep the contract, refreshed or not, with results or failures.
+// Sources from a resolver keep the contract, with and without refresh, and with answers and failures.
 func TestTheContractOfSourcesOverResolvers(t *testing.T) {
 	for about, answers := range map[string][]string{
 		"well":     {"a:1"},

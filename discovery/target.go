@@ -15,31 +15,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Target is the target of a channel, or a target within it, as passed to a Parser. Only the Parser
-// may call its methods, before it returns.
+// Target is the target of a channel, or a target nested in one, as passed to a Parser. Its methods
+// may be called only until the Parser returns.
 type Target struct {
-	// Target is the target to parse. Parameter reads its query.
+	// Target is the target to parse. Use Parameter to read its query.
 	resolver.Target
-	// Channel is the channel's target. It differs from Target for a target within it.
+	// Channel is the channel's target. It differs from Target if Target is nested.
 	Channel resolver.Target
-	// ClientConn and BuildOptions are the channel's, for FromResolver. They are empty if the target
-	// is parsed for its authority alone or by Validate.
+	// ClientConn and BuildOptions are those of the channel, for FromResolver. They are zero if only
+	// the authority is needed, or in understudy.Validate.
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
 	given  options.Given
-	notes  []string // about options of the program that the target overrides
+	notes  []string // program options that the target disables
 	place  options.Scope
 	query  url.Values
-	own    map[string]bool // parameters that the source asked for
-	common string          // one of them that is not its own, "" for none
-	asked  *sync.Map       // types of the options asked for, including those of targets within
+	own    map[string]bool // parameters that the source read
+	common string          // a parameter in own that is common to all targets, or ""
+	asked  *sync.Map       // option types that this target or a nested one has read
 }
 
-// Parameter returns the value of the source's own parameter in the target's query, "" if it is
-// missing. Parameters that the Parser does not ask for are mistakes, so it must ask for all that it
-// knows. A parameter common to all targets cannot be a source's own: asking for one is an error of
-// the source, which fails the target.
+// Parameter returns the value of a parameter in the target's query, or "" if it is not set. A
+// Parser must read all parameters that it supports, because a parameter of the query that is never
+// read is an error. Reading a parameter that is common to all targets is a bug in the source and
+// also an error.
 func (t *Target) Parameter(name string) string {
 	for _, place := range []options.Scope{options.Channel, options.Lookups} {
 		if slices.Contains(options.Names(place), name) {
@@ -65,10 +65,10 @@ func (t *Target) wrong(format string, args ...any) error {
 	return fmt.Errorf("target %s %s", printable.Quote(t.shown()), fmt.Sprintf(format, args...))
 }
 
-// longName limits the length of a parameter's name in errors.
+// longName is the maximum number of bytes of a parameter name in an error.
 const longName = 100
 
-// readQuery parses the parameters that all sources have.
+// readQuery parses the query and reads the parameters that are common to all sources.
 func (t *Target) readQuery() error {
 	query, err := url.ParseQuery(t.URL.RawQuery)
 	switch {
@@ -80,7 +80,7 @@ func (t *Target) readQuery() error {
 	t.query, t.own = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) != 1 || query[name][0] == "" {
-			return t.wrong("has not one %s, but none or several", printable.Line(name, longName))
+			return t.wrong("must have exactly one value for %s", printable.Line(name, longName))
 		}
 		if _, err := t.given.Set(name, query.Get(name), t.place); err != nil {
 			return t.wrong("has a mistake: %v", err)
@@ -93,7 +93,7 @@ func (t *Target) readQuery() error {
 // checkQuery returns an error if the query has an unknown parameter.
 func (t *Target) checkQuery() error {
 	if t.common != "" {
-		return fmt.Errorf("the source has the parameter %q for its own, which is common to all targets; want another name", t.common)
+		return fmt.Errorf("the source reads the parameter %q, which is common to all targets; want another name", t.common)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.query)) {
 		if slices.Contains(options.Names(t.place), name) || t.own[name] {
@@ -107,7 +107,7 @@ func (t *Target) checkQuery() error {
 	return nil
 }
 
-// names returns the names of all parameters that the target may have.
+// names returns the names of all parameters that the target supports.
 func (t *Target) names() string {
 	all := slices.AppendSeq(options.Names(t.place), maps.Keys(t.own))
 	slices.Sort(all)
@@ -116,7 +116,7 @@ func (t *Target) names() string {
 
 var errNoName = errors.New("part 1 has no name, want one")
 
-// checkParts returns an error if a mechanism is invalid.
+// checkParts returns an error if the list is empty or a mechanism has no source or no unique name.
 func checkParts(parts []Mechanism) error {
 	if len(parts) == 0 {
 		return errors.New("the target has no parts")

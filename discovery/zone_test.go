@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// zone is a DNS name. It builds resolvers that look it up like gRPC's: at once when built, then on
-// request, but at least 30 s after the last lookup, and after a failure once a backoff of at least
-// 1 s is over.
+// zone is a DNS name. It builds resolvers that look it up like gRPC's DNS resolver: when they are
+// built, and then on request, but at most every 30 s. After a failure the next lookup follows a
+// backoff of at least 1 s.
 type zone struct {
 	mu      sync.Mutex
-	answers []string // of one look-up each, the last for all that follow: addresses, or "!error"
+	answers []string // one per lookup, the last for all later lookups: addresses, or "!error"
 	lookups []time.Duration
 	builds  int
 	took    time.Duration // by a lookup
@@ -50,7 +50,7 @@ func (z *zone) set(answers ...string) {
 	z.answers = answers
 }
 
-// taken returns when it was looked up since this was last called.
+// taken returns the times of the lookups since its last call.
 func (z *zone) taken() []time.Duration {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *zoneResolver) run() {
 	}
 }
 
-// pass waits, and returns false once the resolver is closed.
+// pass waits. It returns false if the resolver is closed.
 func (r *zoneResolver) pass(d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -23,7 +23,7 @@ func TestTheAuthorityIsTheFirstParts(t *testing.T) {
 		}
 	}
 	if got := b.OverrideAuthority(parsed("failover:///")); got == "" {
-		t.Error("a target that does not parse has no authority at all")
+		t.Error("an invalid target has no authority")
 	}
 }
 

@@ -49,7 +49,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("Build(%v) = %v\nwant an error with %q", test.target, err, test.want)
 		}
 		if seen := cc.take(); seen != "" {
-			t.Errorf("Build(%v) failed and told the channel %q", test.target, seen)
+			t.Errorf("Build(%v) failed and sent the channel %q", test.target, seen)
 		}
 		if len(f.resolvers) > 0 && f.take() != "closed a\n" {
 			t.Errorf("Build(%v) failed and did not close what it had built", test.target)
@@ -57,8 +57,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// strict is a channel that cannot parse the service config. It refuses the config once, at the
-// beginning.
+// strict is a channel that cannot parse the service config. Build must report the error.
 type strict struct{ channel }
 
 func (*strict) ParseServiceConfig(string) *serviceconfig.ParseResult {
@@ -121,7 +120,7 @@ func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
 		t.Errorf("sent %v, want the endpoint's attribute and the part's server name", sent)
 	}
 	if stateattr.ResolveNow(cc.last) == nil {
-		t.Error("the state does not say whom to ask for re-resolution")
+		t.Error("the state has no ResolveNow function")
 	}
 }
 

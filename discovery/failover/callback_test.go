@@ -87,7 +87,7 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		cc.onUpdate = func(resolver.State) {
-			f.resolvers["b"].answer("10.0.2.1:1") // pending
+			f.resolvers["b"].answer("10.0.2.1:1") // pending, because an update is in progress
 			r.Close()
 		}
 		f.resolvers["a"].answer("10.0.1.1:1")
@@ -97,12 +97,12 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 		}
 		closed := strings.Fields(strings.ReplaceAll(f.take(), "closed ", "")) // in any order
 		if slices.Sort(closed); !slices.Equal(closed, []string{"a", "b"}) {
-			t.Errorf("closed are %q, want each once", closed)
+			t.Errorf("closed %q, want each once", closed)
 		}
 	})
 }
 
-// The resolver of a mechanism is not asked after or while it is closed.
+// ResolveNow is not called while or after the resolver of a mechanism is closed.
 func TestCloseWhileAPartIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, cc := newFakes(), &channel{}

@@ -78,7 +78,7 @@ func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 	mistaken := grpc.WithResolvers(given.Builder(failover.Scheme, given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
 	_, err = call(t.Context(), dial(t, "failover:///a:1", plaintext, mistaken))
 	if err == nil || !strings.Contains(err.Error(), "failover: service config: ") {
-		t.Errorf("call with a mistaken service config = %v", err)
+		t.Errorf("call with an invalid service config = %v", err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	}
 }
 
-// The builder's retry policy is in force before and after an update.
+// The program's retry policy is in effect before and after an update.
 func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
 	var calls atomic.Int64
 	everyOther := func() bool { return calls.Add(1)%2 == 1 }

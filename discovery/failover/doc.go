@@ -27,16 +27,17 @@
 //
 //     failover:///eds://xds.example.com:18000/checkout,srv:///checkout.example.com,backup.example.com:443%3Frefresh=30s
 //
-// In errors, logs, metrics and pages a mechanism has its name in the list, with xxxxx in place of
-// passwords, of users without one, and of the values of unknown parameters, which may be tokens.
+// In errors, logs, metrics and on the debug page, the name of a mechanism is its text in the list.
+// Passwords, users without a password, and the values of unknown parameters, which may be tokens, are
+// replaced by xxxxx.
 //
 // A list has at most 64 targets. The same target may occur twice. The failover target has no host
 // and no fragment. Its query has the parameters of every target, such as ?failoverTimeout=5s
-// (docs/options.md). understudy.Validate reports mistakes, and so does the first call on the
-// channel, because gRPC builds resolvers on demand.
+// (docs/options.md). understudy.Validate reports mistakes. The first call on the channel also reports
+// them, because gRPC builds resolvers on demand.
 //
-// The resolvers of the list are built with service configs disabled:
-// understudy.Options.ServiceConfig has the channel's.
+// The resolvers of the list are built with service configs disabled. To set the channel's service
+// config, use understudy.Options.ServiceConfig.
 //
 // # Starting
 //
@@ -73,7 +74,7 @@
 //
 // # Proxies
 //
-// If HTTPS_PROXY names a proxy, gRPC passes names on to it, unless it is configured to look names
+// If HTTPS_PROXY names a proxy, gRPC sends names to it, unless gRPC is configured to look names
 // up itself. Mechanisms that use DNS behave in the same way: their name goes to the proxy, unless
 // NO_PROXY lists it or [WithLocalDNSResolution] is set. Two things differ from a channel to one
 // target, because gRPC reads the whole list as one host name:

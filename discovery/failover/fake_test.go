@@ -29,7 +29,7 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take waits for quiet and returns the events since the last call.
+// take waits until no goroutine is running and returns the events since the last call.
 func (j *journal) take() string {
 	settle.Wait()
 	j.mu.Lock()
@@ -53,7 +53,7 @@ type channel struct {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it contains nothing else
+	if awaiting.Is(state) { // such a state contains only the text
 		return nil
 	}
 	c.add("state%s", c.describe(state))
@@ -163,7 +163,7 @@ func (r *fake) answer(addresses ...string) {
 
 func (r *fake) fail(text string) { r.cc.ReportError(errors.New(text)) }
 
-// target returns a failover target over fakes with these names.
+// target returns a failover target with a fake entry for each name.
 func target(names ...string) resolver.Target {
 	return parsed("failover:///fake:" + strings.Join(names, ",fake:"))
 }
@@ -176,7 +176,7 @@ func parsed(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build builds a failover resolver over fakes with these names.
+// build builds a failover resolver with a fake entry for each name.
 func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
 	return given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target(names...), cc, resolver.BuildOptions{})
 }

@@ -41,7 +41,8 @@ func Example_twoNames() {
 	// eu answers: true
 }
 
-// Behind all priorities of a management server come the endpoints of a DNS name, as in gRFC A37.
+// The priorities of a management server are followed by the endpoints of a DNS name, as in gRFC
+// A37.
 func Example_edsBeforeDNS() {
 	first, firstPort := exampleServer()
 	last, lastPort := exampleServer()

@@ -11,7 +11,8 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// A list of names has no zones. The log notes it once for each mechanism.
+// The endpoints of names have no zones. The log notes once for each mechanism that prefer has no
+// effect.
 func TestAPreferenceOfNames(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	const note = "prefer=zone has no effect on endpoints without localities, such as those of DNS"
@@ -20,7 +21,7 @@ func TestAPreferenceOfNames(t *testing.T) {
 		conn := dial(t, fmt.Sprintf(target, us.address), plaintext)
 		await(t, conn, "us as "+us.address)
 		if n := logged.Count(note) - before; n < 1 || n > 2 {
-			t.Errorf("%s: the log says %d times that nothing can be preferred, want once for each part that has answered", target, n)
+			t.Errorf("%s: the log notes %d times that prefer has no effect, want once for each mechanism that has answered", target, n)
 		}
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxParts limits the entries of a target. Every entry costs a resolver, and failing over through a
+// maxParts limits the entries of a target. Every entry has a resolver, and failing over through a
 // list of this length takes over ten minutes at 10 s each.
 const maxParts = 64
 
-// form is shown for a target of another form.
+// form is the example in errors about the form of a target.
 const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
 // refused holds the schemes of resolvers that cannot work without their own service config.
@@ -111,7 +111,7 @@ func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	return parts, err
 }
 
-// find parses text like grpc.NewClient, but refuses text that looks like a scheme and is none.
+// find parses text like grpc.NewClient, except that an unregistered scheme is an error.
 func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
@@ -158,7 +158,8 @@ func (o *options) own(scheme string) resolver.Builder {
 	return nil
 }
 
-// checkDNS returns an error if target is for gRPC's DNS resolver and that would refuse it.
+// checkDNS returns an error if target is for gRPC's DNS resolver, and that resolver would refuse
+// it.
 func (o *options) checkDNS(target resolver.Target) error {
 	if target.URL.Scheme != "dns" || o.own("dns") != nil {
 		return nil

@@ -136,7 +136,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 func TestValidateTakesOptions(t *testing.T) {
 	const target = "failover:///fake:///a,us.example.com:443"
 	if err := check(target); err == nil {
-		t.Error("a scheme that nobody registered was taken")
+		t.Error("an unregistered scheme was accepted")
 	}
 	if err := check(target, given.Sources(WithResolvers(newFakes()))); err != nil {
 		t.Errorf("with its resolver: %v", err)
@@ -146,7 +146,7 @@ func TestValidateTakesOptions(t *testing.T) {
 		t.Errorf("check = %v, want an error about the service config", err)
 	}
 	if err := check("failover:///" + strings.Repeat("a:1,", maxParts-1) + "a:1"); err != nil {
-		t.Errorf("with as many parts as there may be: %v", err)
+		t.Errorf("with the maximum of entries: %v", err)
 	}
 }
 

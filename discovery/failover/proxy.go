@@ -66,10 +66,12 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct passes the endpoints of a mechanism on so that the channel dials them without its proxy.
+// direct is a receiver that makes the channel dial a mechanism's endpoints without its proxy. If the
+// channel would use the proxy for an address, direct replaces the endpoints by the mechanism's name,
+// which is in NO_PROXY.
 type direct struct {
 	receiver *discovery.Receiver
-	address  string // of the mechanism, by name
+	address  string // the mechanism's name and port
 	proxy    proxyFunc
 }
 

@@ -121,7 +121,7 @@ func TestADirectPartIsDialledByNameWhereItsNumbersWouldBeProxied(t *testing.T) {
 	}
 }
 
-// answers is a receiver of addresses.
+// answers is a receiver that records the addresses of answers.
 type answers struct {
 	discovery.Receiver
 	addresses []string

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// dnsFake is a name for gRPC's scheme dns. Each lookup has the next of its answers, in a circle.
+// dnsFake is a name that gRPC's scheme dns resolves. Lookups cycle through its answers.
 type dnsFake struct {
 	mu      sync.Mutex
 	answers []string
@@ -68,8 +68,8 @@ func (w *dnsWatch) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*dnsWatch) Close() {}
 
-// memory is an in-memory network with a server at every address. It counts dials, and closes by the
-// client.
+// memory is an in-memory network with a server at every address. It counts how often the client
+// dials and closes.
 type memory struct {
 	mu            sync.Mutex
 	listeners     map[string]*bufconn.Listener
@@ -182,13 +182,14 @@ func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 				t.Errorf("%q: %s after an hour, want %s, none closed", subsets, after, before)
 			}
 			if n := d.count(); n < 100 {
-				t.Errorf("%q: %d look-ups in an hour", subsets, n)
+				t.Errorf("%q: %d lookups in an hour", subsets, n)
 			}
 		}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", max(len(subsets), 1)))
 	}
 }
 
-// With a smaller setting the same rotation closes connections, so the test above can fail.
+// With a smaller removeAfter, the same rotation closes connections. This shows that the previous
+// test can fail.
 func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	inMemory(t, &dnsFake{answers: []string{"a:1", "b:1", "c:1"}}, func(network *memory, _ *grpc.ClientConn) {
 		time.Sleep(10 * time.Minute)
@@ -198,8 +199,9 @@ func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", 2))
 }
 
-// A new backend gets its share within the refresh interval, its jitter and the lookup. A removed
-// one is left after two answers, not after one. Other connections stay.
+// A new backend gets its share of the calls within the refresh interval plus the time of the
+// lookup. A removed one stays in use after the first answer without it, and is dropped after the
+// second. Other connections are not closed.
 func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 	const refresh, jitter = 30 * time.Second, 3 * time.Second
 	d := &dnsFake{answers: []string{"a:1 b:1"}}
@@ -216,7 +218,7 @@ func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 		}
 		d.set("c:1 b:1")
 		for answers := range 3 {
-			for d.count() < answers { // the next answer
+			for d.count() < answers { // wait for the next answer
 				time.Sleep(time.Second)
 			}
 			want := "map[a:1:25 b:1:25 c:1:25 d:1:25]"

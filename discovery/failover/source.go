@@ -44,15 +44,15 @@ var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
 // parts parses a target.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
-	if _, err := t.Refresh(unlessAsked); err != nil { // the entries read it again
+	if _, err := t.Refresh(unlessAsked); err != nil { // the entries read these parameters themselves
 		return nil, err
 	}
 	l := list{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
 	return l.parse()
 }
 
-// grpcs holds the schemes of gRPC's own resolvers. They ignore the query, so that this package may
-// use it.
+// grpcs holds the schemes of gRPC's own resolvers. They ignore the query, so that this package can
+// use it for parameters.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
 // within returns the mechanisms of an entry with a scheme of this module. Several of them have

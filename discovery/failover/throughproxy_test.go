@@ -52,7 +52,7 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	us.start(t)
 	await(t, conn, "us as us-east.example.com")
 	if want := []string{"eu-west.example.com:443", "us-east.example.com:443"}; !slices.Equal(proxy.Asked(), want) {
-		t.Errorf("the proxy was asked for %q, want %q", proxy.Asked(), want)
+		t.Errorf("the proxy received requests for %q, want %q", proxy.Asked(), want)
 	}
 }
 
@@ -70,7 +70,7 @@ func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", found, grpc.WithTransportCredentials(ca.client("")))
 	await(t, conn, "near as localhost:"+port)
 	if len(proxy.Asked()) > 0 {
-		t.Errorf("the proxy was asked for %q before it was needed", proxy.Asked())
+		t.Errorf("the proxy received %q before it was needed", proxy.Asked())
 	}
 	near.server.Stop()
 	await(t, conn, "far as eu-west.example.com:443")

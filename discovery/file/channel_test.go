@@ -149,6 +149,6 @@ func TestAChannelWithoutServiceConfig(t *testing.T) {
 	defer conn.Close()
 	_, err = healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
 	if err == nil || !strings.Contains(err.Error(), "in the service config, which this channel disables") {
-		t.Errorf("call: %v, want why it cannot work", err)
+		t.Errorf("call: %v, want the reason", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A file is read during a write whose rest changes neither size nor time, because the clock of a
-// file system may have steps of up to two seconds.
+// The file is read during a write that then changes neither its size nor its time. This can happen
+// because the timestamps of some file systems have a resolution of two seconds.
 func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

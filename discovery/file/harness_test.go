@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { testleak.Main(m) }
 
 // fakeChannel is a fake resolver.ClientConn.
 type fakeChannel struct {
-	resolver.ClientConn // nil: implements additions of grpc-go
+	resolver.ClientConn // nil; only for methods that grpc-go adds
 	states              chan resolver.State
 	errors              chan error
 	rejects             error // for every service config
@@ -47,7 +47,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // it contains nothing else
+	if awaiting.Is(s) { // such a state contains only the text
 		return nil
 	}
 	c.states <- s
@@ -58,7 +58,7 @@ func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
 }
 
-// patient bounds the wait for events that must occur.
+// patient is the timeout for events that must occur.
 const patient = 20 * time.Second
 
 // next returns the next state, formatted by describe.
@@ -131,8 +131,7 @@ func watchFile(t *testing.T, path string, opts ...given.Option) *fakeChannel {
 	return channel
 }
 
-// onePort returns a file with one endpoint on a port of 192.0.2.1, and one the description of its
-// state.
+// onePort returns a file with one endpoint on a port of 192.0.2.1.
 func onePort(port int) string {
 	return fmt.Sprintf("endpoints:\n- lb_endpoints:\n  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: %d}}}\n", port)
 }
@@ -146,7 +145,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// writeBefore is write for a file with an old modification time.
+// writeBefore writes a file with an old modification time.
 func writeBefore(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)
@@ -200,11 +199,11 @@ func newPath(t *testing.T) string {
 // polled disables notifications, which do not work in a bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
-// pass lets time pass and waits for everything that is due.
+// pass advances the time and waits until no goroutine is running.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// longest is the longest time until a file is read again.
+// longest is the longest interval between two reads of a file.
 const longest = 145 * time.Second

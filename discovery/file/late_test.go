@@ -28,7 +28,7 @@ func TestAChannelThatComesAfterAnEdit(t *testing.T) {
 			pass(300 * time.Millisecond)
 		}
 		if len(late.states) != 1 {
-			t.Fatalf("%d states, want what others have", len(late.states))
+			t.Fatalf("%d states, want the content that the others have", len(late.states))
 		}
 		late.expect(t, 2)
 	})

@@ -14,9 +14,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// lookout watches and reads a file for all channels that use it. There is one for each file,
-// because looking at a file twice a second for each of 1,000 channels takes almost a twentieth of a
-// core, and parsing it for each takes megabytes.
+// lookout watches and reads a file for all channels that use it. Examining a file twice a second
+// for each of 1,000 channels would take almost 5% of a core, and parsing it for each would take
+// megabytes.
 type lookout struct {
 	of    watched
 	users int           // guarded by lookouts.mu
@@ -94,7 +94,7 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish passes on a reading, which may equal the last one.
+// publish makes a reading available to all channels. It may equal the last one.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +116,7 @@ func (l *lookout) run() {
 	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, soon.C) {
 		soon.Stop()
 		if notice == filewatch.Moved && w.Of(l.of.path) != filewatch.Moved {
-			notice = filewatch.Changed // a directory or a link appeared, not only the file
+			notice = filewatch.Changed // a directory or a link on the path has changed, not only the file
 		}
 		l.look(notice)
 		if next := l.file.Next(); !next.IsZero() {
@@ -125,7 +125,7 @@ func (l *lookout) run() {
 	}
 }
 
-// look examines the file and reads it if that is due.
+// look examines the file, and reads it if it must be read now.
 func (l *lookout) look(notice filewatch.Notice) {
 	switch l.file.Look(notice) {
 	case filewatch.Unfinished:
@@ -162,7 +162,7 @@ func (l *lookout) take() {
 	l.publish(&parsed)
 }
 
-// fail passes on why the file cannot be read, and retries if the reason may be temporary.
+// fail publishes the reason why the file cannot be read, and retries if it may be temporary.
 func (l *lookout) fail(err error) {
 	if mayPass(err) {
 		l.file.Failed()

@@ -26,8 +26,8 @@ func notifiers(t *testing.T) int {
 	return n
 }
 
-// The channels of a file share one inotify instance, and each receives each edit, also after others
-// have come or gone.
+// The channels of a file share one inotify instance. Each receives every edit, also after other
+// channels were opened or closed.
 func TestChannelsOfOneFileShareItsWatch(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
@@ -61,7 +61,7 @@ func TestChannelsOfOneFileShareItsWatch(t *testing.T) {
 	open[0].Close()
 	for _, c := range channels {
 		if n := len(c.states); n != 0 {
-			t.Errorf("a channel was told %d times more", n)
+			t.Errorf("a channel received %d further updates", n)
 		}
 	}
 }

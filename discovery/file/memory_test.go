@@ -51,8 +51,8 @@ func (c *fakeChannel) drain(port int) (n int) {
 	return n
 }
 
-// While a file's clusters are edited one after the other, one copy is in memory: old versions are
-// freed, and unchanged clusters do not keep their old file alive.
+// While a file's clusters are edited one after the other, only one copy of the file is in memory:
+// old versions are freed, and unchanged clusters do not keep an old file alive.
 func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	path, ports := newPath(t), make([]int, 25)
 	for i := range ports {
@@ -71,7 +71,7 @@ func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	if grown := heap() - before; grown > 8<<20 {
-		t.Errorf("20 edits take %d kB, want what one content takes", grown>>10)
+		t.Errorf("20 edits take %d kB, want the memory for one copy", grown>>10)
 	}
 }
 
@@ -110,6 +110,6 @@ func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 		}
 		r.Close()
 		_ = os.Remove(path)
-		heap() // and what is not kept goes
+		heap() // frees what the stored answer does not reference
 	}
 }

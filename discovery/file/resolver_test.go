@@ -88,11 +88,11 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	r.Close()
 	write(t, path, onePort(2))
 	rename(t, path, path+".gone")
-	// Another channel receives both edits, so that the first would have, too.
+	// Another channel receives both edits. By then the first would have received them, too.
 	other := watchFile(t, path)
 	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {
-		t.Error("the channel was told something after Close")
+		t.Error("the channel received an update after Close")
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 
 // Row E5: a resolver that is closed during an update does not deadlock.
 func TestCloseDuringAnUpdate(t *testing.T) {
-	path := newPath(t) // written later: a known content would be sent from inside Build
+	path := newPath(t) // written later, because an existing file would be sent from inside Build
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
@@ -138,8 +138,8 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		{"file:///", given.Builder(Scheme), none, "has no path"},
 		{"file:", given.Builder(Scheme), none, "has no path"},
 		{"file:///a?weight=1", given.Builder(Scheme), none, `has the unknown parameter "weight"`},
-		{"file:///a?authority=", given.Builder(Scheme), none, "has not one authority"},
-		{"file:///a?authority=a&authority=b", given.Builder(Scheme), none, "has not one authority"},
+		{"file:///a?authority=", given.Builder(Scheme), none, "must have exactly one value for authority"},
+		{"file:///a?authority=a&authority=b", given.Builder(Scheme), none, "must have exactly one value for authority"},
 		{"file:///a?%zz", given.Builder(Scheme), none, "has a query that does not parse"},
 		{"file:///a", given.Builder(Scheme), resolver.BuildOptions{DisableServiceConfig: true}, "in the service config, which this channel disables"},
 		{"file:///a", given.Builder(Scheme, given.Set("ServiceConfig", "[]")), none, "file: service config: want a JSON object"},

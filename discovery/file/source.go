@@ -34,7 +34,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with names read it again
+	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with names read these parameters themselves
 		return nil, err
 	}
 	cds.Reach(t)
@@ -81,7 +81,7 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel}, nil
 }
 
-// watch is a file's subscription by one channel.
+// watch is one channel's subscription to a file.
 type watch struct {
 	*source
 	receiver *discovery.Receiver
@@ -102,7 +102,7 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 	return parts[0].Source, nil
 }
 
-// run passes readings on.
+// run sends readings to the receiver.
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
@@ -122,8 +122,8 @@ func (w *watch) run() {
 	}
 }
 
-// current limits how long a channel waits for a very recent edit if others have the old content. It
-// exceeds the time for detecting a complete file (docs/waits.md).
+// current limits how long a new channel waits for a very recent edit while other channels still use
+// the old content. It exceeds the time for detecting a complete file (docs/waits.md).
 const current = 3 * time.Second
 
 // wait returns true after a reading or a timeout, and false after close.
@@ -137,7 +137,7 @@ func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
 	return true
 }
 
-// tell passes a reading on.
+// tell sends a reading to the receiver.
 func (w *watch) tell(r *reading) {
 	if r.err != nil {
 		w.receiver.Fail(r.err)
@@ -157,11 +157,11 @@ func (w *watch) tell(r *reading) {
 			return
 		}
 		answer.Version = r.version
-		_ = w.receiver.Update(answer) // the next edit arrives on its own
+		_ = w.receiver.Update(answer) // the next edit follows in any case
 	}
 }
 
-// pass passes on the mechanisms of a cluster, and logs fields without effect.
+// pass sends the mechanisms of a cluster to the receiver, and logs fields without effect.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)

@@ -22,7 +22,7 @@ func large(port int) string {
 	return b.String()
 }
 
-// heard is a receiver that passes answers and failures on.
+// heard is a receiver that sends answers and failures to channels.
 type heard struct {
 	answers  chan discovery.Answer
 	failures chan error
@@ -49,7 +49,7 @@ func next[T any](t *testing.T, from chan T) (what T) {
 	select {
 	case what = <-from:
 	case <-time.After(patient):
-		t.Fatal("nothing was heard")
+		t.Fatal("nothing was received")
 	}
 	return what
 }

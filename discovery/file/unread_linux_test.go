@@ -32,8 +32,8 @@ func limitFiles(t *testing.T) (restore func()) {
 	return restore
 }
 
-// An edit while the process has no free descriptor is used once it has one. The log notes the lack
-// of descriptors once.
+// An edit that is made while the process has no free descriptor is used once a descriptor is
+// available. The log notes the lack of descriptors once.
 func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
 		path := newPath(t)
@@ -54,7 +54,7 @@ func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 			pass(longest)
 			c.expect(t, 2)
 			if len(c.errors) != 0 {
-				t.Errorf("%s: the channel was told %v although it had endpoints", what, <-c.errors)
+				t.Errorf("%s: the channel received the error %v although it had endpoints", what, <-c.errors)
 			}
 		})
 	}
@@ -87,8 +87,8 @@ type failures struct {
 
 func (f *failures) Fail(error) { f.count.Add(1) }
 
-// The intervals between attempts to read grow, and an edit resets them. A file with mistakes or a
-// missing file is not read again without a change.
+// The intervals between attempts to read the file grow, and an edit resets them. A missing or
+// invalid file is not read again until it changes.
 func TestHowOftenAFileIsReadAgain(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestHowOftenAFileIsReadAgain(t *testing.T) {
 			change()
 			pass(time.Hour)
 			if n := told.count.Load() - before; n != 1 {
-				t.Errorf("%s: %d failures were told in an hour, want one", what, n)
+				t.Errorf("%s: %d failures were reported in an hour, want one", what, n)
 			}
 		}
 		w.Close()

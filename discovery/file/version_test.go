@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// answers is a receiver that passes answers on.
+// answers is a receiver that sends answers to the channel.
 type answers chan discovery.Answer
 
 func (a answers) Update(answer discovery.Answer) error { a <- answer; return nil }

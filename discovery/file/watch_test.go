@@ -109,14 +109,14 @@ func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 	}
 	replace(t, path, onePort(1)+"  priority: 1\n")
 	logged.Wait(t, patient, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
-	replace(t, path, onePort(1)) // as before: there is nothing to send
+	replace(t, path, onePort(1)) // the original content, so that nothing is sent
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
 	if n := logged.Count(path + ":1:1: syntax error"); n != 1 {
 		t.Errorf("the syntax error was logged %d times, want once", n)
 	}
 	if len(channel.errors) != 0 {
-		t.Errorf("the channel was told %v although it had endpoints", <-channel.errors)
+		t.Errorf("the channel received the error %v although it had endpoints", <-channel.errors)
 	}
 }
 

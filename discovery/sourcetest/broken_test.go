@@ -15,7 +15,7 @@ import (
 // fake is a source that breaks a rule.
 type fake struct {
 	check  func() error
-	start  func(r *discovery.Receiver, n int) discovery.Started // n counts the starts
+	start  func(r *discovery.Receiver, n int) discovery.Started // n is the number of this start
 	fails  error
 	starts int
 }
@@ -35,7 +35,7 @@ func (f *fake) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return f.start(r, f.starts), nil
 }
 
-// complaints is a failer that records.
+// complaints is a failer that records errors.
 type complaints struct {
 	mu   sync.Mutex
 	list []string
@@ -58,7 +58,7 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// says returns a start function for a source that reports once.
+// says returns a start function for a source that calls what once.
 func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		what(r)
@@ -69,18 +69,18 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 // well is a source that keeps the rules.
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
-// broken maps the name of a broken rule to such a source and to Run's complaint.
+// broken maps the name of a rule to a source that breaks it and the expected error of Run.
 var broken = map[string]struct {
 	source fake
 	want   string
 }{
 	"Check takes its time":                    {fake{check: func() error { wait(time.Second); return nil }, start: says(well)}, "Check(false) takes 1s"},
 	"Start takes its time":                    {fake{start: says(func(r *discovery.Receiver) { wait(time.Second); well(r) })}, "Start takes 1s"},
-	"Start fails for what Check does not say": {fake{fails: errors.New("no such service")}, `Start fails with "no such service", for which Check(false) returns nothing`},
-	"says nothing":                            {fake{start: says(func(*discovery.Receiver) {})}, "within 1m0s nothing is said"},
+	"Start fails for what Check does not say": {fake{fails: errors.New("no such service")}, `Start fails with "no such service", for which Check(false) returns nil`},
+	"says nothing":                            {fake{start: says(func(*discovery.Receiver) {})}, "no report within 1m0s"},
 	"a port of 0":                             {fake{start: says(func(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:0")) })}, "an answer breaks the rules: endpoint 0"},
 	"empty, and not meant":                    {fake{start: says(func(r *discovery.Receiver) { _ = r.Update(discovery.Answer{}) })}, "an answer breaks the rules: its answer holds no endpoint"},
-	"two lines":                               {fake{start: says(func(r *discovery.Receiver) { r.Fail(errors.New("a\nb")) })}, `a failure says "a\nb", want one line`},
+	"two lines":                               {fake{start: says(func(r *discovery.Receiver) { r.Fail(errors.New("a\nb")) })}, `a failure has the text "a\nb", want one line`},
 	"Confirm of nothing":                      {fake{start: says((*discovery.Receiver).Confirm)}, "Confirm is called before there was an answer"},
 	"doubt from the future":                   {fake{start: says(func(r *discovery.Receiver) { well(r); r.Unconfirmed(errors.New("x"), time.Now().Add(time.Hour)) })}, "confirmed until 1h0m0s from now"},
 	"one identity of two":                     {fake{start: says(sameIdentity)}, `two answers have the identity "7": [10.0.0.1:1] and [10.0.0.2:1]`},
@@ -88,7 +88,7 @@ var broken = map[string]struct {
 	"a text that moves": {fake{start: says(func(r *discovery.Receiver) {
 		r.Fail(errors.New("attempt 1 of :50001 failed"))
 		r.Fail(errors.New("attempt 2 of :50002 failed"))
-	})}, "want the same text for the same trouble"},
+	})}, "want the same text for the same failure"},
 	"no pause": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
 		done := make(chan struct{})
 		go func() {
@@ -101,7 +101,7 @@ var broken = map[string]struct {
 			}
 		}()
 		return discovery.Started{Close: func() { close(done) }}
-	}}, "100 answers come within a minute while the channel takes none"},
+	}}, "100 answers within a minute although the channel refuses them"},
 	"ResolveNow takes its time": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
 		well(r)
 		return discovery.Started{ResolveNow: func() { wait(time.Second) }}
@@ -121,7 +121,7 @@ var broken = map[string]struct {
 	"goes on after Close": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
 		well(r)
 		return discovery.Started{Close: func() { time.AfterFunc(10*time.Minute, func() { well(r) }) }}
-	}}, "1 things are said more than 1m0s after Close, the first is: answer 10.0.0.1:1"},
+	}}, "1 reports more than 1m0s after Close, the first is: answer 10.0.0.1:1"},
 	"Close waits for the receiver": {fake{start: func(r *discovery.Receiver, _ int) discovery.Started {
 		over := make(chan struct{})
 		go func() {
@@ -138,7 +138,7 @@ var broken = map[string]struct {
 			r.Trying("waiting for the other channel")
 		}
 		return discovery.Started{}
-	}}, "of two channels one has an answer: the first true, the second false"},
+	}}, "only one of two channels has an answer: the first true, the second false"},
 	"two channels that are one": {fake{start: second()}, "once the first channel is closed the second one fails: it is closed"},
 	"started once": {fake{start: func(r *discovery.Receiver, n int) discovery.Started {
 		if n == 1 {
@@ -164,7 +164,7 @@ func changing(r *discovery.Receiver) {
 	a.Priorities[0].Localities[0].Endpoints[0].Addresses[0] = "10.0.0.2:1"
 }
 
-// second returns a start function for a source that knows only its last receiver.
+// second returns a start function for a source that uses only its last receiver.
 func second() func(*discovery.Receiver, int) discovery.Started {
 	var last *discovery.Receiver
 	return func(r *discovery.Receiver, _ int) discovery.Started {
@@ -192,5 +192,5 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait sleeps. It is used by sources that run in a bubble, though the table is outside.
+// wait sleeps. The table is outside of the bubble, but its functions run inside.
 func wait(d time.Duration) { <-time.NewTimer(d).C }

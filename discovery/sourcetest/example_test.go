@@ -23,12 +23,12 @@ func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking around")
 	err := r.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{near}}}})
 	if err != nil {
-		r.Fail(discovery.Mistake(err)) // looking again does not help
+		r.Fail(discovery.Mistake(err)) // looking again would not help
 	}
 	return discovery.Started{}, nil
 }
 
-// Test your own source like this:
+// TestFixed shows how to test a source.
 func TestFixed(t *testing.T) {
 	sourcetest.Run(t, func(*testing.T) discovery.Source { return fixed{"10.0.0.1:443", "10.0.0.2:443"} })
 }

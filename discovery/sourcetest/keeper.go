@@ -15,7 +15,7 @@ import (
 type keeper struct {
 	record
 	t       failer
-	refusal error  // for each answer
+	refusal error  // the error to return for each answer
 	inside  func() // called inside each call, nil for nothing
 
 	guard    sync.Mutex
@@ -94,22 +94,22 @@ func (k *keeper) repeatsTooOften() bool {
 		k.minute, k.many = time.Now(), 0
 	}
 	if k.many++; k.many == most {
-		k.t.Errorf("%d answers come within a minute while the channel takes none, want a pause between them", most)
+		k.t.Errorf("%d answers within a minute although the channel refuses them, want a pause between them", most)
 	}
 	return k.many >= most
 }
 
-// fail checks the text of a failure.
+// fail checks the text of a failure and records it.
 func (k *keeper) fail(err error) {
 	text := err.Error()
 	if text == "" || strings.ContainsAny(text, "\r\n") {
-		k.t.Errorf("a failure says %q, want one line", text)
+		k.t.Errorf("a failure has the text %q, want one line", text)
 	}
 	k.guard.Lock()
 	defer k.guard.Unlock()
 	for _, before := range k.failures {
 		if before != text && shape(before) == shape(text) {
-			k.t.Errorf("a failure says %q, and before %q; want the same text for the same trouble, without ids, ports and times", text, before)
+			k.t.Errorf("a failure has the text %q, and an earlier one %q; want the same text for the same failure, without IDs, ports and times", text, before)
 		}
 	}
 	if !slices.Contains(k.failures, text) && len(k.failures) < 100 {

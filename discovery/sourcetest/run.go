@@ -50,7 +50,7 @@ var checks = map[string]func(failer, discovery.Source){
 	"again":        checkAgain,
 }
 
-// failer is the part of *testing.T that checks use.
+// failer is the subset of *testing.T that the checks use.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -97,14 +97,14 @@ func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started,
 	atOnce(t, "Start", func() { of, err = s.Start(r.listen()) })
 	if err != nil {
 		if check := s.Check(false); check == nil {
-			t.Errorf("Start fails with %q, for which Check(false) returns nothing; what only a server knows goes to Fail", err)
+			t.Errorf("Start fails with %q, for which Check(false) returns nil; report errors of a server by Fail", err)
 		}
 		return nil, nil
 	}
 	time.Sleep(patience)
 	synctest.Wait()
 	if first = r.take(); len(first) == 0 {
-		t.Errorf("within %v nothing is said: no answer, no failure, and not what is tried", patience)
+		t.Errorf("no report within %v: want an answer, a failure, or Trying", patience)
 	}
 	return &of, first
 }
@@ -118,7 +118,7 @@ func end(t failer, r *keeper, started *discovery.Started) {
 	silent(t, r)
 }
 
-// silent checks that nothing is reported after Close, except for calls in progress.
+// silent checks that the source reports nothing after Close. It ignores calls in progress.
 func silent(t failer, r *keeper) {
 	t.Helper()
 	time.Sleep(patience)
@@ -127,7 +127,7 @@ func silent(t failer, r *keeper) {
 	time.Sleep(quiet)
 	synctest.Wait()
 	if told := r.take(); len(told) > 0 {
-		t.Errorf("%d things are said more than %v after Close, the first is: %v", len(told), patience, told[0])
+		t.Errorf("%d reports more than %v after Close, the first is: %v", len(told), patience, told[0])
 	}
 	r.check(t)
 }
@@ -176,10 +176,10 @@ func checkTwo(t failer, s discovery.Source) {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * patience) // a failure may be over by then
+		time.Sleep(10 * patience) // a failure may have ended by then
 	}
 	if a.answered() != b.answered() {
-		t.Errorf("of two channels one has an answer: the first %v, the second %v", a.answered(), b.answered())
+		t.Errorf("only one of two channels has an answer: the first %v, the second %v", a.answered(), b.answered())
 	}
 	b.take()
 	if first.Close != nil {
@@ -246,7 +246,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	silent(t, r)
 }
 
-// checkAgain starts a source again, like a channel after idleness.
+// checkAgain starts a source again, as a channel does after it was idle.
 func checkAgain(t failer, s discovery.Source) {
 	var answered [2]bool
 	for i := range answered {
@@ -256,7 +256,7 @@ func checkAgain(t failer, s discovery.Source) {
 			return
 		}
 		if !r.answered() {
-			time.Sleep(10 * patience) // a failure may be over by then
+			time.Sleep(10 * patience) // a failure may have ended by then
 		}
 		answered[i] = r.answered()
 		end(t, r, started)

@@ -1,4 +1,4 @@
-// Package srv takes the endpoints of a channel from SRV records (RFC 2782):
+// Package srv resolves targets to the endpoints in SRV records (RFC 2782):
 //
 //	srv:///checkout.example.com           the service "_grpc._tcp" of the name
 //	srv:///_http._tcp.example.com         a service of another name
@@ -6,16 +6,16 @@
 //
 // A record's priority becomes a priority of the channel: the lowest number is used first. Its
 // weight becomes the weight of the endpoint. All addresses of the record's target belong to that
-// endpoint and are tried as those of one machine. RFC 2782 gives weight 0 "a very small chance of
-// being selected": it counts as a tenth of the weight 1, and records of a priority that all have
-// weight 0 have equal shares. The target "." means that the service does not exist. A duplicate
-// target or address counts once, in its highest priority.
+// endpoint. RFC 2782 gives weight 0 "a very small chance of being selected": it counts as a tenth of
+// weight 1, and records of a priority that all have weight 0 have equal shares. The target "." means
+// that the service does not exist. A duplicate target or address counts once, in its highest
+// priority.
 //
 // # Refresh
 //
-// Go's resolver does not return a time to live. So records and addresses are looked up again every
-// 30 s, varied by a tenth; the parameter refresh sets another interval. A failed connection also
-// triggers a lookup, but at most once in 30 s, or in that interval.
+// Go's resolver does not return a time to live, so records and addresses are looked up again every
+// 30 s, with a jitter of 10%. The parameter refresh sets another interval. A failed connection also
+// triggers a lookup, but at most once in 30 s, or in the interval if that is shorter.
 //
 // A record or an address is removed after two successive answers without it, or as many as
 // removeAfter sets, and with refresh=0s at once. A lookup takes at most 30 s. A failed lookup
@@ -33,8 +33,8 @@
 // With ?dns=tcp names are looked up over TCP only, because Consul silently truncates answers to the
 // size of a datagram.
 //
-// All its addresses together identify an endpoint: if a target gains or loses an address, the
-// endpoint is connected again.
+// An endpoint is identified by all its addresses: if a target gains or loses an address, the client
+// reconnects to the endpoint.
 //
 // # Certificates
 //

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// There are two records: the one with the lower number is used while it works. The target names
-// this example's own DNS server; by default it is the system's.
+// There are two records. The one with the lower priority number is used while its server works. The
+// target contains this example's own DNS server; by default the system's server is used.
 func Example() {
 	primary, primaryPort := serve()
 	backup, backupPort := serve()

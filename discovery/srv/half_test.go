@@ -51,8 +51,8 @@ func (h *halves) set(v4, v6 string) {
 	h.of = map[string]string{"ip4": v4, "ip6": v6}
 }
 
-// If the addresses of one family cannot be looked up, its known ones stay in use beside the present
-// ones of the other family, also after idleness.
+// If the addresses of one family cannot be looked up, the known ones stay in use together with the
+// current ones of the other family, also after the channel was idle.
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
@@ -85,14 +85,14 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	dns.Set("a.test", "AAAA", "::1")
 	c, _ := build(t, dns, "srv://DNS/shop.test.?refresh=1s&removeAfter=1")
 	if got := c.next(t); len(got) != len("127.0.0.1:1+[::1]:1") {
-		t.Fatalf("the channel is told %s, want both addresses", got)
+		t.Fatalf("the channel received %s, want both addresses", got)
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
 	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // the first answer was passed on
+	dns.Await(shop, "SRV", 2) // the first answer was sent
 	select {
 	case line := <-c.lines:
-		t.Errorf("the channel is told %s, want nothing", line)
+		t.Errorf("the channel received %s, want nothing", line)
 	default:
 	}
 }
@@ -120,7 +120,7 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	line := c.next(t)
 	for _, want := range []string{"127.0.0.1:1", "127.0.0.3:1", "127.0.0.4:1"} {
 		if !strings.Contains(line, want) {
-			t.Errorf("over TCP the channel is told %s, want %s in it", line, want)
+			t.Errorf("over TCP the channel received %s, want %s in it", line, want)
 		}
 	}
 }

@@ -20,17 +20,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds the wait for events that must occur on real sockets.
+// patience is the timeout for events on real sockets.
 const patience = 60 * time.Second
 
-// channel is a resolver.ClientConn that passes updates on, one line each.
+// channel is a resolver.ClientConn that sends each update to lines, formatted as one line.
 type channel struct {
 	resolver.ClientConn
 	lines chan string
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // it contains nothing else
+	if awaiting.Is(s) { // such a state contains only the text
 		return nil
 	}
 	var endpoints []string
@@ -70,7 +70,7 @@ func (c channel) next(t *testing.T) string {
 func (c channel) expect(t *testing.T, want string) {
 	t.Helper()
 	if got := c.next(t); !strings.Contains(got, want) {
-		t.Errorf("the channel is told %.300q, want %q", got, want)
+		t.Errorf("the channel received %.300q, want %q", got, want)
 	}
 }
 

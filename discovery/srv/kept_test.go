@@ -94,14 +94,14 @@ func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	return strings.Join(lines, ", then ")
 }
 
-// A host that cannot be looked up after idleness keeps its addresses for an hour after its last
-// lookup. Other hosts have their present addresses.
+// A host that cannot be looked up after the channel was idle keeps its addresses for an hour after
+// its last lookup. For other hosts the current addresses are used.
 func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{}
 		b := h.builder()
 		for i, step := range []struct {
-			a, b  string // their present addresses
+			a, b  string // current addresses
 			awake time.Duration
 			want  string
 			idle  time.Duration
@@ -129,8 +129,8 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// A host whose lookup, or half of it, fails is not confirmed: it is discarded an hour after its
-// last complete lookup.
+// If the lookup of a host's IPv4 or IPv6 addresses fails, the host is not confirmed. It is
+// discarded an hour after its last complete lookup.
 func TestALostHostIsNotConfirmed(t *testing.T) {
 	for _, lost := range []string{"", "half"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestALostHostIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// A host is not confirmed while the lookup of the records fails: it is discarded an hour after its
+// If the lookup of the records fails, no host is confirmed. A host is discarded an hour after its
 // last lookup.
 func TestLostRecordsConfirmNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 	})
 }
 
-// A host that does not exist any more does not come back after idleness, although its addresses
-// stay in use for some lookups.
+// A host that no longer exists is not restored after the channel was idle, although its addresses
+// stayed in use for some lookups.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ten = "srv:///shop.test?removeAfter=10"
@@ -200,7 +200,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	})
 }
 
-// silent does not respond for the host b for longer than a lookup may take.
+// silent is hosts without a response for b until the lookup times out.
 type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -211,8 +211,8 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return s.hosts.LookupNetIP(ctx, network, host)
 }
 
-// A host that does not respond delays the others briefly. Meanwhile all have their stored
-// addresses, and afterwards only that host.
+// A host that does not respond after the channel was idle delays the others only briefly. The
+// stored addresses are used for all hosts until then, and afterwards for that host only.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
@@ -233,7 +233,7 @@ func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 			r.Close()
 			synctest.Wait()
 			if len(c.lines) > 0 {
-				t.Errorf("the channel is told %s as well", c.next(t))
+				t.Errorf("the channel also received %s", c.next(t))
 			}
 			h.set("10.0.0.3", "")
 			by = silent{h}

@@ -18,14 +18,14 @@ import (
 const (
 	// lookupTime limits a lookup with all its addresses (docs/waits.md).
 	lookupTime = 30 * time.Second
-	// lookupsAtOnce limits the hosts looked up at a time, without silent ones.
+	// lookupsAtOnce limits the hosts that are looked up concurrently. Silent hosts do not count.
 	lookupsAtOnce = 16
 	// mostAddresses limits the addresses of a host.
 	mostAddresses = 64
 )
 
-// resolverAt returns a resolver for the DNS server at host:port or the system's, with tcp over TCP
-// only.
+// resolverAt returns a resolver that uses the DNS server at host:port, or the system's if that is
+// "". If tcp is set, it uses TCP only.
 func resolverAt(server string, tcp bool) xnet.Resolver {
 	if server == "" && !tcp {
 		return net.DefaultResolver
@@ -46,8 +46,8 @@ func resolverAt(server string, tcp bool) xnet.Resolver {
 	return namedServer{server, r}
 }
 
-// namedServer uses the target's DNS server. Its errors name this server, where the standard
-// library's would name the system's.
+// namedServer is a resolver that uses the target's DNS server. Its errors contain this server;
+// those of the standard library contain the system's.
 type namedServer struct {
 	server string
 	*net.Resolver
@@ -104,7 +104,7 @@ func familyOf(ip netip.Addr) int {
 	return 1
 }
 
-// some reports whether anything is known of any host.
+// some reports whether a lookup of any host has succeeded.
 func (a *answer) some() bool {
 	for _, f := range a.hosts {
 		if f.known != [2]bool{} {
@@ -115,8 +115,8 @@ func (a *answer) some() bool {
 }
 
 // lookUp looks up the records of a name and the addresses of their hosts, the silent ones last.
-// early receives the results so far after names.Hold, and again after each further names.Hold with
-// new results. lookUp returns the hosts that did not respond.
+// After names.Hold it calls early with the results so far, and again after each further names.Hold
+// with new results. It returns the hosts that did not respond.
 func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -157,8 +157,8 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 }
 
 // inTurn returns the hosts of records in lookup order: the first of each priority, then the second
-// of each, so that a priority with silent hosts does not block the others. Hosts in silent come
-// last.
+// of each, and so on. A priority with silent hosts then does not block the others. Hosts in silent
+// come last.
 func inTurn(records []record, silent map[string]bool) []string {
 	type place struct {
 		host  string
@@ -227,8 +227,8 @@ func (h *hosts) note(what func()) {
 	}
 }
 
-// lookUp looks up hosts, a limited number at a time. A silent lookup continues without counting, so
-// that a lost zone does not block the other hosts.
+// lookUp looks up hosts with limited concurrency. A silent lookup continues but does not count
+// towards the limit, so that hosts of an unreachable zone do not block the others.
 func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -237,7 +237,7 @@ func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			h.flaw(fmt.Errorf("lookup %s: there was no time for it, and %d more", host, len(all)-i-1))
+			h.flaw(fmt.Errorf("lookup %s: no time left for it and %d more", host, len(all)-i-1))
 			return
 		}
 		running.Go(func() {

@@ -28,7 +28,8 @@ type zone struct {
 	most    int
 }
 
-// zoneOf returns a zone with this many records for each host and priority, in this order.
+// zoneOf returns a zone with records of the form "HOST PRIORITY N": N records of the priority, with
+// the hosts HOST0, HOST1 and so on.
 func zoneOf(records ...string) *zone {
 	z := &zone{}
 	for _, r := range records {
@@ -95,7 +96,8 @@ func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	return said
 }
 
-// Hosts of a lost zone do not prevent lookups of other hosts, in the same or another priority.
+// Hosts of an unreachable zone do not prevent lookups of other hosts, in the same or another
+// priority.
 func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	for about, test := range map[string]struct {
 		zone *zone
@@ -119,13 +121,13 @@ func TestSilentHostsComeLast(t *testing.T) {
 	z := zoneOf("silent 10 100", "well 10 40")
 	got := z.priorities(t, 40*time.Second)
 	if len(got) != 1 || !strings.HasSuffix(got[0], " 10:40") || got[0] < "35" || got[0] > "38" {
-		t.Errorf("answers %v, want all that are well 5 s after the second look-up began", got)
+		t.Errorf("answers %v, want all hosts that respond 5 s after the second lookup began", got)
 	}
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	for i, host := range z.asked {
 		if well := strings.HasPrefix(host, "well"); well && i >= 100-16*6+40+16 {
-			t.Errorf("%s is number %d, behind those that were silent", host, i)
+			t.Errorf("%s is number %d, after the silent ones", host, i)
 		}
 	}
 	if z.most > 16*7 {
@@ -151,7 +153,7 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 		w.Close()
 		synctest.Wait()
 		if len(r.lines) != 2 || !strings.HasSuffix(r.lines[1], " 10: 10.119.0.0:1*1 10.119.0.1:1*1") {
-			t.Errorf("answers %q, want the new host 5 s after the look-up began", r.lines)
+			t.Errorf("answers %q, want the new host 5 s after the lookup began", r.lines)
 		}
 	})
 }
@@ -197,7 +199,7 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 	return addresses, nil
 }
 
-// A hostile DNS server can cause neither an answer that the channel refuses nor one of unbounded
+// A hostile DNS server cannot cause an answer that the channel refuses or that has an unbounded
 // size.
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,7 @@ type watch struct {
 	logged string
 }
 
-// Check implements discovery.Source. It finds nothing, because everything else depends on DNS
+// Check implements discovery.Source. It always succeeds, because all other errors depend on DNS
 // servers.
 func (source) Check(bool) error { return nil }
 
@@ -126,7 +126,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lookUp looks up once and passes the result on. It reports whether the channel accepted it.
+// lookUp makes one lookup and sends the result to the receiver. It reports whether the channel accepted it.
 func (w *watch) lookUp(ctx context.Context) bool {
 	a, silent, err := lookUp(ctx, w.net, w.name, w.silent, w.early)
 	if ctx.Err() != nil {
@@ -151,7 +151,7 @@ func (w *watch) lookUp(ctx context.Context) bool {
 	return w.tell(&w.table, found) == nil
 }
 
-// early passes on incomplete results. The table takes complete answers only, so that a record
+// early sends incomplete results to the receiver. The table takes complete answers only, so that a record
 // missing from one lookup is counted once.
 func (w *watch) early(a answer) {
 	t := w.table.clone()
@@ -160,7 +160,7 @@ func (w *watch) early(a answer) {
 	}
 }
 
-// tell passes an answer on.
+// tell sends an answer to the receiver.
 func (w *watch) tell(t *table, found discovery.Answer) error {
 	found.Names = t.names()
 	return w.receiver.Update(found)
@@ -185,7 +185,7 @@ func (w *watch) log(a answer) {
 // in gRPC's DNS resolver.
 const pause = 30 * time.Second
 
-// rest waits until the next lookup: the interval is over, or a request has come and pause is over.
+// rest waits until the interval has elapsed, or until there is a request and pause has elapsed.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause

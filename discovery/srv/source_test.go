@@ -72,14 +72,14 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 	}
 	err := given.Builder(srv.Scheme, given.Set("RemoveAfter", -1)).Check(target("srv:///shop.test"), false)
 	if err == nil || !strings.Contains(err.Error(), "removeAfter: -1 given, want 1 and more") {
-		t.Errorf("Validate = %v, want what is wrong with the option", err)
+		t.Errorf("Validate = %v, want the error of the option", err)
 	}
 }
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-// Each bad answer is an error that names the name and the problem. After a good answer it changes
-// nothing.
+// Each bad answer is an error that contains the name and the problem. After a good answer, a bad one
+// changes nothing.
 func TestBadAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(*dnstest.Server)
@@ -104,7 +104,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Parallel()
 			dns := startDNS(t)
 			test.make(dns)
-			c, _ := build(t, dns, "srv://DNS/shop.test.") // with a trailing dot, so that it is looked up once
+			c, _ := build(t, dns, "srv://DNS/shop.test.") // with a trailing dot, so that the search list is not used
 			c.expect(t, test.want)
 		})
 		t.Run(name+" later", func(t *testing.T) {
@@ -115,14 +115,14 @@ func TestBadAnswers(t *testing.T) {
 			c.expect(t, "127.0.0.1:1")
 			dns.Set("a.test", "A")
 			test.make(dns)
-			wait := time.Second // if no server can count the lookups
+			wait := time.Second // the time to wait if no server can count the lookups
 			if name != "no server" {
-				dns.Await(shop, "SRV", 2) // of the second lookup: the first result was passed on
+				dns.Await(shop, "SRV", 2) // the second lookup starts after the first result was sent
 				wait = 0
 			}
 			select {
 			case line := <-c.lines:
-				t.Errorf("the channel is told %q, want nothing", line)
+				t.Errorf("the channel received %q, want nothing", line)
 			case <-time.After(wait):
 			}
 		})

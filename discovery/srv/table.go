@@ -16,7 +16,7 @@ type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // from before idleness, until all hosts were looked up once
+	remembered  map[string]discovery.Name // stored while the channel was idle; used until all hosts were looked up once
 }
 
 // host holds the known addresses of a record's target.
@@ -59,7 +59,8 @@ func (t *table) take(name string, a answer) discovery.Answer {
 	return t.answer(name, records)
 }
 
-// take takes the result of a host's lookup. Addresses of a family whose lookup failed stay.
+// take applies the result of a host's lookup. Addresses of a family whose lookup failed stay in
+// use.
 func (h *host) take(removeAfter int, f found) {
 	if f.known == [2]bool{} {
 		h.Lose(time.Now())
@@ -107,7 +108,7 @@ func (t *table) recall(name string, found [2]bool) *host {
 	return h
 }
 
-// names returns what to store of the hosts.
+// names returns the names to store with the answer.
 func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {

@@ -68,7 +68,7 @@ func (r *receiver) Fail(error) {
 	r.fails++
 }
 
-// watched runs a source in a bubble, with constant re-resolution requests if asked is set.
+// watched runs a source in a bubble. If asked is set, it requests re-resolution every 100 ms.
 func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,20 +93,22 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// Without requests names are looked up at the interval, or not again without one.
+// Without requests, names are looked up once per interval. If there is no interval, they are looked
+// up once.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
 		if n := len(lookups); n < 18 || n > 23 {
-			t.Errorf("every %v: %d look-ups in 20 times that", every, n)
+			t.Errorf("every %v: %d lookups in 20 times that", every, n)
 		}
 	}
 	if _, lookups := watched(t, &nameServer{}, 0, false, time.Hour); len(lookups) != 1 {
-		t.Errorf("without an interval: %d look-ups, want 1", len(lookups))
+		t.Errorf("without an interval: %d lookups, want 1", len(lookups))
 	}
 }
 
-// A request causes a lookup, but not within 30 s, or the interval, of the last one.
+// A request triggers a lookup, but not within 30 s of the last one, or within the interval if that
+// is shorter.
 func TestRequestsForReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
@@ -114,18 +116,19 @@ func TestRequestsForReresolution(t *testing.T) {
 		_, lookups := watched(t, &nameServer{}, test.every, true, 10*time.Minute)
 		for i := range lookups[1:] {
 			if apart := lookups[i+1] - lookups[i]; apart < test.apart || apart > 2*test.apart {
-				t.Errorf("every %v: look-up %d came %v after the one before, want about %v", test.every, i+1, apart, test.apart)
+				t.Errorf("every %v: lookup %d came %v after the previous one, want about %v", test.every, i+1, apart, test.apart)
 			}
 		}
 	}
 }
 
-// A failed lookup or a refused answer is retried with a backoff, at most the interval.
+// A failed lookup or a refused answer is retried with backoff. The backoff does not exceed the
+// interval.
 func TestBackoffAfterFailures(t *testing.T) {
 	for name, of := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
 		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
 		if r.answers != 0 || r.fails != len(lookups) && r.fails != len(lookups)-1 {
-			t.Errorf("%s: %d answers, %d failures of %d look-ups", name, r.answers, r.fails, len(lookups))
+			t.Errorf("%s: %d answers, %d failures of %d lookups", name, r.answers, r.fails, len(lookups))
 		}
 		for i := range lookups[1:] {
 			apart := lookups[i+1] - lookups[i]
@@ -133,13 +136,13 @@ func TestBackoffAfterFailures(t *testing.T) {
 				apart -= lookupTime
 			}
 			if apart < 500*time.Millisecond || apart > 33*time.Second {
-				t.Errorf("%s: look-up %d came %v after the one before", name, i+1, apart)
+				t.Errorf("%s: lookup %d came %v after the previous one", name, i+1, apart)
 			}
 		}
 	}
 	_, lookups := watched(t, &nameServer{err: errors.New("no")}, 0, false, time.Hour)
 	if last := lookups[len(lookups)-1] - lookups[len(lookups)-2]; last < 90*time.Second {
-		t.Errorf("without an interval the last two of %d look-ups were %v apart, want about 120 s", len(lookups), last)
+		t.Errorf("without an interval the last two of %d lookups were %v apart, want about 120 s", len(lookups), last)
 	}
 }
 
@@ -220,7 +223,7 @@ func (r *told) Update(a discovery.Answer) error {
 
 func (*told) Fail(error) {}
 
-// At first a host without a response delays the others only briefly.
+// A host without a response delays the first answer for the others only briefly.
 func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for about, test := range map[string]struct {
@@ -279,7 +282,8 @@ func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip
 	return m.slow.LookupNetIP(ctx, network, host)
 }
 
-// A slow lookup counts once: an address is removed after two lookups, not after two looks at one.
+// A slow lookup counts once: an address is removed after two lookups, not after two partial results
+// of one.
 func TestSlowLookupCountsOnce(t *testing.T) {
 	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
 	got := toldOf(t, m, time.Second, 40*time.Second)
@@ -293,6 +297,6 @@ func TestSlowLookupCountsOnce(t *testing.T) {
 	}
 	at, _, _ := strings.Cut(got[3], " ")
 	if left, err := time.ParseDuration(at); err != nil || left < 2*9*time.Second+time.Second {
-		t.Errorf("the address left after %v, %v, want a time of the third look-up", left, err)
+		t.Errorf("the address was removed after %v, %v, want a time of the third lookup", left, err)
 	}
 }

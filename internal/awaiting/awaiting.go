@@ -1,6 +1,6 @@
-// Package awaiting is the policy of a channel without any answer. Calls wait as on a channel
-// without a policy. A call whose deadline passes fails with what it waited for, instead of a bare
-// "context deadline exceeded".
+// Package awaiting implements the policy that a channel uses before its first answer. Calls wait as
+// on a channel without a policy. If the deadline of a call expires, its error contains what it
+// waited for, instead of only "context deadline exceeded".
 package awaiting
 
 import (
@@ -29,7 +29,7 @@ func Set(s resolver.State, text string) resolver.State {
 	return s
 }
 
-// Is reports whether Set returned the state.
+// Is reports whether s was returned by Set.
 func Is(s resolver.State) bool {
 	_, ok := s.Attributes.Value(key{}).(string)
 	return ok

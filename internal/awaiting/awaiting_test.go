@@ -89,7 +89,7 @@ func TestCallsThatWaitGoOn(t *testing.T) {
 			t.Error(err)
 		}
 		if err := <-patient; err != nil {
-			t.Errorf("it ended with %v once there was an answer", err)
+			t.Errorf("the waiting call ended with %v after an answer", err)
 		}
 	})
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
@@ -99,7 +99,7 @@ func TestCallsThatWaitGoOn(t *testing.T) {
 		time.Sleep(time.Second)
 		_ = s.Receiver.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}))
 		if err := <-over; err != nil {
-			t.Errorf("a call ended with %v once there was an answer", err)
+			t.Errorf("a call ended with %v after an answer", err)
 		}
 		if err := <-call(context.Background(), cc, time.Second, false); err != nil {
 			t.Error(err)

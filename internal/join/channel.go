@@ -66,8 +66,8 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
 }
 
-// endpointsFail handles that endpoints of a child of the priority policy fail. It ignores unknown
-// names.
+// endpointsFail reports to the core that endpoints of a child of the priority policy fail. It
+// ignores unknown names.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
@@ -163,7 +163,7 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 	content, _ := m.Answer.Content.(*topology.Checked)
 	if content == nil || s.of != content {
 		if content != nil {
-			if content.Resolved == nil { // its source knows localities
+			if content.Resolved == nil { // the source provides localities
 				s.translator.Near = c.near(s)
 				c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
 			}
@@ -186,7 +186,7 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 	return tree
 }
 
-// notePreference logs once that a preference has no effect on an answer.
+// notePreference logs, once per mechanism, that a preference has no effect on an answer.
 func (c *Channel) notePreference(name string, s *slot, content *topology.Checked) {
 	given := c.config.Settings.Prefer
 	if given == "" || s.placeless {
@@ -204,7 +204,7 @@ func (c *Channel) notePreference(name string, s *slot, content *topology.Checked
 	}
 }
 
-// noteZones logs once the zones with callers that no answer names.
+// noteZones logs, once for each set of zones, the zones with callers that no answer contains.
 func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	if text := strings.Join(zones, ", "); text != n.unnamed {
 		if n.unnamed = text; text != "" {
@@ -213,14 +213,14 @@ func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	}
 }
 
-// naming names the children of a mechanism. Mechanisms of one name that follow each other in lists
-// share it.
+// naming assigns names to the children of a mechanism. Mechanisms of the same name in successive
+// lists share it.
 type naming struct {
-	child      string // prefix of its children's names over a cluster
-	plain      string // name of its child over plain endpoints
+	child      string // prefix of the names of its children, for a cluster
+	plain      string // name of its child, for the endpoints of a gRPC resolver
 	translator topology.Translator
 	placeless  bool   // logged that nothing can be preferred
-	unnamed    string // the last logged zones with callers that its answers do not name
+	unnamed    string // zones with callers that no answer contains, as last logged
 }
 
 // newNaming returns the naming of a mechanism.
@@ -247,8 +247,8 @@ func (j *Join) prefix(name string) string {
 	return name
 }
 
-// childName returns the prefix for a mechanism that is added later. No other prefix begins with it
-// or is one of it.
+// childName returns the prefix for a mechanism that is added later. No other prefix begins with
+// it, and it begins with no other prefix.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -262,7 +262,7 @@ func (j *Join) childName(name string) string {
 	}
 }
 
-// translate returns the tree over an answer, nil for none.
+// translate returns the tree for an answer, which may be nil.
 func (s *slot) translate(c *topology.Checked) topology.Tree {
 	if c == nil || c.Resolved != nil {
 		return s.plainTree(c)
@@ -280,8 +280,8 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 	return tree
 }
 
-// plainTree returns the tree of a mechanism over plain endpoints, maybe none. It omits those
-// without an address.
+// plainTree returns the tree of a mechanism for plain endpoints. It omits endpoints without an
+// address.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	part := topology.Target{Name: s.plain}
 	if part.Name == "" {

@@ -7,37 +7,37 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Found is one mechanism of a target.
+// Found is the state of one mechanism of a target.
 type Found struct {
-	Name string // "" where there is no other
+	Name string // "" if the target has only one mechanism
 	// Answer is its last answer, nil for none.
 	Answer *topology.Checked
 	// OutlierDetection is its cluster's configuration, "" for none.
 	OutlierDetection string
-	// Trouble is its source's present problem, "" for none.
+	// Trouble is the current problem of its source, "" for none.
 	Trouble string
 }
 
-// News is what a channel to a target would use at the same time.
+// News is the state that a channel to a target would have at the same time.
 type News struct {
-	// Found are the mechanisms that have answered or failed, in priority order. It is empty before
-	// the first answer; Why is then what is waited for, or what failed.
+	// Found holds the mechanisms that have answered or failed, in priority order. It is empty
+	// before the first answer; Why then describes what the target waits for, or what failed.
 	Found []Found
 	Why   string
-	// Waiting are the mechanisms that have neither answered nor failed.
+	// Waiting holds the names of the mechanisms that have neither answered nor failed.
 	Waiting []string
 }
 
-// follower passes on the messages for a channel.
+// follower is a consumer without a channel.
 type follower struct {
 	Join
 	news func(News)
 	last News // the last message
-	told bool // it has not been passed on
+	told bool // news has not received last
 }
 
-// Follow starts the mechanisms without a channel. news receives each change, one call at a time,
-// until Close. It may call Close and must not block.
+// Follow starts the mechanisms without a channel. It calls news after each change, until Close.
+// Calls of news do not overlap; news may call Close and must not block.
 func Follow(config Config, news func(News)) (*Join, error) {
 	f := &follower{news: news}
 	f.config, f.to, f.settled = config, f, f.passOn
@@ -62,8 +62,8 @@ func (f *follower) tell(m core.Message) error {
 	return nil
 }
 
-// passOn passes on the last message and the problems of sources, which a channel receives only
-// without an answer.
+// passOn calls news with the last message and the problems of sources. A channel receives those
+// problems only if it has no answer.
 func (f *follower) passOn() {
 	troubles := make(map[string]string)
 	var waiting []string

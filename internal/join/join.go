@@ -1,11 +1,11 @@
-// Package join runs the discovery mechanisms of a channel according to internal/core/join: it
-// starts and stops their sources, runs the timers, stores the last good answers, writes the log,
-// and updates the channel, or another consumer that follows a target.
+// Package join runs the discovery mechanisms of a channel according to the decisions of
+// internal/core/join. It starts and stops their sources, runs the timers, stores the last good
+// answers, writes the log, and updates the channel or another consumer.
 //
-// Events run one at a time. Each report of a source becomes an event, and the source does not wait.
-// Sources may block, so they are called outside events, one call of a channel at a time. Close may
-// be called from anywhere, including the stack of an update or of a source; nothing begins after
-// it.
+// Events run one at a time. Each report of a source becomes an event, and the source does not wait
+// for it. Sources may block, so they are called outside of events, one call per channel at a time.
+// Close may be called from anywhere, including the stack of an update or of a source. After Close
+// nothing is started.
 package join
 
 import (
@@ -31,7 +31,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Config does not change during the life of a channel.
+// Config is the part of a channel's configuration that consumers share. It must not change.
 type Config struct {
 	// Scheme is the target's scheme, the prefix of errors and log lines.
 	Scheme string
@@ -50,14 +50,16 @@ type Config struct {
 
 // Mechanism is one discovery mechanism of a channel (gRFC A37).
 type Mechanism struct {
-	// Mechanism has its name, which is empty only if there is no other, and its source.
+	// Mechanism contains the source and the name, which is empty only if there is no other
+	// mechanism.
 	discovery.Mechanism
-	// ServerName is set on each address; "" is the channel's.
+	// ServerName is set on each address. If it is "", the channel's authority is used.
 	ServerName string
-	// TrustNames replaces ServerName by an endpoint's hostname in the answer.
+	// TrustNames sets the hostname in the answer on an endpoint, if there is one, instead of
+	// ServerName.
 	TrustNames bool
-	// Key is the key of the last good answer while the channel is idle. Equal keys mean the same
-	// endpoints, found in the same way. nil stores none.
+	// Key is the key of the last good answer while the channel is idle. Mechanisms with equal keys
+	// have the same endpoints. If Key is nil, no answer is stored.
 	Key any
 }
 
@@ -67,7 +69,7 @@ type partKey struct {
 	part  string
 }
 
-// consumer receives messages, in events.
+// consumer receives the messages of the core. It is called in events.
 type consumer interface {
 	tell(core.Message) error
 	close()
@@ -86,7 +88,7 @@ type Join struct {
 	timers  map[core.Timer]*serial.Timer
 	to      consumer
 	settled func()  // called when no event is left, nil for none
-	caller  *caller // its answer is being sent to the channel
+	caller  *caller // the caller whose answer is being sent to the channel
 
 	lookAgain serial.Slot
 	live      *live.Channel
@@ -95,14 +97,14 @@ type Join struct {
 	ended     bool  // Close has run
 }
 
-// slot is the shell's state of a mechanism.
+// slot is the state of a mechanism.
 type slot struct {
 	Mechanism
 	id    core.ID
-	whole *slot // the mechanism whose list holds it, nil for none
+	whole *slot // the mechanism that sent the list with this one, or nil
 	*naming
-	of    *topology.Checked // the answer that was translated last,
-	tree  topology.Tree     // and its tree
+	of    *topology.Checked // the last translated answer
+	tree  topology.Tree     // the tree of that answer
 	noted string            // the last logged notes about the answer
 
 	gone atomic.Bool // reports of its source have no effect
@@ -112,15 +114,15 @@ type slot struct {
 	asks, failures serial.Slot
 }
 
-// caller waits for the channel's verdict on an answer.
+// caller is an Update call that waits for the channel's result.
 type caller struct {
 	id      core.ID
 	verdict atomic.Pointer[error]
 }
 
-// start starts the sources on the caller's stack. Their answers during it become one update. A
-// source that cannot be started has failed. This is an error only if it is the only source and has
-// no stored answer.
+// start starts the sources on the caller's stack. Their answers during start become one update. A
+// source that cannot be started counts as failed. start returns an error only if it is the only
+// source and has no stored answer.
 func (j *Join) start() error {
 	j.slots, j.timers = make(map[core.ID]*slot), make(map[core.Timer]*serial.Timer)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
@@ -144,10 +146,10 @@ func (j *Join) start() error {
 	if j.vain != nil {
 		j.Close()
 	}
-	return j.vain // written in an event that this stack has waited for
+	return j.vain // written in an event that has finished
 }
 
-// given converts a mechanism for the core. It passes a *Mechanism through, nil for a list's entry.
+// given converts a mechanism for the core. m is nil for an entry of a list.
 func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	source := any(p.Source)
 	if !reflect.ValueOf(source).Comparable() {
@@ -160,7 +162,8 @@ func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 }
 
 // Close stops the sources. It does not wait for an update or a call of a source in progress,
-// because it may be on its stack. The sources are closed after that.
+// because Close may be on its stack. The sources are closed after the update
+// or call.
 func (j *Join) Close() {
 	j.closed.Store(true)
 	j.calls.Run(func() {
@@ -203,7 +206,7 @@ func (j *Join) flush() {
 	}
 }
 
-// told handles the consumer's verdict.
+// told handles the consumer's result.
 func (j *Join) told(err error) {
 	var by core.ID
 	if j.caller != nil {
@@ -339,7 +342,7 @@ func saidOf(a core.Answer) (s lastgood.Said) {
 	return s
 }
 
-// confirm records when an answer, or without one the stored answer, was valid.
+// confirm records the time at which said was valid, or the stored answer if said has none.
 func confirm(key any, said lastgood.Said, at time.Time) {
 	if said.Answer == nil {
 		lastgood.Process.Confirm(key, at)

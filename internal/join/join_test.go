@@ -53,7 +53,7 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// Sources no longer count as running after they have ended in any way.
+// A source no longer counts as running after it was closed or could not be started.
 func TestNoSourceStaysAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()
@@ -71,22 +71,22 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := lastgood.Process.AtWork() - before; n < 3 {
-			t.Errorf("%d sources are at work, want that of the whole and of its parts", n)
+			t.Errorf("%d sources are running, want those of the mechanism and of its list", n)
 		}
 		c.Close()
 		c.Close()
 		if _, err := Start(&channel{}, configOf("bad", "bad", &source{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
-			t.Errorf("a source that cannot be started is the error %v", err)
+			t.Errorf("Start = %v for a source that cannot be started", err)
 		}
 		synctest.Wait()
 		if n := lastgood.Process.AtWork() - before; n != 0 {
-			t.Errorf("%d sources are at work, after all have ended", n)
+			t.Errorf("%d sources are running after all were closed", n)
 		}
 	})
 }
 
-// A source that answers faster than the channel accepts answers does not wait, and the channel gets
-// only the first and the last answer.
+// A source that answers faster than the channel applies answers does not have to wait. The channel
+// receives only the first and the last answer.
 func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
@@ -125,8 +125,8 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns during a call of a source and an update of the channel. Nothing is sent after it,
-// though another answer waits.
+// Close returns during a call of a source and an update of the channel. Nothing is sent after
+// Close, not even an answer that is queued.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blocking{asked: make(chan struct{}), release: make(chan struct{})}
@@ -146,7 +146,7 @@ func TestNothingIsToldAfterClose(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := fmt.Sprint(cc.updates); got != "[1]" {
-			t.Errorf("the channel got answers of %s endpoints, want that before Close alone", got)
+			t.Errorf("the channel got answers of %s endpoints, want only the one before Close", got)
 		}
 		close(s.release)
 	})
@@ -168,7 +168,7 @@ func TestAFailureBetweenAnswersCounts(t *testing.T) {
 		time.Sleep(time.Hour)
 		c.events.Do(func() {
 			if status := c.core.Look()[0]; status.Trouble.Text != "" || status.LastError != "down" {
-				t.Errorf("the source is %+v, want well, and down before", status)
+				t.Errorf("the source is %+v, want no failure, and the last error down", status)
 			}
 		})
 		c.Close()

@@ -26,8 +26,9 @@ const (
 	gaveNone   result = "failed"
 )
 
-// count counts a source's report under the name of the mechanism in the target, because a
-// management server may name any number of mechanisms, and each counted name takes memory.
+// count counts a source's report under the name of the mechanism in the target. Names from lists
+// are not used, because a management server may choose any number of them, and each counted name
+// takes memory.
 func (j *Join) count(s *slot, r result) {
 	if j.config.Recorder == nil || j.closed.Load() || s.gone.Load() {
 		return

@@ -45,7 +45,7 @@ func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	case !a.At.IsZero():
 		age = 0
 	case !there:
-		age = lastgood.For // or more
+		age = lastgood.For // at least
 	}
 	return known.Since(time.Time{}, now.Add(-age))
 }
@@ -77,7 +77,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
 }
 
-// confirm records when the source last confirmed its answer.
+// confirm records the time at which the source last confirmed its answer.
 func (s *slot) confirm(said lastgood.Said) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
@@ -170,8 +170,8 @@ func (in *inlet) fail(err error, r result) {
 	})
 }
 
-// update handles an answer. The channel gets the answer of a gRPC resolver on the caller's stack,
-// unless events are running, so that the resolver gets the channel's verdict.
+// update handles an answer. An answer of a gRPC resolver is sent to the channel on the caller's
+// stack, unless events are running, so that update can return the channel's error.
 func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil

@@ -1,7 +1,8 @@
-// Package lastgood stores the last good answers of sources while channels are idle (gRPC closes
-// their resolvers then), in case a source fails before it has answered again. The time is an input.
-// An answer is kept for an hour after its source last confirmed it, and while a running source may
-// still confirm it. The store holds at most 1,000 answers, 64 MiB in total.
+// Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
+// resolver of an idle channel, so a stored answer is needed if the source then fails before it has
+// answered again. An answer is kept for an hour after its source last confirmed it, and while a
+// running source may still confirm it. The store holds at most 1,000 answers, 64 MiB in total.
+// Callers pass the current time.
 package lastgood
 
 import (
@@ -36,8 +37,8 @@ func (s Said) equal(other Said) bool {
 	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns the approximate size of s in bytes, including sources that report their size. It is
-// constant.
+// size returns the approximate size of s in bytes, including sources that report their size. The
+// result for an s does not change.
 func (s Said) size() int {
 	const part = 100
 	n := part*len(s.Parts) + s.Names.size()
@@ -85,7 +86,7 @@ func (s *Store) Begin(key any) {
 	s.atWork[key]++
 }
 
-// End records that such a source has ended.
+// End records that such a source was closed.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
@@ -153,8 +154,8 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is Confirm for an answer that may have been evicted, which it stores again. The names may
-// have changed.
+// Renew is like Confirm, but stores the answer again if it was evicted and there is room. The names
+// may have changed.
 func (s *Store) Renew(key any, what Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)

@@ -16,7 +16,7 @@ func said(a *discovery.Answer) Said {
 	return Said{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-// cluster returns an answer of that many bytes, at least the minimum.
+// cluster returns an answer of the given number of bytes, which must be at least least.
 func cluster(bytes int) Said {
 	return said(&discovery.Answer{Why: strings.Repeat("x", bytes-least)})
 }
@@ -61,7 +61,7 @@ func TestTheBytesKeptAreBounded(t *testing.T) {
 	s.Put(9, cluster(keptBytes+1), now)
 	s.Put(4, cluster(least), now)
 	if got := held(&s, 10, now); got != "1 2 3 4" || s.bytes != 3*keptBytes/4+least {
-		t.Errorf("%s are kept, %d bytes; want no place for one that is too large, and the new size", got, s.bytes)
+		t.Errorf("%s are kept, %d bytes; want no answer that is too large, and the new size", got, s.bytes)
 	}
 	plain := said(&discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: make([]resolver.Address, 3)}}})
 	if plain.size() < least+3*100 {
@@ -106,7 +106,7 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	two := start.Add(2 * time.Hour)
 	s.Put(4, cluster(least), two)
 	if got := held(&s, 4, two); got != "" {
-		t.Errorf("%s are given to others, two hours after they were confirmed", got)
+		t.Errorf("%s are returned two hours after they were confirmed", got)
 	}
 	for key := range 4 {
 		s.Confirm(key, two)
@@ -119,14 +119,14 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 		s.Put(10+key, cluster(least), two)
 	}
 	if got := held(&s, 5, two); got != "0 2 3" || len(s.entries) != keptEntries {
-		t.Errorf("%s of %d are kept, want 0 2 3 of the limit", got, len(s.entries))
+		t.Errorf("%s of %d are kept, want 0 2 3", got, len(s.entries))
 	}
 	for key := range keptEntries {
 		s.Begin(2000 + key)
 		s.Put(2000+key, cluster(least), two)
 	}
 	if len(s.entries) != keptEntries {
-		t.Errorf("%d entries are kept, where there is a source at work for each", len(s.entries))
+		t.Errorf("%d entries are kept, with a running source for each", len(s.entries))
 	}
 }
 
@@ -149,7 +149,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 			left[name] = int(n.Until.Sub(start).Minutes())
 		}
 		if got := fmt.Sprint(left); got != want {
-			t.Errorf("after %d minutes there are %s, want %s", minutes, got, want)
+			t.Errorf("after %d minutes names are %s, want %s", minutes, got, want)
 		}
 	}
 	if s.Get(0, at(91)); s.bytes != 0 || len(s.entries) != 0 {
@@ -157,7 +157,8 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	}
 }
 
-// The store keeps the latest knowledge of a name from any channel with that answer.
+// The store keeps the most recently confirmed addresses of a name, from any channel with that
+// answer.
 func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 	start := time.Unix(0, 0)
 	name := func(address string, until int) discovery.Name {

@@ -25,8 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns n with each name replaced by other's if that was confirmed later. A name without
-// a time is still valid in n, and was valid at confirmed in other.
+// orLater returns n, with each name replaced by that of other if other confirmed it later. A name
+// without a time is still valid in n, and was valid until confirmed in other.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {

@@ -1,5 +1,5 @@
-// Package resolving builds resolvers of the sources of package discovery. Packages that register a
-// source import it.
+// Package resolving builds resolvers from the sources of package discovery. Packages that register
+// a source import it.
 package resolving
 
 import (
@@ -44,7 +44,8 @@ type reader interface {
 	// Check validates a target.
 	Check(target resolver.Target, read bool) error
 	// Read returns the mechanisms of a channel's target, the options that apply to it, and notes
-	// about options without effect. Authority and TrustNames of the mechanisms are final.
+	// about options without effect. Authority and TrustNames of the mechanisms are the effective
+	// ones.
 	Read(discovery.Target) (parts []discovery.Mechanism, given options.Given, notes []string, err error)
 	// Prefixed adds the scheme to an error.
 	Prefixed(error, resolver.Target) error
@@ -54,7 +55,7 @@ type reader interface {
 type builder struct {
 	reader
 	scheme string
-	finds  any      // equal for builders whose targets lead to the same endpoints
+	finds  any      // equal for builders that find the same endpoints for a target
 	noted  sync.Map // texts that were logged
 }
 
@@ -150,19 +151,18 @@ type found struct {
 	authority  string
 }
 
-// keptBy is the key of the last good answer while a channel is idle. It is equal for programs with
-// equal options and targets. Source options may be functions and credentials, which cannot be
-// compared; with them the builder is part of the key, so that a channel that is used again still
-// has its own. The target is hashed with its passwords and tokens: with others the endpoints may
-// differ.
+// keptBy is the key of the last good answer while a channel is idle. Programs with equal options
+// and targets have equal keys. If source options are set, the key contains the builder instead,
+// because they may be functions or credentials, which cannot be compared. The target is hashed with
+// its passwords and tokens, because the endpoints may depend on them.
 type keptBy struct {
 	finds  any
 	target [sha256.Size]byte
 	part   string
 }
 
-// credsCarryName reports whether the channel's credentials have a server name. The name of an
-// address would override it, because gRPC passes that to the handshake.
+// credsCarryName reports whether the channel's credentials contain a server name. A server name on
+// an address would override it, because gRPC passes that one to the handshake.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

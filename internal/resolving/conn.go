@@ -15,7 +15,7 @@ var errClosed = errors.New("the channel is closed")
 // conn is a channel's resolver.ClientConn, which drops its reference to the channel when it is
 // closed, because stored sources may keep conn alive.
 type conn struct {
-	resolver.ClientConn // nil: the channel implements additions of gRPC
+	resolver.ClientConn // nil; the channel implements methods that gRPC adds
 	open                atomic.Pointer[resolver.ClientConn]
 }
 
@@ -53,7 +53,7 @@ func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return c.Channel().ParseServiceConfig(json)
 }
 
-// closedConn is a closed channel, or none.
+// closedConn is the ClientConn of a closed channel, or of no channel.
 type closedConn struct{ resolver.ClientConn }
 
 // UpdateState implements resolver.ClientConn.
@@ -65,8 +65,9 @@ func (closedConn) ReportError(error) {}
 // NewAddress implements resolver.ClientConn.
 func (closedConn) NewAddress([]resolver.Address) {}
 
-// ParseServiceConfig implements resolver.ClientConn. Its result is empty and no error: a stored
-// source's resolver continues for the next channel, and its service config is not used.
+// ParseServiceConfig implements resolver.ClientConn. It returns an empty result without an error,
+// because the resolver of a stored source continues for the next channel and its service config is
+// not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Follow follows a target with all its parameters and mechanisms, without a channel. news receives
-// what a channel would use, one call at a time, until stop is called, also from inside news. The
-// target has a registered source, or is a list without the prefix failover:///. Parameters about
-// policies have no effect.
+// Follow follows a target with all its parameters and mechanisms, without a channel. It calls news
+// with the state that a channel would have, one call at a time, until stop is called. news may call
+// stop. The target has the scheme of a registered source, or is a list without the prefix
+// failover:///. Parameters of policies have no effect.
 func Follow(target string, given options.Program, news func(join.News)) (stop func(), err error) {
 	b, read, err := find(target, given)
 	if err != nil {
@@ -35,7 +35,7 @@ func Follow(target string, given options.Program, news func(join.News)) (stop fu
 	return followed.Close, nil
 }
 
-// Authority returns the authority of a channel to a target.
+// Authority returns the authority that a channel to the target would have.
 func Authority(target string) (string, error) {
 	b, read, err := find(target, options.Program{})
 	if err != nil {
@@ -45,7 +45,7 @@ func Authority(target string) (string, error) {
 	return b.Authority(read), b.Prefixed(err, read)
 }
 
-// Settings returns the settings of the policies in a target.
+// Settings returns the settings of policies in a target.
 func Settings(target string) (options.Settings, error) {
 	b, read, err := find(target, options.Program{})
 	if err != nil {
@@ -90,7 +90,7 @@ func find(target string, given options.Program) (*builder, resolver.Target, erro
 	}
 	b, ok := options.For(u.Scheme, given).(*builder)
 	if !ok {
-		return nil, resolver.Target{}, fmt.Errorf("target %q has the scheme %q, which no source has; want one of %s", printable.HideText(target), u.Scheme, strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %q has the unknown scheme %q, want one of %s", printable.HideText(target), u.Scheme, strings.Join(options.Schemes(), ", "))
 	}
 	return b, resolver.Target{URL: *u}, nil
 }

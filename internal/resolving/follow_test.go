@@ -95,7 +95,7 @@ func follow(t *testing.T, target string) (take func() string, stop func()) {
 func expect(t *testing.T, take func() string, want string) {
 	t.Helper()
 	if got := take(); got != want {
-		t.Errorf("news are %q, want %q", got, want)
+		t.Errorf("got news %q, want %q", got, want)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// Nothing is passed on after stop, which may be called from inside news.
+// After stop, which news itself may call, news is not called.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")
@@ -165,7 +165,7 @@ func TestFollowStops(t *testing.T) {
 func TestFollowRefusesMistakes(t *testing.T) {
 	for target, want := range map[string]string{
 		"manual:///east?nosuch=1":        `has the unknown parameter "nosuch"`,
-		"manual:///east?failoverTimeout": "has not one failoverTimeout",
+		"manual:///east?failoverTimeout": "must have exactly one value for failoverTimeout",
 		"manual:///%zz":                  "does not parse",
 		"nosuch:///east":                 `no resolver is registered for scheme "nosuch"`,
 	} {

@@ -14,8 +14,8 @@ import (
 // here finds the location of a channel's client.
 type here struct {
 	given   location.Location
-	sources []location.Teller // that may know missing fields once they have answered
-	// missing is called if a preference has no location.
+	sources []location.Teller // may add missing fields after their first answer
+	// missing is called if the location lacks the fields that the preference needs.
 	missing func()
 	prefer  string
 }
@@ -32,11 +32,11 @@ func (h *here) Location() location.Location {
 	return p
 }
 
-// newHere returns a channel's location. It calls note with texts about preferences without effect.
+// newHere returns a here for a channel. It calls note with a text for each setting without effect.
 func newHere(given options.Settings, parts []discovery.Mechanism, note func(string)) *here {
 	h := &here{prefer: given.Prefer}
 	h.missing = sync.OnceFunc(func() {
-		note(fmt.Sprintf("prefer=%s has no effect: nobody says where this client runs, such as by zone= or UNDERSTUDY_ZONE", given.Prefer))
+		note(fmt.Sprintf("prefer=%s has no effect: the location of this client is unknown; set it by zone= or UNDERSTUDY_ZONE, for example", given.Prefer))
 	})
 	if given.Prefer == "" && !slices.ContainsFunc(parts, func(p discovery.Mechanism) bool { return p.Prefer != "" }) {
 		return h

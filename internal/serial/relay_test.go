@@ -36,7 +36,7 @@ func tower(height int) (floors []*Serializer, ran *[]string) {
 	return floors, ran
 }
 
-// A report that rises through a tree uses one goroutine.
+// A report that passes through a tree uses one goroutine.
 func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		floors, ran := tower(5)
@@ -48,7 +48,7 @@ func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	})
 }
 
-// Relayed events do not run on a caller's stack, which may hold locks that they need.
+// Relayed events do not run on a caller's stack, because the caller may hold locks that they need.
 func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	for name, call := range map[string]func(*Serializer){
 		"Do":  func(s *Serializer) { s.Do(func() {}) },
@@ -78,7 +78,7 @@ func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 		below.Enqueue(func() { below.Enqueue(func() { <-release }) })
 		synctest.Wait()
 		if !arrived {
-			t.Error("it waits for an event below that takes long")
+			t.Error("the relayed event waits for a slow event below")
 		}
 		close(release)
 		synctest.Wait()

@@ -51,7 +51,7 @@ type awaited struct {
 	done chan struct{}
 }
 
-// Hooks run around each batch of events. They count as events.
+// Hooks are called around each batch of events, under the same rules as events.
 type Hooks struct {
 	// Begin runs before a batch.
 	Begin func()
@@ -134,9 +134,9 @@ func (s *Serializer) Run(f func()) {
 	s.drain()
 }
 
-// Do queues f and returns when it has run. It runs the earlier events and f on its own stack,
-// unless another goroutine runs events. It leaves later events to another goroutine, so that a
-// steady stream of them does not keep the caller.
+// Do queues f and returns when it has run. It runs earlier events and f on its own stack, unless
+// another goroutine is running events. It leaves later events to another goroutine, so that a
+// steady stream of them does not block the caller.
 func (s *Serializer) Do(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -188,8 +188,8 @@ func (s *Serializer) drainInBackground() {
 // kept is the capacity that an idle queue keeps.
 const kept = 8
 
-// drain runs batches of events until none is left. It returns a serializer whose events the caller
-// must run next, nil for none.
+// drain runs batches of events until the queue is empty. It returns a serializer whose events the
+// caller must run next, or nil.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {

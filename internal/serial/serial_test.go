@@ -22,7 +22,8 @@ func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// An event may call back into a child that holds a lock while it reports.
+// Enqueue may be called by a child that holds a lock while it reports, and whose lock the event
+// needs.
 func TestEnqueueNeverRunsOnTheCallersStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -130,7 +131,7 @@ func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
 	}
 }
 
-// If a caller never stops enqueueing to a slot, one event stays in the queue, the last.
+// If a caller enqueues to a slot without end, only its last event stays in the queue.
 func TestASlotKeepsTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -177,7 +178,7 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 		below.Do(func() { below.Enqueue(func() {}) })
 		synctest.Wait()
 		if got := Background() - before; got != 0 {
-			t.Errorf("%d goroutines run events after all", got)
+			t.Errorf("%d goroutines run events at the end", got)
 		}
 	})
 }
@@ -204,7 +205,7 @@ func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		if got := Background() - before; got != 0 {
-			t.Errorf("%d goroutines run events after all", got)
+			t.Errorf("%d goroutines run events at the end", got)
 		}
 	})
 }

@@ -38,7 +38,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 			var fired []string
 			s.Do(func() { timer.Start(&s, time.Second, func() { fired = append(fired, "first") }) })
 			s.Do(func() {
-				time.Sleep(2 * time.Second) // it fires and waits
+				time.Sleep(2 * time.Second) // the timer fires, and its event waits
 				timer.Stop()
 				if again {
 					timer.Start(&s, time.Second, func() { fired = append(fired, "second") })
