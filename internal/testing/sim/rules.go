@@ -25,7 +25,7 @@ const (
 	ruleGrowth   = "the share of a recovered endpoint grows over slowStart"
 	ruleNames    = "log lines and errors are true"
 	ruleAnswers  = "if any priority answers, the one in use answers"
-	ruleFro      = "calls do not move between priorities without an event"
+	ruleFro      = "calls do not keep moving between priorities without an event"
 	ruleEnd      = "a closed channel leaves nothing behind"
 )
 
