@@ -174,7 +174,7 @@ func (p *Page) Press(ctx context.Context, selector string) error {
 		return err
 	}
 	if !focused {
-		return fmt.Errorf("%s: there is nothing that takes the focus", selector)
+		return fmt.Errorf("%s: no element can be focused", selector)
 	}
 	return p.Key(ctx, Enter)
 }

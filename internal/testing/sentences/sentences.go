@@ -62,7 +62,7 @@ func (d Document) checkRow(t *testing.T, cells []string, code string) {
 	tested := cells[len(cells)-1]
 	scenarios, tests := scenarioName.FindAllStringSubmatch(tested, -1), testName.FindAllStringSubmatch(tested, -1)
 	if len(scenarios)+len(tests) == 0 {
-		t.Errorf("%s: nothing tests %s", d.Path, cells[0])
+		t.Errorf("%s: no test for %s", d.Path, cells[0])
 	}
 	for _, m := range scenarios {
 		text := read(t, filepath.Join(d.Scenarios, m[1]))

@@ -37,7 +37,7 @@ const (
 
 // String describes the fault.
 func (t trouble) String() string {
-	return "the API server " + [...]string{"is well", "refuses connections", "says nothing", "is too busy", "forgets old versions", "ends watches soon", "is replaced from a backup"}[t]
+	return "the API server " + [...]string{"is well", "refuses connections", "does not answer", "is too busy", "forgets old versions", "ends watches soon", "is replaced from a backup"}[t]
 }
 
 // apiServer is an API server for EndpointSlices. It is an http.RoundTripper.

@@ -21,7 +21,7 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 		"update, failover":  {1, "1 update, 1 failover, 11 failover, 13 judged", true},
 		"no standbys":       {0, "1 failover, 1 update, 11 failover, 13 judged", false},
 		"one after another": {1, "1 failover, 2 update, 11 failover, 13 judged", false},
-		"when it is over":   {1, "1 failover, 1 update, 11 failover, 22 judged", false},
+		"timer expired":     {1, "1 failover, 1 update, 11 failover, 22 judged", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 					}
 				}
 				if got := c.atOnce(); got != test.want {
-					t.Errorf("not judged: %v, want %v", got, test.want)
+					t.Errorf("atOnce() = %v, want %v", got, test.want)
 				}
 			})
 		})
@@ -65,11 +65,11 @@ func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 		later    time.Duration // when it is judged
 		want     bool
 	}{
-		"at once":            {failback: time.Minute, later: 3 * time.Second, want: true},
-		"when it is over":    {failback: time.Minute, later: 61 * time.Second},
-		"without a delay":    {slow: time.Minute, later: 3 * time.Second},
-		"one after another":  {failback: time.Minute, second: time.Millisecond, later: 3 * time.Second},
-		"the last that lets": {failback: time.Minute, later: time.Minute, want: true},
+		"same instant":      {failback: time.Minute, later: 3 * time.Second, want: true},
+		"delay expired":     {failback: time.Minute, later: 61 * time.Second},
+		"without a delay":   {slow: time.Minute, later: 3 * time.Second},
+		"one after another": {failback: time.Minute, second: time.Millisecond, later: 3 * time.Second},
+		"end of the delay":  {failback: time.Minute, later: time.Minute, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 				}
 				pass(test.later)
 				if got := c.atOnce(); got != test.want {
-					t.Errorf("not judged: %v, want %v", got, test.want)
+					t.Errorf("atOnce() = %v, want %v", got, test.want)
 				}
 			})
 		})

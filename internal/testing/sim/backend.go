@@ -211,7 +211,7 @@ func (b *Backend) answered(ctx context.Context) error {
 		}
 	}
 	if code != codes.OK {
-		return status.Error(code, "the backend was told to answer so")
+		return status.Error(code, "error set by the simulator")
 	}
 	return nil
 }

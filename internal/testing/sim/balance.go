@@ -186,14 +186,14 @@ func (w *World) checkBalance(q quiet, counts map[string]int) {
 		return true
 	}
 	if !slices.ContainsFunc(q.balanced, fits) {
-		w.Log.Break(ruleShares, "of %d calls p%d got %v, want parts such as %v", q.calls, q.right, counts, fmt.Sprint(q.balanced))
+		w.Log.Break(ruleShares, "of %d calls p%d got %v, want shares such as %v", q.calls, q.right, counts, fmt.Sprint(q.balanced))
 	}
 }
 
 // zonesLine checks a log line about callers in zones without endpoints.
 func (w *World) zonesLine([]string) string {
 	if w.settings.near.callers == nil {
-		return "no zone is said to have callers"
+		return "zoneCallers is not set"
 	}
 	return ""
 }

@@ -96,7 +96,7 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	c.settled = c.settled && !w.moves(truth)
 	c.mu.Unlock()
 	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announced != want {
-		w.Log.Break(ruleNames, "the log says %q of an update of %q", w.announced, want)
+		w.Log.Break(ruleNames, "the log announced %q, but the update has %q", w.announced, want)
 	}
 	now, in := time.Now(), truth.serving()
 	for _, address := range w.known.serving() {
@@ -124,7 +124,7 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // otherwise it may be one of several sources
 		w.lastTold = now
 	}
-	w.Log.Event("the channel is told %v", truth)
+	w.Log.Event("update of the channel: %v", truth)
 	return again
 }
 
@@ -140,7 +140,7 @@ func (w *World) toldAgain() {
 		return
 	}
 	if w.repeated++; w.repeated == oftenEnough {
-		w.Log.Break(ruleAgain, "it was told %v %d times, though nothing has happened for %v", w.known, w.repeated, time.Since(w.happened))
+		w.Log.Break(ruleAgain, "it received %v %d times, %v after the last event", w.known, w.repeated, time.Since(w.happened))
 	}
 }
 
@@ -150,7 +150,7 @@ func (w *World) checkTold() {
 	defer w.mu.Unlock()
 	if w.faulty != "" {
 		kept := time.Since(w.lastTold) < time.Hour
-		w.disagree(w.known == nil && kept && time.Since(w.openedAt) > time.Minute, "nothing, though what was said before is kept")
+		w.disagree(w.known == nil && kept && time.Since(w.openedAt) > time.Minute, "nothing, although an earlier answer is kept")
 		return
 	}
 	if time.Since(w.wellSince) < w.source.Recovery() {
@@ -170,7 +170,7 @@ func (w *World) checkTold() {
 // disagree breaks the rule if disagree is set, once until the next update.
 func (w *World) disagree(disagree bool, what string) {
 	if disagree && !w.disagrees {
-		w.Log.Break(ruleTold, "the channel was told %s", what)
+		w.Log.Break(ruleTold, "the channel has received %s", what)
 	}
 	w.disagrees = disagree
 }

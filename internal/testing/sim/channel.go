@@ -163,7 +163,7 @@ func (c *channel) check() {
 		return
 	}
 	if c.disagreed++; c.disagreed == 3 {
-		c.w.Log.Break(rulePriority, "for 2 s priority has been %v with another picker than A56's model, which is %s with that of %q (priorities: %s; children: %s)",
+		c.w.Log.Break(rulePriority, "for 2 s the priority policy has been %v with a different picker than A56's model, which is %s with that of %q (priorities: %s; children: %s)",
 			c.state, want.State, child, strings.Join(c.priorities, ", "), c.states())
 	}
 }
@@ -208,7 +208,7 @@ func (c *channel) states() string {
 		if child := c.children[name]; child != nil {
 			all = append(all, name+" "+child.state.String()+" for "+time.Since(child.since).String())
 		} else {
-			all = append(all, name+" silent")
+			all = append(all, name+" without a report")
 		}
 	}
 	return strings.Join(all, ", ")
@@ -224,7 +224,7 @@ func (c *channel) failover(from, to string) {
 	c.lastMove = time.Now()
 	c.meet()
 	if c.settled {
-		c.w.Log.Break(ruleFailover, "from %q to %q, though nothing that concerns them has happened since all was quiet", from, to)
+		c.w.Log.Break(ruleFailover, "from %q to %q, without an event since the last quiet period", from, to)
 		c.settled = false
 	}
 	was, now := c.counted(from), c.counted(to)

@@ -104,7 +104,7 @@ type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedReso
 type talk struct {
 	url   string
 	names []string // requested
-	sent  int      // the last version sent; 0 if a name was never answered
+	sent  int      // the last version sent; 0 if a name was added since
 	bad   string   // the nonce of a response that must be refused, until it is answered
 	worst int      // its version
 }
@@ -154,7 +154,7 @@ func (c *control) answer(stream controlStream, talks []*talk) (<-chan struct{}, 
 	changed, hung, code := c.changed, c.hung, c.code
 	c.mu.Unlock()
 	if code != codes.OK {
-		return changed, status.Error(code, "the management server was told to end streams so")
+		return changed, status.Error(code, "error set by the simulator")
 	}
 	for _, t := range talks {
 		if hung {
@@ -246,6 +246,6 @@ func (c *control) hear(t *talk, r *discoveryv3.DiscoveryRequest) {
 	}
 	t.bad = ""
 	if r.GetErrorDetail() == nil {
-		c.log.Break(ruleNames, "version %d was to be refused, and the answer to it gives no reason", t.worst)
+		c.log.Break(ruleNames, "the client did not reject the invalid version %d", t.worst)
 	}
 }

@@ -31,11 +31,11 @@ func TestALinkIsCutOffDuringADial(t *testing.T) {
 		n.SetLink(host, Link{Delay: time.Second})
 		time.AfterFunc(time.Second, func() { n.SetLink(host, Link{LoseOut: true}) })
 		if err := dial(20 * time.Second); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error = %v, want that of the deadline", err)
+			t.Errorf("error = %v, want context.DeadlineExceeded", err)
 		}
 		time.AfterFunc(5*time.Second, func() { n.SetLink(host, Link{}) })
 		if err := dial(20 * time.Second); err != nil {
-			t.Errorf("error = %v, want a connection once the link is mended", err)
+			t.Errorf("error = %v, want a connection after the link is restored", err)
 		}
 	})
 }

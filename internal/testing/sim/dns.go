@@ -132,8 +132,8 @@ const (
 // String describes the fault.
 func (f fault) String() string {
 	return [...]string{
-		none:    "the name servers are well",
-		refused: "the name servers are in trouble",
+		none:    "the name servers work",
+		refused: "the name servers fail",
 		unknown: "the name servers do not know the name",
 		silent:  "the name servers do not answer",
 		noHosts: "the name servers do not know the addresses",

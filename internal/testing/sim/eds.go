@@ -85,7 +85,7 @@ func (s *edsSource) open(name string) error {
 		grpc.WithContextDialer(s.w.network.Dial),
 		grpc.WithIdleTimeout(0))
 	if err != nil {
-		return fmt.Errorf("a neighbour's channel: %w", err)
+		return fmt.Errorf("channel of another cluster: %w", err)
 	}
 	s.neighbours = append(s.neighbours, cc)
 	cc.Connect()
@@ -110,7 +110,7 @@ func (s *edsSource) leave() {
 	s.neighbours = s.neighbours[:1]
 }
 
-// Sees returns truth unchanged: a management server can express everything.
+// Sees returns truth with the outlier detection of the clusters, if any.
 func (s *edsSource) Sees(truth Truth) Truth {
 	if s.list != nil {
 		return s.list.seen(truth)
@@ -154,7 +154,7 @@ func (c *control) fail(r *rand.Rand) string {
 		return who + " is cut off"
 	case 3:
 		c.network.SetLink(c.address, Link{LoseIn: true})
-		return who + " gets no answer through"
+		return who + " loses its responses"
 	case 4:
 		c.set(func(c *control) { c.code = codes.PermissionDenied })
 		return who + " ends streams with PERMISSION_DENIED"
@@ -163,7 +163,7 @@ func (c *control) fail(r *rand.Rand) string {
 		return who + " ends streams with INTERNAL"
 	default:
 		c.refuse()
-		return who + " sends what must be refused"
+		return who + " sends an invalid resource"
 	}
 }
 

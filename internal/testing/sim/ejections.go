@@ -17,11 +17,11 @@ func (w *World) ejectedLine(m []string) string {
 	c := w.conditions[address]
 	switch {
 	case c == nil || !w.ever[address]:
-		return "it is none of the channel's"
+		return "it was never one of the channel's"
 	case time.Since(w.openedAt) == 0:
 		return "" // it may come from the channel that is being closed
 	case c.works() && c.underWay == 0 && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
-		return fmt.Sprintf("it has been well for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
+		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
 	}
 	c.out = true
 	if w.shared(address) {
@@ -61,13 +61,13 @@ func (w *World) unfounded(address, by string, tier Tier) string {
 	case by == "consecutive_failures" && (d.failures == 0 || c.row() < int(d.failures)):
 		return fmt.Sprintf("%d calls in a row failed, want %d", c.row(), d.failures)
 	case by == "failure_percentage" && d.percentage.enforced == 0, by == "success_rate" && d.rate.enforced == 0:
-		return "that is not looked at"
+		return "this algorithm is not enforced"
 	case by == "failure_percentage" && len(serving) < int(d.percentage.hosts):
 		return fmt.Sprintf("there are %d endpoints, want %d", len(serving), d.percentage.hosts)
 	case by == "failure_percentage" && (all < int(d.percentage.volume) || 100*failed <= int(d.percentage.limit)*(failed+succeeded)):
 		return fmt.Sprintf("of %d calls in %v at most %d failed, and %d did not", all, interval, failed, succeeded)
 	case by == "success_rate" && (all < int(d.rate.volume) || failed == 0):
-		return fmt.Sprintf("of %d calls in %v none failed, or these are too few", all, interval)
+		return fmt.Sprintf("of %d calls in %v none failed, or there were too few", all, interval)
 	case by == "success_rate" && w.voluminous(serving, interval, d.rate.volume) < int(d.rate.hosts):
 		return fmt.Sprintf("%d endpoints had enough calls, want %d", w.voluminous(serving, interval, d.rate.volume), d.rate.hosts)
 	}

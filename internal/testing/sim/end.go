@@ -16,15 +16,15 @@ func (w *World) end() {
 	}
 	pass(time.Minute) // hanging operations of gRPC time out
 	if open := w.network.Open(); open > 0 {
-		w.Log.Break(ruleEnd, "%d connections are open a minute later", open)
+		w.Log.Break(ruleEnd, "%d connections are still open after a minute", open)
 	}
 	if now := goroutines(); len(now) > w.goroutines {
-		w.Log.Break(ruleEnd, "%d goroutines more than before; those of now:\n%s", len(now)-w.goroutines, strings.Join(now, "\n\n"))
+		w.Log.Break(ruleEnd, "%d goroutines more than before; all goroutines:\n%s", len(now)-w.goroutines, strings.Join(now, "\n\n"))
 	}
 	lines := w.Log.Len()
 	pass(time.Hour)
 	if w.Log.Len() != lines {
-		w.Log.Break(ruleEnd, "something happens by itself after that: the lines above")
+		w.Log.Break(ruleEnd, "the preceding log lines were added after the channel was closed")
 	}
 	for _, c := range w.channels {
 		c.forget()

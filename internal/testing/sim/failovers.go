@@ -42,7 +42,7 @@ func (w *World) failoverLine(m []string) string {
 		return wrong
 	}
 	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
-		return "the direction is wrong"
+		return "wrong direction"
 	}
 	// A move up may lead to a priority that is only the last resort.
 	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
@@ -95,7 +95,7 @@ func (c *channel) named(index, title string) (child, wrong string) {
 			return c.before[i], ""
 		}
 	}
-	return "", fmt.Sprintf("p%d %s is none of %v", i, title, c.told.priorities)
+	return "", fmt.Sprintf("p%d %s is not one of %v", i, title, c.told.priorities)
 }
 
 // titled reports whether a title belongs to a child: its mechanism, its localities, or both. A long

@@ -56,7 +56,7 @@ func faultsOf(pair string) []mishap {
 	for name := range strings.SplitSeq(pair, "+") {
 		i := slices.IndexFunc(known, func(f mishap) bool { return f.name == name })
 		if i < 0 {
-			panic("no fault is called " + name)
+			panic("unknown fault " + name)
 		}
 		all = append(all, known[i])
 	}
@@ -105,8 +105,7 @@ func (w *World) errAll(tier []string) {
 
 func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
 
-// loseSome disables so many of a priority's endpoints that less than minReady is left, if it has
-// several.
+// loseSome makes all endpoints of a priority except one fail, or its only endpoint.
 func (w *World) loseSome(tier []string) {
 	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
@@ -119,8 +118,8 @@ func (w *World) part(tier []string) []string {
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
 }
 
-// endConnections ends the connections to one endpoint or all, either like a server that limits
-// connection age, or by a reset while no call is in progress.
+// endConnections ends the connections to one endpoint or all of them by GOAWAY, like a server that
+// limits connection age.
 func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]

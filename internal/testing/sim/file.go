@@ -54,7 +54,7 @@ func (f *file) Options() []given.Option {
 	}
 }
 
-// Sees returns truth unchanged: a file can express everything.
+// Sees returns truth with the outlier detection of the clusters, if any.
 func (f *file) Sees(truth Truth) Truth {
 	if f.list != nil {
 		return f.list.seen(truth)

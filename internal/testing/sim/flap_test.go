@@ -62,10 +62,10 @@ func TestATierFlaps(t *testing.T) {
 					t.Errorf("%d changes of the priority in use, want at most 4", n)
 				}
 				if query == "" && n <= 4 {
-					t.Errorf("%d changes of the priority in use without the options: the test shows nothing", n)
+					t.Errorf("%d changes of the priority in use without the options, want more than 4", n)
 				}
 				if back > time.Minute {
-					t.Errorf("the calls were back %v after the tier was stable, want at most a minute", back)
+					t.Errorf("the calls were back %v after the priority was stable, want at most a minute", back)
 				}
 			})
 		})

@@ -217,8 +217,7 @@ func (f *fleet) befall(second int) {
 	}
 }
 
-// refuse makes a host refuse connections before it stops. A connection between the end of the
-// others and that of the listener would otherwise time out in the queue; a kernel resets it.
+// refuse makes a host refuse connections.
 func (f *fleet) refuse(address string) { f.network.SetLink(address, Link{Refuse: true}) }
 
 // totals are the counts of calls and connections since the start.

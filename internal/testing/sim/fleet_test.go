@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	fleetFile = flag.String("sim.fleet", "", "write what becomes of a large fleet to this file, for docs/fleet")
-	clients   = flag.Int("sim.clients", 2000, "how many clients the large fleet has")
+	fleetFile = flag.String("sim.fleet", "", "write the record of a large fleet to this file, for docs/fleet")
+	clients   = flag.Int("sim.clients", 2000, "number of clients in the large fleet")
 )
 
 // A fleet loses no call when backends restart gracefully, when the control plane fails, or when a

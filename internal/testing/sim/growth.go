@@ -18,7 +18,7 @@ func (w *World) checkGrowth(q quiet) {
 		return
 	}
 	begin := time.Now()
-	w.Log.Event("%s has its connections reset, to see its share grow", back.Address)
+	w.Log.Event("%s has its connections reset for the slow start check", back.Address)
 	w.reset(back.Address)
 	w.touch()
 	for _, ready := range []time.Duration{time.Second, w.settings.slowStart / 2} {

@@ -108,7 +108,7 @@ func (j *judge) turned(address string) {
 	c.forget()
 	if s := j.of[address]; s != nil {
 		if s.blamed > 0 {
-			j.w.Log.Event("%d calls were wrong to go to %s", s.blamed, s.key)
+			j.w.Log.Event("%d calls to %s were blamed", s.blamed, s.key)
 		}
 		s.turn(j.now())
 	}
@@ -144,7 +144,7 @@ func (j *judge) sent(address string) {
 	}
 	j.inUse, j.other, j.row = s.key, "", 0
 	if j.moves++; j.moves == j.mostMoves()+1 {
-		j.w.Log.Break(ruleFro, "the calls have moved %d times since something happened last, %v ago", j.moves, time.Since(j.changed.at))
+		j.w.Log.Break(ruleFro, "the calls have moved %d times since the last event, %v ago", j.moves, time.Since(j.changed.at))
 	}
 }
 
@@ -205,7 +205,7 @@ func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 		return
 	}
 	if s.blamed++; s.blamed == 1 { // one report suffices
-		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; that could be noticed %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
+		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; the failure was detectable %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
 	}
 }
 
@@ -266,6 +266,6 @@ func (j *judge) unsent(c *call, err error) {
 		return
 	}
 	if r, why := j.answering(c.start); r != "" {
-		j.w.Log.Break(ruleAnswers, "a call was not sent: %v; nothing has happened for %v, and %s %s", err, time.Since(j.changed.at), r, why)
+		j.w.Log.Break(ruleAnswers, "a call was not sent: %v; the last event was %v ago, and %s %s", err, time.Since(j.changed.at), r, why)
 	}
 }

@@ -79,7 +79,7 @@ func (w *World) said(level, text string) {
 			return
 		}
 	}
-	w.Log.Break(ruleNames, "%q: a line that the simulator does not know", text)
+	w.Log.Break(ruleNames, "%q: unknown log line", text)
 }
 
 // toldLine checks a log line about an update of the channel.
@@ -124,7 +124,7 @@ func (w *World) keptLine(m []string) string {
 		slack += longestWatch // a watch confirms the list at its start and by bookmarks
 	}
 	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+slack {
-		return fmt.Sprintf("the channel was told %v ago", time.Since(last))
+		return fmt.Sprintf("the last update was %v ago", time.Since(last))
 	}
 	return w.sourceLine(m)
 }
@@ -134,7 +134,7 @@ func (w *World) sourceLine([]string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() {
-		return fmt.Sprintf("the source has been well for %v", time.Since(w.wellSince))
+		return fmt.Sprintf("the source has worked for %v", time.Since(w.wellSince))
 	}
 	return ""
 }
@@ -143,7 +143,7 @@ func (w *World) sourceLine([]string) string {
 // limit.
 func (w *World) renewedLine([]string) string {
 	if s := part[*edsSource](w); s.passers <= 100 {
-		return fmt.Sprintf("only %d channels have passed by", s.passers)
+		return fmt.Sprintf("only %d other channels were opened", s.passers)
 	}
 	return ""
 }
@@ -152,11 +152,11 @@ func (w *World) renewedLine([]string) string {
 func (w *World) quietLine(m []string) string {
 	if len(m) > 1 {
 		if quiet, err := time.ParseDuration(m[1]); err != nil || quiet < 30*time.Second {
-			return "a stream that was heard less than 30 s ago is no reason for another"
+			return "a stream that was quiet for less than 30 s does not justify a second one"
 		}
 	}
 	if part[*edsSource](w) == nil {
-		return "there is no source that has a stream"
+		return "no source has a stream"
 	}
 	return ""
 }
@@ -235,9 +235,9 @@ func (w *World) blames(text string) string {
 		c := w.conditions[address]
 		switch {
 		case c == nil || !w.ever[address]:
-			return address + " is none of the channel's"
+			return address + " was never one of the channel's"
 		case c.connects() && time.Since(c.since) > w.settings.patience(1):
-			return address + " has been well for " + strconv.Itoa(int(time.Since(c.since).Seconds())) + " s"
+			return address + " has been reachable for " + strconv.Itoa(int(time.Since(c.since).Seconds())) + " s"
 		}
 	}
 	return ""

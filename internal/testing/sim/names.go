@@ -127,7 +127,7 @@ func (n *names) Fail(*rand.Rand) string {
 	for _, w := range watchers {
 		w.send()
 	}
-	return "the names cannot be looked up"
+	return "lookups of names fail"
 }
 
 func (n *names) Restore() {
@@ -165,7 +165,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	n.watchers[w] = true
 	n.mu.Unlock()
 	if !known {
-		return nil, fmt.Errorf("no part is named %q", w.name)
+		return nil, fmt.Errorf("unknown name %q", w.name)
 	}
 	w.send()
 	return w, nil
@@ -182,7 +182,7 @@ func (w *nameResolver) send() {
 	addresses, failing := w.names.addresses[w.name], w.names.failing
 	w.names.mu.Unlock()
 	if failing {
-		w.cc.ReportError(errors.New("the names are not known just now"))
+		w.cc.ReportError(errors.New("lookup failed"))
 		return
 	}
 	var state resolver.State

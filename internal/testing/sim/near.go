@@ -207,9 +207,9 @@ func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:
-		return "the channel prefers " + w.settings.near.prefer
+		return "the channel has prefer=" + w.settings.near.prefer
 	case m[2] != "" && m[2] != "hints" && part[*records](w) == nil && (m[2] != "region" || part[*kube](w) == nil):
-		return "files and management servers say zones and regions"
+		return "the source has zones and regions"
 	}
 	return ""
 }

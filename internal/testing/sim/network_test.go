@@ -42,22 +42,22 @@ func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
 		select {
 		case err := <-read:
 			if !errors.Is(err, errReset) {
-				t.Errorf("the connection that waits ends with %v, want %v", err, errReset)
+				t.Errorf("the connection in the queue ends with %v, want %v", err, errReset)
 			}
 		default:
-			t.Error("the connection that waits is still open")
+			t.Error("the connection in the queue is still open")
 		}
 		if _, open := network.Dials(address); open != 1 {
-			t.Errorf("%d connections are open, want the one that was accepted", open)
+			t.Errorf("%d connections are open, want only the accepted one", open)
 		}
 		if _, err := host.Write([]byte("x")); err != nil {
-			t.Errorf("the connection that was accepted is broken: %v", err)
+			t.Errorf("the accepted connection is broken: %v", err)
 		}
 		if _, err := l.Accept(); err == nil {
-			t.Error("a listener that is closed accepts a connection")
+			t.Error("a closed listener accepts a connection")
 		}
 		if _, err := network.Dial(context.Background(), address); !errors.Is(err, errRefused) {
-			t.Errorf("a connection to nobody ends with %v, want %v", err, errRefused)
+			t.Errorf("dialing a closed listener fails with %v, want %v", err, errRefused)
 		}
 		_, _, _ = accepted.Close(), waiting.Close(), host.Close()
 	})

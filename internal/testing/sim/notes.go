@@ -35,7 +35,7 @@ func (w *World) noteLine(m []string) string {
 		}
 	}
 	if len(notes) == 0 {
-		return "it names no field"
+		return "the line names no field"
 	}
 	return ""
 }

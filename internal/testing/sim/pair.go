@@ -183,7 +183,7 @@ func (w *World) inBurst(do func()) {
 func (w *World) checkHealed() {
 	for begin := time.Now(); !w.rested(); pass(w.pair.each) {
 		if time.Since(begin) > 100*longestUnrest {
-			w.Log.Break(ruleTold, "the world does not come to rest")
+			w.Log.Break(ruleTold, "the world does not settle")
 			return
 		}
 	}
@@ -227,7 +227,7 @@ func (w *World) checkInUse() {
 	j := w.judge
 	for _, to := range j.to[max(0, len(j.to)-12):] {
 		if !slices.Contains(endpoints, to) {
-			w.Log.Break(rulePriority, "nothing has happened for %v and %d calls, and a call went to %s, want one of p%d", time.Since(j.changed.at), j.made-j.changed.made, to, right)
+			w.Log.Break(rulePriority, "%v and %d calls after the last event a call went to %s, want one of p%d", time.Since(j.changed.at), j.made-j.changed.made, to, right)
 			return
 		}
 	}

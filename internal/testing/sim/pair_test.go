@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var pairFlag = flag.String("sim.pair", "", "pairs of faults that come together, such as kill+hang,hang+ends; all; empty: none")
+var pairFlag = flag.String("sim.pair", "", "pairs of simultaneous faults, such as kill+hang,hang+ends, or all; empty for none")
 
 // TestPairs runs each pair of faults in as many worlds as -sim.seeds sets, or new worlds of one
 // pair for as long as -sim.for sets.

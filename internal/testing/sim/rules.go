@@ -15,18 +15,18 @@ const (
 	ruleWait     = "a call that waits is answered while an endpoint can be reached"
 	ruleRemoved  = "no call goes to an endpoint a second after it was removed"
 	rulePriority = "the right priority is in use once its timers have run"
-	ruleFailover = "no failover is counted that was none"
-	ruleShares   = "shares are within a point of the weights in quiet times"
-	ruleEjected  = "an endpoint whose calls fail is ejected where that is detected"
-	ruleTold     = "the channel knows what its source says"
-	ruleAgain    = "the channel is not told the same again and again"
-	ruleServer   = "the second management server is left once the first serves again"
-	ruleStandby  = "the standbys are connected in quiet times"
-	ruleGrowth   = "the share of an endpoint that is back grows over slowStart"
-	ruleNames    = "what is logged, and what errors say, has happened"
+	ruleFailover = "each counted failover is a real one"
+	ruleShares   = "shares match the weights within one percentage point in quiet periods"
+	ruleEjected  = "outlier detection ejects endpoints whose calls fail"
+	ruleTold     = "the channel has its source's content"
+	ruleAgain    = "the channel does not keep receiving identical updates"
+	ruleServer   = "the second management server is not used once the first serves again"
+	ruleStandby  = "standbys are connected in quiet periods"
+	ruleGrowth   = "the share of a recovered endpoint grows over slowStart"
+	ruleNames    = "log lines and errors are true"
 	ruleAnswers  = "if any priority answers, the one in use answers"
-	ruleFro      = "calls do not go to and fro between priorities while nothing happens"
-	ruleEnd      = "nothing is left when the channel is closed"
+	ruleFro      = "calls do not keep moving between priorities without an event"
+	ruleEnd      = "a closed channel leaves nothing behind"
 )
 
 // sentTo records an attempt that was sent.
@@ -40,7 +40,7 @@ func (w *World) sentTo(address string) {
 		w.judge.sent(address)
 	}
 	if at, ok := w.gone[address]; ok && time.Since(at) > time.Second {
-		w.Log.Break(ruleRemoved, "a call went to %s, which the channel was told to leave %v ago", address, time.Since(at))
+		w.Log.Break(ruleRemoved, "a call went to %s, which was removed from the channel %v ago", address, time.Since(at))
 	}
 }
 
@@ -99,7 +99,7 @@ func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 	good := w.reachableSince(c.start)
 	w.mu.Unlock()
 	if good != "" {
-		w.Log.Break(ruleWait, "a call waited %v in vain, though %s could be reached all the time", deadline, good)
+		w.Log.Break(ruleWait, "a call waited %v although %s was reachable all the time", deadline, good)
 	}
 }
 
@@ -172,12 +172,12 @@ func (w *World) sample(q quiet) (map[string]int, bool) {
 			return nil, false
 		}
 		if to == "" {
-			w.Log.Break(rulePriority, "in quiet times a call waited for one of p%d in vain: %v", q.right, err)
+			w.Log.Break(rulePriority, "in a quiet period a call was never sent, want one of p%d: %v", q.right, err)
 			return nil, false
 		}
 		counts[to]++
 		if !slices.Contains(q.endpoints, to) {
-			w.Log.Break(rulePriority, "in quiet times a call went to %s, want one of p%d, which is %s", to, q.right, strings.Join(q.endpoints, ", "))
+			w.Log.Break(rulePriority, "in a quiet period a call went to %s, want one of p%d: %s", to, q.right, strings.Join(q.endpoints, ", "))
 			return nil, false
 		}
 	}
@@ -256,7 +256,7 @@ func (w *World) checkConnections() {
 			}
 		}
 		if _, open := w.network.Dials(address); open > times && w.known != nil {
-			w.Log.Break(ruleEnd, "%d connections to %s, which the channel knows %d times", open, address, times)
+			w.Log.Break(ruleEnd, "%d connections to %s, which occurs %d times in the update", open, address, times)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 		w.live(config)
 	}
 	w.restoreSource()
-	w.all("is well again", (*World).heal)
+	w.all("recovers", (*World).heal)
 	w.touch()
 	pass(w.source.Recovery())
 	if w.pair == nil {
@@ -94,7 +94,7 @@ const longestUnrest = 2 * time.Hour
 func (w *World) quiet() {
 	for begin := time.Now(); w.unsettled(); pass(5 * time.Second) {
 		if time.Since(begin) > longestUnrest {
-			w.Log.Break(ruleTold, "the channel is told something new all the time, though nothing has happened for %v", longestUnrest)
+			w.Log.Break(ruleTold, "the channel still receives new updates %v after the last event", longestUnrest)
 			return
 		}
 	}

@@ -45,7 +45,7 @@ func (w *World) checkShares(q quiet, counts map[string]int) {
 			w.Log.Break(ruleShares, "%v of p%d got %.1f %% of the calls, want %.1f %%", s.endpoints, q.right, 100*got, 100*s.part)
 		}
 		if several > 1 {
-			w.Log.Break(ruleShares, "%d of %v got calls, of which pick_first is to choose one", several, s.endpoints)
+			w.Log.Break(ruleShares, "%d of %v got calls, but pick_first must choose one", several, s.endpoints)
 		}
 	}
 }

@@ -14,16 +14,16 @@ import (
 )
 
 var (
-	firstSeed = flag.Uint64("sim.seed", 1, "the first seed; 0 for one that nobody has had yet")
-	seeds     = flag.Int("sim.seeds", 5, "how many seeds")
-	runFor    = flag.Duration("sim.for", 0, "new seeds for this long, in place of so many")
-	length    = flag.Duration("sim.length", time.Hour, "how long a world lives")
-	eventEach = flag.Duration("sim.event", 2*time.Minute, "how often something happens on average")
-	callEach  = flag.Duration("sim.call", time.Second, "how often a call is made")
-	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv, kubernetes or mixed; empty: the seed draws it")
-	day       = flag.Bool("sim.day", false, "each world lives for a day, and something happens every four minutes")
-	pickFirst = flag.Bool("sim.pickfirst", false, "each target has pickFirst")
-	keepLogs  = flag.Bool("sim.log", false, "keep the event log of worlds without a broken rule as well")
+	firstSeed = flag.Uint64("sim.seed", 1, "first seed; 0 for a random one")
+	seeds     = flag.Int("sim.seeds", 5, "number of seeds")
+	runFor    = flag.Duration("sim.for", 0, "run new seeds for this long instead of -sim.seeds")
+	length    = flag.Duration("sim.length", time.Hour, "simulated length of a world")
+	eventEach = flag.Duration("sim.event", 2*time.Minute, "average time between events")
+	callEach  = flag.Duration("sim.call", time.Second, "time between calls")
+	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv, kubernetes or mixed; empty for a random one")
+	day       = flag.Bool("sim.day", false, "run each world for a day, with an event every four minutes on average")
+	pickFirst = flag.Bool("sim.pickfirst", false, "set pickFirst in all targets")
+	keepLogs  = flag.Bool("sim.log", false, "also keep the event logs of worlds that pass")
 )
 
 // TestWorlds runs worlds and checks the rules. It keeps the log of a world that breaks one.
@@ -74,7 +74,7 @@ func live(t *testing.T, seed uint64, pair string) bool {
 			if err := os.WriteFile(path, []byte(log.String()), 0o600); err != nil {
 				t.Error(err)
 			}
-			t.Logf("%s: what happened is in %s", name, path)
+			t.Logf("%s: the event log is in %s", name, path)
 			for _, line := range broken {
 				t.Error(line)
 			}

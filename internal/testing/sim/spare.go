@@ -22,7 +22,7 @@ func (w *World) checkStandbys(q quiet) {
 		}
 		for _, s := range w.settings.shares(w.known[i], w.connects) {
 			if !slices.ContainsFunc(s.endpoints, w.connected) {
-				w.Log.Break(ruleStandby, "none of %v of p%d has a connection, while p%d is in use and the %d below are to be ready", s.endpoints, i, q.right[0], w.settings.standbys)
+				w.Log.Break(ruleStandby, "none of %v in p%d is connected, although p%d is in use with warmStandby=%d", s.endpoints, i, q.right[0], w.settings.standbys)
 			}
 		}
 	}
@@ -37,7 +37,7 @@ func (w *World) connected(address string) bool {
 // long enough. The lock is held.
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.divided {
-		w.Log.Break(ruleServer, "there are %d connections to it, though the first one has been well for %v", open, time.Since(w.wellSince))
+		w.Log.Break(ruleServer, "it has %d connections, although the source has worked for %v", open, time.Since(w.wellSince))
 		w.divided = true // one suffices
 	}
 }

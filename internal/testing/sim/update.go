@@ -54,7 +54,7 @@ func (w *World) detectAnew() {
 // unreachable as well, so that the state of the second one matters.
 func (w *World) updateOnTime() {
 	truth := w.newTruth()
-	w.Log.Event("an update is to meet a timer")
+	w.Log.Event("an update coincides with a timer")
 	lost := truth[:2]
 	if w.rand.IntN(2) == 0 {
 		lost = truth
@@ -81,7 +81,7 @@ func (w *World) older() {
 	history := w.history
 	w.mu.Unlock()
 	if len(history) > 0 {
-		w.Log.Event("the source goes back")
+		w.Log.Event("the source returns to an earlier state")
 		w.publish(history[len(history)-1-w.rand.IntN(min(5, len(history)))])
 	}
 }
@@ -135,7 +135,7 @@ func (w *World) refuseAndReopen() {
 	w.mu.Lock()
 	w.faulty = "it is refused"
 	w.mu.Unlock()
-	w.Log.Event("the management server sends what must be refused")
+	w.Log.Event("the management server sends an invalid resource")
 	s.passBy()
 	s.controls[0].refuse()
 	s.passBy()

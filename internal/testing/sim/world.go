@@ -146,7 +146,7 @@ type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
 
 // String returns the counts as a sentence.
 func (c Calls) String() string {
-	return fmt.Sprintf("%d calls: %d answered, %d failed, %d waited in vain; %d failovers; checked %d times in quiet", c.Made, c.Answered, c.Failed, c.Waited, c.Failovers, c.Checks)
+	return fmt.Sprintf("%d calls: %d answered, %d failed, %d were never sent; %d failovers; %d checks in quiet periods", c.Made, c.Answered, c.Failed, c.Waited, c.Failovers, c.Checks)
 }
 
 // nobody is an address without a backend.

@@ -24,7 +24,7 @@ func Main(m *testing.M) {
 			break
 		}
 		if time.Now().After(end) {
-			fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+			fmt.Fprintln(os.Stderr, "leaked goroutines:", err)
 			code = 1
 		}
 	}

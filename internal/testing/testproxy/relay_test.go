@@ -48,7 +48,7 @@ func TestRelay(t *testing.T) {
 		t.Helper()
 		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		if line, err := lines.ReadString('\n'); err != nil || line != want+"\n" {
-			t.Errorf("heard %q, %v; want %q", line, err, want)
+			t.Errorf("received %q, %v; want %q", line, err, want)
 		}
 	}
 	say("one")
@@ -58,7 +58,7 @@ func TestRelay(t *testing.T) {
 	say("two")
 	conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if line, err := lines.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("heard %q, %v while the relay was cut", line, err)
+		t.Errorf("received %q, %v while the relay was cut", line, err)
 	}
 	r.Mend()
 	r.Mend()
