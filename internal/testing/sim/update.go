@@ -100,6 +100,7 @@ func (w *World) restoreSource() {
 	if w.faulty != "" {
 		w.faulty, w.wellSince = "", time.Now()
 	}
+	w.changedAt = time.Now() // a file is written again even if it was well
 	w.mu.Unlock()
 	w.Log.Event("the source works")
 	w.source.Restore()
