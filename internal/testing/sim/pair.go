@@ -15,7 +15,7 @@ type pair struct {
 	takes           time.Duration // the duration of an answer
 	seldom, streams bool
 	limited         bool            // streams have a deadline
-	stay            int             // who ends streams
+	stay            int             // when the client cancels a stream
 	calls           *sync.WaitGroup // calls in progress
 	done            chan struct{}
 }
@@ -51,7 +51,7 @@ func (w *World) choosePair(name string) {
 	p.stay = w.rand.IntN(4)
 	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call take that many round trips
 	if !w.hitBy(p) {
-		hitting := []int{0, 1, 2, 3, 4} // priorities where faults occur
+		hitting := []int{0, 1, 2, 3, 4} // indices of faults that make calls fail
 		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
 	}
 	for _, address := range w.addresses {

@@ -184,19 +184,19 @@ func (w *World) sample(q quiet) (map[string]int, bool) {
 	return counts, true
 }
 
-// quiet is the expected state of a world that has settled.
+// quiet holds the expectations for a settled world.
 type quiet struct {
-	right     []int                // the priorities that may be in use
-	endpoints []string             // their endpoints
-	shares    []share              // of the calls, nil where they cannot be told
-	calls     int                  // to be made
-	balanced  []map[string]float64 // one of which the shares are, where calls are balanced between zones
-	slack     float64              // by how much they may be off
-	known     time.Time            // when the channel was last told something
+	right     []int                // priorities that may be in use
+	endpoints []string             // endpoints of these priorities
+	shares    []share              // expected shares, nil if they are unclear
+	calls     int                  // number of calls to make
+	balanced  []map[string]float64 // possible shares if calls are balanced between zones
+	slack     float64              // tolerance for balanced
+	known     time.Time            // time of the last update
 }
 
-// newQuiet returns what should hold now, and takes note of what a failover would now have
-// to be for.
+// newQuiet returns the current expectations. It also records the priority in use, so that later
+// failovers can be checked against it.
 func (w *World) newQuiet() quiet {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -96,7 +96,7 @@ type World struct {
 	dns     dns
 	source  Source
 	target  string
-	shown   string // the target without secrets
+	shown   string // the target as logs show it
 	// settings are the channel's options.
 	settings settings
 	// builders are the product's. They store answers while a channel is idle.
