@@ -126,7 +126,7 @@ var rank = map[string]int{
 
 	".": 9,
 
-	// Only for tests, which may import them regardless of rank.
+	// These packages are only for tests, which may import them regardless of rank.
 	"internal/testing":          2,
 	"internal/testing/flat":     6,
 	"internal/testing/given":    6,

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// In a synctest bubble, a sleep advances the fake clock at once; elsewhere it is a guess. So
-// time.Sleep and receiving from time.After must be in a function that only runs in bubbles.
+// In a synctest bubble, a sleep advances the fake clock immediately. Outside a bubble, the length
+// of a sleep is a guess. Therefore time.Sleep and receiving from time.After are allowed only in
+// functions that run only in bubbles.
 func TestNothingSleepsOutsideABubble(t *testing.T) {
 	all := readBubbles(t)
 	for _, u := range all.waits {
@@ -51,9 +52,9 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers maps methods to the functions that create their receivers, which are checked instead,
-// because scenario runners call these methods through an interface and also on cores, without a
-// bubble.
+// makers maps methods to the functions that create their receivers. These functions are checked
+// instead of the methods, because scenario runners call the methods through an interface and also
+// on cores, without a bubble.
 var makers = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
@@ -80,7 +81,7 @@ type source struct {
 // use is a wait, or a use of a function.
 type use struct {
 	pos      token.Pos
-	within   *ast.FuncDecl // nil outside all functions
+	within   *ast.FuncDecl // nil if the use is outside all functions
 	holder   string        // key of that function, or of a package variable
 	inBubble bool
 }

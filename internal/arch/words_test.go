@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// retired are the words of the glossary in CONTRIBUTING.md that have another word today, and
-// phrases that no engineer writes. Each stands with its successor.
+// retired lists words that the glossary in CONTRIBUTING.md has replaced, and phrases that no
+// engineer writes, each with its replacement.
 var retired = []struct{ pattern, use string }{
 	{`anew`, "again"},
 	{`in vain`, "without success"},
@@ -44,10 +44,11 @@ var retired = []struct{ pattern, use string }{
 	{`in the place of`, "instead of"},
 }
 
-// quoted are the places whose texts are not sentences of ours.
+// quoted matches quotations and code, which are not our own prose.
 var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]*”")
 
-// pagesToCome are rewritten for the first release, and not checked until then.
+// pagesToCome lists the pages that will be rewritten for the first release. They are not checked
+// until then.
 var pagesToCome = []string{"README.md", "CONTRIBUTING.md", "docs/options.md", "docs/targets.md", "docs/limits.md", "docs/metrics.md", "docs/kubernetes.md", "docs/watch.md", "docs/explain.md"}
 
 // TestTheGlossaryHolds finds retired words in comments and documents.

@@ -41,7 +41,7 @@ func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	if _, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true)); err != nil {
 		t.Errorf("wait-for-ready call: %v, want an answer", err)
 	}
-	stood := time.Now().Add(time.Second) // a connection that ends earlier is not retried at once
+	stood := time.Now().Add(time.Second) // a connection that ends earlier is not retried immediately
 	before := logged.Count("eds: stream to dns:///" + address + " failed")
 	server.Stop()
 	logged.Wait(t, time.Minute, "eds: stream to dns:///"+address+" ended: ")

@@ -35,8 +35,8 @@ func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
 	return answers, toldtest.Serve(t, answers)
 }
 
-// If backends return errors, the log reports failing calls, not connections. Calls without another
-// priority fail with the backends' error.
+// If backends return errors, the log reports failing calls, not connections. If there is no other
+// priority, calls fail with the backends' error.
 func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, nearListener := serveErrors(t)

@@ -81,7 +81,7 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// The application's retry policy applies after an update.
+// The application's retry policy still applies after an update.
 func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)

@@ -136,17 +136,18 @@ type fault struct {
 	lose func(t *testing.T) (address string, lose func())
 	// after is the minimum time until the next priority answers.
 	after time.Duration
-	// deadline is the deadline of calls; 0 means that of the README's client.
+	// deadline is the deadline of calls; 0 means the deadline of the README's client.
 	deadline time.Duration
-	// most and slowly are how many calls of RetryMethods may fail at 20 calls and at one call a
-	// second; -1 means any number.
+	// most and slowly are how many calls of methods in RetryMethods may fail: most at 20 calls a
+	// second, slowly at one call a second. -1 means any number.
 	most, slowly int
-	// ejected is set if outlier detection ejects the endpoints. Then no call fails that begins
-	// after five failures of each.
+	// ejected is set if outlier detection ejects the endpoints. In this case, no call fails that
+	// begins after five failures of each endpoint.
 	ejected bool
 }
 
-// serving returns an endpoint in this process that then breaks.
+// serving returns a fault.lose that starts an endpoint in this process and breaks it by calling
+// then.
 func serving(then func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
@@ -167,7 +168,8 @@ func answering(code codes.Code) func(*testing.T) (string, func()) {
 	})
 }
 
-// signalled returns an endpoint in a process that gets a signal.
+// signalled returns a fault.lose that starts an endpoint in a separate process and breaks it by
+// sending s to that process.
 func signalled(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)
@@ -202,8 +204,8 @@ var faults = []fault{
 		listener.cut(t)
 		return s.address, nil
 	}},
-	// A stopped process keeps its connections, so only keepalive detects it. The kernel still
-	// accepts connections for it, so the reconnect attempt hangs.
+	// A stopped process keeps its connections, so only keepalive detects the fault. The kernel
+	// still accepts connections for the process, so the reconnect attempt hangs.
 	{name: "hung: the process stands still", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
 	{name: "hung, and calls have deadlines of 1 s", lose: signalled(syscall.SIGSTOP), deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true},
 	{name: "cut off: no packet arrives (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {

@@ -94,7 +94,7 @@ func (f *flow) ended() int {
 	return len(all)
 }
 
-// await returns the first wanted call from the nth on.
+// await waits for a call that wanted accepts, and returns the first such call from the nth on.
 func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
 	t.Helper()
 	late := time.After(limit)
@@ -129,7 +129,7 @@ func summary(calls []call) string {
 	return fmt.Sprint(counts)
 }
 
-// only reports an error if a call failed with another code than allowed.
+// only reports an error if a call failed with a code that is not allowed.
 func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	t.Helper()
 	for _, c := range calls {
@@ -140,7 +140,7 @@ func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	}
 }
 
-// until waits for a hundred consecutive wanted calls and returns the time that took.
+// until waits for a hundred consecutive calls that wanted accepts, and returns how long that took.
 func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
 	t.Helper()
 	begin, first := time.Now(), f.ended()
@@ -158,7 +158,7 @@ func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Dur
 	}
 }
 
-// row returns the index of the first of a hundred consecutive wanted calls, or -1.
+// row returns the index of the first of a hundred consecutive calls that wanted accepts, or -1.
 func row(calls []call, wanted func(call) bool) int {
 	n := 0
 	for i, c := range calls {

@@ -114,7 +114,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
 	// The failing EDS endpoints must not cause look-ups of the last name, which gRPC's DNS resolver
-	// would make 30 s after the first. SRV look-ups measure the time.
+	// would make 30 s after the first. The test measures the time by counting SRV look-ups.
 	const enough = 8 // times at least 4.5 s
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)

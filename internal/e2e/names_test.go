@@ -71,7 +71,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		"failover:///" + at + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
 		"failover:///" + at + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
-		// The authority of an entry overrides that of the target, also in nested targets.
+		// The authority of an entry overrides that of the target, including in nested targets.
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
 		"failover:///failover:///" + at + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
 		// Each entry has its own authority.

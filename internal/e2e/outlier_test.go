@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// tier is a priority of backends that all have its name, each behind a relay.
+// tier is a priority whose backends all have its name. Each backend is behind a relay.
 type tier struct {
 	name    string
 	servers []*server

@@ -48,8 +48,8 @@ func runProxiedClient() error {
 	}
 }
 
-// startProxied starts a client behind a proxy. await reads answers up to one of the named backend,
-// and returns its authority.
+// startProxied starts a client behind a proxy. await reads answers until one comes from the named
+// backend, and returns the authority of that answer.
 func startProxied(t *testing.T, target string, ca *testcert.Authority, proxyURL string) (await func(name string) string) {
 	t.Helper()
 	_, stdout := startSelf(t, "proxied", "E2E_TARGET="+target, "E2E_CA="+ca.File(), "HTTPS_PROXY="+proxyURL, "NO_PROXY=")

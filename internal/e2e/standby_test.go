@@ -25,8 +25,8 @@ const (
 	takesMost = 3 * time.Second
 )
 
-// With a warm standby and FastFailover, the next priority answers at once when the last connection
-// is lost, whether reconnects are refused or hang.
+// With a warm standby and FastFailover, the next priority answers immediately when the last
+// connection is lost, whether reconnects are refused or hang.
 func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	for _, reconnect := range []string{"refused", "vanishes"} {
 		t.Run(reconnect, func(t *testing.T) {
@@ -112,7 +112,7 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// firstConnections reports connections to other addresses than near's.
+// firstConnections reports connections to addresses other than those of near.
 type firstConnections struct {
 	stats.Handler
 	near      *tier

@@ -28,9 +28,9 @@ const (
 	retryAttempts = 4  // for methods in RetryMethods
 )
 
-// slips is how many calls of RetryMethods may fail because gRPC does not retry a call whose second
-// attempt is unwritten when its connection closes. slipsOfHeld is the limit if a hundred
-// connections' calls end at the same time.
+// slips is how many calls of methods in RetryMethods may fail because gRPC does not retry a call if
+// the connection of its second attempt closes before that attempt is written. slipsOfHeld is this
+// limit if the calls of a hundred connections end at the same time.
 const (
 	slips       = 2
 	slipsOfHeld = 15
@@ -151,7 +151,7 @@ func (f fault) run(t *testing.T) {
 			lose()
 		}
 	}
-	for _, c := range callers { // fast callers first, because a failed priority later gets one of a hundred calls
+	for _, c := range callers { // fast callers first, because a failed priority later gets only one call in a hundred
 		f.judge(t, c, lost)
 	}
 }
@@ -196,7 +196,8 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	if f.after > 0 {
 		allowed = slipsOfHeld
 	}
-	// On a busy machine more calls are in progress at an ejection than the table assumes.
+	// On a busy machine, more calls are in progress when an endpoint is ejected than the table
+	// assumes.
 	strict := most == 0 || most > 0 && !f.ejected
 	if c.named && strict && len(lost)-min(slipped, allowed) > most {
 		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), most)

@@ -66,7 +66,7 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 		return listener.DialContext(ctx)
 	}
 	switch last {
-	case "2": // hangs
+	case "2": // the connection attempt hangs
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case "3":
@@ -99,7 +99,7 @@ func at(priority uint32, locality, address string) flat.Endpoint {
 
 var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
-// which matches addresses of which any may have failed last.
+// which matches the addresses of the endpoints, any of which may have failed last.
 var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
 // The error of a call and the log name every priority with its reason.
@@ -161,7 +161,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 					t.Errorf("calls fail with %v, want UNAVAILABLE and\n%s", err, test.err)
 				}
 				synctest.Wait()
-				// p1 may have failed before its use is published.
+				// p1 may already have failed when the policy reports that p1 is in use.
 				log := strings.ReplaceAll(s.log.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
 				if got := which.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)

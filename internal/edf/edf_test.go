@@ -66,7 +66,7 @@ func TestFollowsA34FromAnywhere(t *testing.T) {
 	})
 }
 
-// The picks of all periods are the same (docs/scenarios.md, W1 and W5).
+// All periods have the same picks (docs/scenarios.md, W1 and W5).
 func TestNeverDrifts(t *testing.T) {
 	for _, weights := range [][]uint32{{3, 3}, {1, 10}, {1, 3}, {7, 5, 3, 100, 99}} {
 		var period int

@@ -61,7 +61,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 	}
 }
 
-// Lefts are correct for a block that was not used yet.
+// Lefts are correct even if the current block has not been used yet.
 func TestLeftsBetweenBlocks(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 1 + r.Uint32N(100_000) })
 	s := New(entries)

@@ -30,11 +30,11 @@ const Full = core.Full
 // is exact if every Left is Full or comes from such a scheduler with the same weights.
 // Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
-	current atomic.Pointer[block] // nil until the first pick, and with a single entry
+	current atomic.Pointer[block] // nil until the first pick; always nil with a single entry
 	_       [56]byte              // the following fields are written during picks
 
 	size   int
-	picked atomic.Bool // whether a single entry was picked
+	picked atomic.Bool // with a single entry: whether it was picked
 
 	mu    sync.Mutex // guards the following fields
 	seq   core.Sequence
@@ -52,8 +52,8 @@ func New(entries []Entry) *Scheduler {
 	return s
 }
 
-// Next returns the index of the next entry, or -1 without entries. It locks only to compute the
-// next block or to wait for it.
+// Next returns the index of the next entry, or -1 if there are no entries. It locks only to compute
+// the next block or to wait for it.
 func (s *Scheduler) Next() int {
 	b := s.current.Load()
 	if b == nil {
@@ -101,7 +101,8 @@ func (s *Scheduler) first() int {
 	return s.Next()
 }
 
-// atEdge finishes pick i of block b, which computes the next block or is past the end of b.
+// atEdge completes pick i of block b. This pick either computes the next block or lies past the end
+// of b.
 func (s *Scheduler) atEdge(b *block, i uint64) int {
 	s.mu.Lock()
 	if s.current.Load() == b { // otherwise another goroutine has replaced b
@@ -139,8 +140,8 @@ type block struct {
 	core.Stretch
 	ahead uint64 // the index of the pick that computes the next block
 
-	// before is the number of picks before this block. For the first block, it is negative,
-	// modulo 2^64, if the sequence does not start at its first pick.
+	// before is the number of picks before this block. If the sequence does not start at its first
+	// pick, the value for the first block is negative, modulo 2^64.
 	before uint64
 }
 

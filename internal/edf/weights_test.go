@@ -46,7 +46,7 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare divides the number of sets.
+// oracleShare is a divisor for the number of sets that are compared with the oracle.
 var oracleShare = 1
 
 // forRandomSets runs check with random sets of weights, mostly small. EDF_SETS overrides their

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// flaw is a problem of an address, or of a field of it.
+// flaw is a problem with an address or with one of its fields.
 type flaw struct{ field, text string }
 
 // dialable returns address in the form that gRPC dials, or its problems.
@@ -37,8 +37,8 @@ func dialable(address *corev3.Address) (dial string, wrong []flaw) {
 	return "", []flaw{{"", "neither socket_address nor pipe is given"}}
 }
 
-// Dial returns address in the form that gRPC dials, such as "192.0.2.1:443", or "" if it has none.
-// Equal addresses have equal forms.
+// Dial returns address in the form that gRPC dials, such as "192.0.2.1:443", or "" if gRPC cannot
+// dial the address. Equal addresses have equal forms.
 func Dial(address *corev3.Address) string {
 	dial, _ := dialable(address)
 	return dial

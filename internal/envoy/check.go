@@ -41,7 +41,7 @@ func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	return c.problems.Err()
 }
 
-// hasTraffic reports whether locality is used. One without a weight "is skipped" (gRFC A27).
+// hasTraffic reports whether locality is used. A locality without a weight "is skipped" (gRFC A27).
 func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
 	return locality.GetLoadBalancingWeight().GetValue() > 0
 }
@@ -112,8 +112,8 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses checks the addresses of one endpoint. Those of an unhealthy endpoint only count as
-// duplicates.
+// checkAddresses checks the addresses of one endpoint. The addresses of an unhealthy endpoint are
+// checked only for duplicates.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 	dialled := Healthy(lb)
 	if lb.GetEndpoint() == nil {

@@ -2,8 +2,8 @@
 // A27), and the outlier_detection of a Cluster as the configuration of a policy (gRFC A50).
 // Messages that gRPC rejects cause errors, and ignored fields cause notes.
 //
-// Only the sources that use Envoy's formats import this package, so that clients without them do
-// not link Envoy's protos.
+// Only the sources that use Envoy's formats import this package, so that clients that do not use
+// these sources do not link Envoy's protos.
 package envoy
 
 import (

@@ -47,7 +47,8 @@ func (p *Invalid) addViolations(err error, path string, message protoreflect.Mes
 	}
 }
 
-// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". It quotes a map key.
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". If the index is a map key,
+// splitIndex quotes the key.
 func splitIndex(field string) (name, index string) {
 	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
 	if !indexed {

@@ -10,8 +10,9 @@ const MaxProblems = 20
 
 // Problem is a mistake in an input, or a note on it.
 type Problem struct {
-	// Path is the path in the message: "endpoints[2].lb_endpoints[0].load_balancing_weight". It is
-	// empty for the whole message.
+	// Path is the path of the field in the message, such as
+	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty if the problem concerns the
+	// whole message.
 	Path string
 	// Text describes the mistake and the valid values.
 	Text string

@@ -16,8 +16,8 @@ import (
 )
 
 // Write is the inverse of Read. The priorities of several answers are concatenated, and a duplicate
-// address is written once. The drops are those of the first answer, because they apply to all
-// priorities of a cluster.
+// address is written once. The drops are taken from the first answer only, because they apply to
+// all priorities of a cluster.
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
 	for i, a := range answers {
@@ -38,8 +38,8 @@ type writer struct {
 	taken      map[string]bool
 }
 
-// priority writes a priority. One without localities gets an empty one, because priorities must not
-// have gaps.
+// priority writes a priority. If p has no localities, priority writes an empty locality, because
+// priorities must not have gaps.
 func (w *writer) priority(p discovery.Priority) {
 	localities := p.Localities
 	if len(localities) == 0 {

@@ -39,10 +39,10 @@ type File struct {
 	looked   bool
 	seen     fs.FileInfo // nil if the file did not exist
 	rest     rest
-	due      time.Time // zero if not due
-	again    bool      // read again afterwards
+	due      time.Time // zero if the file is not due
+	again    bool      // the file must be read a second time
 	attempts int
-	restless time.Time // since when it has been Unfinished
+	restless time.Time // when the file became Unfinished; in the future after a report
 }
 
 // NewFile returns a File for path, which need not exist. The file is due.
@@ -83,13 +83,14 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 // Seen returns the file as of the last Look, nil if it did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns when to call Look again at the latest, or zero.
+// Next returns the time by which Look must be called again, or zero if there is no such time.
 func (f *File) Next() time.Time { return f.due }
 
 // Again makes the file due.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that the file, which was due, could not be read. It is due again after a backoff.
+// Failed records that the file, which was due, could not be read. The file is due again after a
+// backoff.
 func (f *File) Failed() {
 	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++

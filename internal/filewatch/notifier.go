@@ -114,7 +114,7 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 				continue
 			}
 			logger.Infof("watching files: %v", err)
-			n.tellAll() // some may be lost
+			n.tellAll() // some events may be lost
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (n *notifier) tell(event fsnotify.Event) {
 		what = Moved
 	case event.Has(fsnotify.Remove), event.Has(fsnotify.Rename):
 		n.mu.Lock()
-		delete(n.armed, event.Name) // its watch has ended
+		delete(n.armed, event.Name) // the watch of the directory has ended
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)
@@ -167,7 +167,7 @@ func (n *notifier) follow(w *Watcher, wanted places) bool {
 	return added
 }
 
-// concern replaces the spots of w and reports whether there are new ones. The caller holds mu.
+// concern replaces the spots of w and reports whether some of them are new. The caller holds mu.
 func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	for s := range before {
 		if !now[s] {
@@ -195,7 +195,7 @@ func (n *notifier) arm(dir string, now *place) bool {
 	if before.same(now) {
 		return false
 	}
-	gap := n.notify.Remove(dir) == nil // possibly the watch of a replaced directory
+	gap := n.notify.Remove(dir) == nil // the removed watch may be that of a replaced directory
 	n.mu.Lock()
 	n.armed[dir] = now // before Add, because the watch may end immediately
 	n.mu.Unlock()

@@ -17,7 +17,7 @@ type places map[string]*place
 type place struct {
 	info  fs.FileInfo
 	all   bool            // all entries
-	names map[string]bool // or these
+	names map[string]bool // if not all: these entries
 }
 
 // find returns the places for the paths. For /a/link/f, where link points to /b/dir, these are /

@@ -17,14 +17,14 @@ const (
 
 type rest struct {
 	seen  fs.FileInfo // nil if the file did not exist
-	since time.Time   // since when it has been unchanged
-	whole bool        // moved into place
-	size  int64       // when last complete or first seen
+	since time.Time   // start of the unchanged period
+	whole bool        // the file was moved into place
+	size  int64       // size when the file was last complete, or when it was first seen
 }
 
-// look returns how long the file must still stay unchanged to be complete. A file that was moved
-// into place is complete. Any other must be unchanged for pause, or for longPause if it looks
-// incomplete: it has become smaller, or ends in the middle of a line.
+// look returns how long the file must still remain unchanged to be considered complete. A file that
+// was moved into place is complete. Any other file must be unchanged for pause, or for longPause if
+// it looks incomplete, that is, if it has become smaller or ends in the middle of a line.
 func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
@@ -61,7 +61,8 @@ func isCut(path string, size int64) bool {
 	return err == nil && !bytes.ContainsAny(last, "\n}]")
 }
 
-// Differ reports whether a file appears to have changed. Nil means that it does not exist.
+// Differ reports whether a file appears to have changed. A nil FileInfo means that the file does
+// not exist.
 func Differ(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before != after

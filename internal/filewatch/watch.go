@@ -13,8 +13,8 @@ import (
 var logger = grpclog.Component("understudy")
 
 const (
-	// pollInterval is the polling interval. The system sends no events for mounts, for some file
-	// systems, and beyond its limit of watches.
+	// pollInterval is the polling interval. Polling is necessary because the system sends no events
+	// for mounts, for some file systems, and beyond its limit on the number of watches.
 	pollInterval = 500 * time.Millisecond
 	// quiet is how long there must be no event before Wait returns, because files are often written
 	// in pieces. docs/waits.md lists quiet and patience.
@@ -32,7 +32,8 @@ const (
 	Looked Notice = iota
 	// Changed means that something may have changed.
 	Changed
-	// Moved means that an entry was created or moved there, and not written to since.
+	// Moved means that an entry was created at the path or moved there, and has not been written to
+	// since.
 	Moved
 	// Written means that a file was written in place.
 	Written
@@ -111,8 +112,9 @@ func (w *Watcher) take() Notice {
 	return what
 }
 
-// Of returns the notice of the last Wait for the file at path, if its directory was already
-// watched. Otherwise, earlier writes may not have been observed.
+// Of returns the change that the last Wait observed for the file at path. The result is only
+// reliable if the directory of the file was already watched. Otherwise, earlier writes may not have
+// been observed.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked
@@ -128,7 +130,7 @@ func (w *Watcher) Of(path string) Notice {
 }
 
 // Wait returns when it is time to check the paths again, at the latest when soon fires. ok is false
-// once done is closed.
+// if done is closed.
 func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice, ok bool) {
 	w.last = nil
 	select {
@@ -170,7 +172,7 @@ func settle(done, told <-chan struct{}) bool {
 // follow watches the directories through which the paths currently lead. It must be called before
 // the paths are read.
 func (w *Watcher) follow() {
-	// Directories may change meanwhile. Polling detects later changes.
+	// The directories may change in the meantime. Polling detects later changes.
 	for range 3 {
 		if !system.follow(w, find(w.paths)) {
 			return

@@ -40,8 +40,8 @@ func Path(endpoint resolver.Endpoint) []string {
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
 	for len(endpoints) > 0 {
-		// Endpoints of a group are usually adjacent. Append them together to allocate the group
-		// once.
+		// Endpoints of a group are usually adjacent. Adjacent endpoints are appended together, so
+		// that the group is allocated only once.
 		p := pathOf(endpoints[0])
 		n := 1
 		for n < len(endpoints) && sameGroup(p, pathOf(endpoints[n])) {
@@ -68,7 +68,7 @@ func sameGroup(a, b path) bool {
 func appendBelow(group, endpoints []resolver.Endpoint) []resolver.Endpoint {
 	group = slices.Grow(group, len(endpoints))
 	var last path
-	var below any // last without its first element, shared by the endpoints because paths are never modified
+	var below any // the previous path without its first element; shared, because paths are never modified
 	for _, endpoint := range endpoints {
 		if p := pathOf(endpoint); below == nil || !slices.Equal(p, last) {
 			last, below = p, p[1:]

@@ -120,9 +120,9 @@ func (o origin) Equal(other any) bool {
 	return true
 }
 
-// Addresses returns the resolver's addresses of endpoint. Behind a proxy, endpoint.Addresses
-// are the proxy's for every endpoint, so a policy identifies an endpoint by Addresses, but
-// connects to endpoint.Addresses. The result must not be modified.
+// Addresses returns the resolver's addresses of endpoint. Behind a proxy, endpoint.Addresses holds
+// the proxy's addresses for every endpoint. A policy therefore identifies an endpoint by the result
+// of Addresses, but connects to endpoint.Addresses. The result must not be modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

@@ -29,7 +29,7 @@ type OutlierDetection struct {
 }
 
 // LeastInterval is the shortest Interval. With many endpoints, the work of each interval takes
-// longer than that, so a shorter interval would keep a processor busy.
+// longer than LeastInterval, so a shorter interval would keep a processor busy.
 const LeastInterval = time.Millisecond
 
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
@@ -168,9 +168,9 @@ func percentage(path, field string, given uint32) error {
 	return nil
 }
 
-// barePickFirst reports whether p is a pick_first, or has one below it that serves several
-// endpoints, and where. Such a pick_first does not watch the health of its endpoint, because it
-// does not know that it is one of several children.
+// barePickFirst reports whether p is, or contains, a pick_first that serves several endpoints.
+// where names this pick_first and the policies above it. Such a pick_first does not watch the
+// health of its endpoint, because it does not know that it is one of several children.
 func barePickFirst(p Policy) (where string, bare bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

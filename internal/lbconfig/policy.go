@@ -23,7 +23,7 @@ type Policy struct {
 	// Builder builds the policy. It is nil in the zero Policy, which means that no policy is given,
 	// and in the result of Named.
 	Builder balancer.Builder
-	// Config is the result of the builder's ParseConfig, nil without one.
+	// Config is the result of the builder's ParseConfig, or nil if the builder has no such method.
 	Config serviceconfig.LoadBalancingConfig
 
 	name string
@@ -35,7 +35,7 @@ func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }
 
-// Name returns the name of the policy, "" for the zero Policy.
+// Name returns the name of the policy, or "" for the zero Policy.
 func (p Policy) Name() string {
 	if p.Builder == nil {
 		return p.name
@@ -60,8 +60,9 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 // list describes a policy in error texts.
 const list = `a list of policies, [{"name": {…}}]`
 
-// UnmarshalJSON uses the first registered policy of the list. It returns an error if there is none,
-// if an entry does not hold exactly one policy, or if the policy rejects its configuration.
+// UnmarshalJSON uses the first registered policy of the list. It returns an error if no policy of
+// the list is registered, if an entry does not hold exactly one policy, or if the policy rejects
+// its configuration.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var entries []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {

@@ -17,9 +17,9 @@ type Priority struct {
 
 	Children   map[string]PriorityChild `json:"children"`
 	Priorities []string                 `json:"priorities"`
-	// SourcePriorities maps each of Priorities, if these are near groups, to the index of the
-	// source's priority that was split. The indices do not decrease. If empty, the policy behaves
-	// as in gRFC A56.
+	// SourcePriorities maps each entry of Priorities, if the entries are near groups, to the index
+	// of the source's priority that the group is a part of. The indices do not decrease. If
+	// SourcePriorities is empty, the policy behaves as in gRFC A56.
 	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
 	FailoverTimeout       Duration `json:"failoverTimeout"`
 	ChildRetention        Duration `json:"childRetention"`

@@ -22,9 +22,10 @@ func CheckServiceConfig(user string) error {
 }
 
 // MergeServiceConfig returns user, in JSON, with the list of policies lbConfig as its
-// loadBalancingConfig. gRPC does not merge service configs: one from a resolver replaces the user's
-// default service config, including retry policies and health checks, so each resolver sends a
-// merged one. It returns the error of CheckServiceConfig.
+// loadBalancingConfig. gRPC does not merge service configs: a service config from a resolver
+// replaces the user's default service config, including its retry policies and health checks. Each
+// resolver therefore sends a merged service config. MergeServiceConfig returns the same errors as
+// CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)
 	if err != nil {

@@ -17,14 +17,14 @@ type unknown struct {
 	name   string
 }
 
-// told holds the fields that have been logged, because a configuration is parsed repeatedly and
-// many localities may have the same mistake.
+// told holds the fields that have been logged. Each field is logged only once, because a
+// configuration is parsed repeatedly and many localities may have the same mistake.
 var told = struct {
 	sync.Mutex
 	fields map[unknown]bool
 }{fields: make(map[unknown]bool)}
 
-// mostTold bounds told, because whoever writes a configuration chooses the field names.
+// mostTold limits the size of told, because the author of a configuration chooses the field names.
 const mostTold = 1000
 
 // tell reports whether the field has not been logged yet, and records it.

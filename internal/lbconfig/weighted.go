@@ -32,7 +32,7 @@ type WeightedTarget struct {
 	Targets               map[string]Target `json:"targets"`
 	RemovedChildRetention Duration          `json:"removedChildRetention"`
 	StartPoint            StartPoint        `json:"startPoint"`
-	Balance               *Balance          `json:"balance,omitempty"` // nil means gRFC A28
+	Balance               *Balance          `json:"balance,omitempty"` // nil means the behavior of gRFC A28
 }
 
 // Target is one child of understudy_weighted_target.
@@ -51,7 +51,7 @@ type Balance struct {
 
 // BalanceZone is a zone with targets or callers.
 type BalanceZone struct {
-	Callers float64 `json:"callers,omitempty"` // the number of clients, or of their calls
+	Callers float64 `json:"callers,omitempty"` // the number of clients in the zone, or of their calls
 }
 
 func (w *WeightedTarget) setDefaults() { *w = WeightedTarget{StartPoint: StartSpec} }
@@ -67,7 +67,7 @@ func (w *WeightedTarget) check(string) error {
 	return w.Balance.of(w.Targets)
 }
 
-// of checks that each of targets is in one of the zones of b.
+// of checks that each target is in one of the zones of b.
 func (b *Balance) of(targets map[string]Target) error {
 	if b == nil {
 		return nil

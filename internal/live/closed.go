@@ -9,7 +9,7 @@ import (
 
 // IsClosed reports whether a channel is closed, and not just idle: gRPC closes the policies in both
 // cases. owner is gRPC's channelz record, whose type is internal, so IsClosed uses reflection. If
-// that fails it returns false.
+// reflection fails, IsClosed returns false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

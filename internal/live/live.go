@@ -13,8 +13,8 @@ import (
 
 const (
 	mostEvents = 100
-	mostIdle   = 100       // maximum number of recorded channels without a policy,
-	idleFor    = time.Hour // how long these are kept
+	mostIdle   = 100       // maximum number of recorded channels without a policy
+	idleFor    = time.Hour // how long a channel without a policy is recorded
 )
 
 var on atomic.Bool
@@ -37,7 +37,7 @@ type Source struct {
 	Confirmed  time.Time // when the answer in use was last confirmed, zero without a current error
 	LastError  string    // last error, even if it is resolved
 	FailedAt   time.Time // time of LastError, zero if there is none
-	Notes      []string  // content of the answer that has no effect
+	Notes      []string  // about content of the answer that has no effect
 	Endpoints  int
 	Priorities int
 }
@@ -64,8 +64,8 @@ type Channel struct {
 	closed  time.Time       // when the root was closed, zero if there is a root
 }
 
-// all holds this process's channels. Creating and closing a channel locks no other channels, except
-// a few without a root.
+// all holds this process's channels. Creating or closing a channel locks no other channels, except
+// for a few without a root.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
@@ -104,8 +104,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach sets the root policy and gRPC's record of the channel. It discards an earlier record of
-// the same channel, from before it was idle.
+// Attach sets the root policy and gRPC's record of the channel. It discards the record that the
+// same channel had before it was idle.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -152,7 +152,7 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		ask := c.sources
 		c.mu.Unlock()
-		last := slices.Clone(ask()) // it takes a lock of its own, and earlier callers may still read the slice
+		last := slices.Clone(ask()) // c.mu is not held, because ask takes a lock; earlier callers may still read the slice
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
 		}
@@ -175,12 +175,12 @@ func (c *Channel) gone(now time.Time) bool {
 func (c *Channel) forgetIfGone() {
 	if c.gone(time.Now()) {
 		forget(func(other *Channel) bool { return other == c })
-		delete(all.channels, c) // it may never have had a root
+		delete(all.channels, c) // forget does not find a channel that never had a root
 	}
 }
 
-// forget discards the rootless channels for which is returns true, and unlists those with a new
-// root. The caller must hold all.mu.
+// forget discards the rootless channels for which is returns true, and removes those with a new
+// root from the list. The caller must hold all.mu.
 func forget(is func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
 		if is(c) {
@@ -197,8 +197,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune discards channels that are gone, and those that have been idle longest if too many are. The
-// caller must hold all.mu.
+// prune discards the channels that are gone. If too many channels are idle, it also discards those
+// that have been idle longest. The caller must hold all.mu.
 func prune() {
 	now := time.Now()
 	forget(func(c *Channel) bool { return c.gone(now) })

@@ -42,7 +42,8 @@ func (p Location) Serves(prefer string) bool {
 	}
 }
 
-// SameZone reports whether both are in the same zone. Zones of different regions differ.
+// SameZone reports whether both locations are in the same zone. Zones with the same name in
+// different regions are not the same zone.
 func (p Location) SameZone(other Location) bool {
 	return p.Zone != "" && p.Zone == other.Zone && (p.Region == other.Region || p.Region == "" || other.Region == "")
 }
@@ -70,7 +71,7 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 // most is the maximum length of a name. Kubernetes and clouds allow 63 bytes.
 const most = 256
 
-// Problem describes what is wrong with a name, or returns "".
+// Problem returns a description of what is wrong with a name, or "" if the name is valid.
 func Problem(name string) string {
 	if len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return ""
@@ -92,7 +93,7 @@ func (l *Learned) Set(p Location) {
 	}
 }
 
-// Location returns the last location, or the zero value.
+// Location returns the location of the last call of Set, or the zero value before the first call.
 func (l *Learned) Location() Location {
 	if l == nil || l.place.Load() == nil {
 		return Location{}

@@ -40,7 +40,7 @@ func ranges(v reflect.Value, named func(Option) string) error {
 	return nil
 }
 
-// Never is a value for Refresh: no look-ups at an interval.
+// Never is a value of Refresh that disables periodic look-ups.
 const Never time.Duration = -1
 
 // ByName returns the name of the option as a target parameter.
@@ -136,8 +136,9 @@ func (o Option) put(p *Program, value any) {
 	}
 }
 
-// Settle resolves conflicts between options. A conflict within the target or the program is an
-// error. Otherwise it switches off the program's option and returns a note.
+// Settle resolves conflicts between options. A conflict within the target or within the program is
+// an error. In a conflict between the two, Settle turns off the program's option and returns a
+// note.
 func (g *Given) Settle() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err
@@ -180,7 +181,7 @@ func Names(place Scope) []string {
 // ParseSettings parses target parameters for tools without a channel. Unknown, repeated and invalid
 // parameters are errors.
 func ParseSettings(given url.Values) (Settings, error) {
-	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // it is not a setting
+	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // authority is a parameter, but not a setting
 	var g Given
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {

@@ -18,7 +18,8 @@ type Program struct {
 	// Refresh is the interval between look-ups; 0 uses the source's default, and a negative value
 	// disables them.
 	Refresh time.Duration
-	// RemoveAfter is how many answers must lack an address; 0 is the default.
+	// RemoveAfter is how many consecutive answers must lack an address before it is removed; 0
+	// means the default.
 	RemoveAfter int
 	// Authority is the authority of the channel; "" uses the target's default.
 	Authority string
@@ -30,13 +31,13 @@ type Program struct {
 	InUse any
 	// Sources are the options of individual sources, of type discovery.SourceOption.
 	Sources []any
-	// Err is set if the options are invalid; calls then fail with it.
+	// Err is set if the options are invalid. Calls then fail with this error.
 	Err error
 	// Registered identifies the scheme's registered parser; it is nil for other parsers.
 	Registered any
 }
 
-// Builder is what a resolver of this project implements.
+// Builder is the interface of this project's resolver builders.
 type Builder interface {
 	resolver.Builder
 	resolver.AuthorityOverrider

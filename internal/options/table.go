@@ -10,8 +10,8 @@ import (
 type Settings struct {
 	// FailoverTimeout is how long a priority may take to connect (gRFC A56). 0 or less means 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before calls return. 0
-	// returns them at once.
+	// FailbackDelay is how long a priority must have been READY again before calls return to it. 0
+	// means that calls return immediately.
 	FailbackDelay time.Duration
 	// SlowStart is the time in which a new endpoint's share grows to its full weight. 0 disables
 	// it.
@@ -19,47 +19,49 @@ type Settings struct {
 	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
 	PickFirst bool
 	// MinReady is the share of a priority's weight that must be READY. Below it, calls go to the
-	// next priority that has this share. They return at the larger of MinReady and
-	// MinReadyRecovery. An endpoint counts once it is READY or has failed.
+	// next priority that has this share. They return when the share reaches the larger of MinReady
+	// and MinReadyRecovery. An endpoint is not counted until it is READY or has failed.
 	MinReady, MinReadyRecovery float64
 	// WarmStandby is how many lower priorities are connected in advance.
 	WarmStandby int
-	// FastFailover sends calls to a lower READY priority while the one in use reconnects, instead
-	// of waiting for up to FailoverTimeout. It applies to priorities that can have at least two
-	// connections.
+	// FastFailover sends calls to a lower READY priority while the priority in use reconnects,
+	// instead of waiting for up to FailoverTimeout. It applies to priorities that can have at least
+	// two connections.
 	FastFailover bool
 	// FailbackJitter is the window over which clients spread their failbacks.
 	FailbackJitter time.Duration
 	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
 	// failing; 0 means no growth.
 	MaxFailbackDelay time.Duration
-	// ResetBackoff makes the first endpoint that connects end the others' backoffs, if nothing was
-	// READY. The channel's attributes carry it.
+	// ResetBackoff makes the first endpoint that connects end the backoffs of all other endpoints,
+	// if no endpoint was READY. The setting is passed in the channel's attributes.
 	ResetBackoff bool
-	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities without others
-	// (gRFC A50). It overrides the clusters' configuration, and has no effect with PickFirst.
+	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities that have no other
+	// endpoints (gRFC A50). It overrides the clusters' configuration, and has no effect with
+	// PickFirst.
 	OutlierDetection bool
-	// NoOutlierDetection disables outlier detection, also that of clusters.
+	// NoOutlierDetection disables outlier detection, even if clusters configure it.
 	NoOutlierDetection bool
 
-	// Zone, Region and Node are the given location of the client. Method Location adds what is
-	// known from elsewhere.
+	// Zone, Region and Node are the location that the client was given. Method Location adds the
+	// fields that are known from elsewhere.
 	Zone, Region, Node string
 	// Here provides the complete location. Package resolving sets it; it is nil in tools without a
 	// channel.
 	Here location.Teller
-	// Prefer selects near endpoints: "none" for no preference, "" for that of the discovery
-	// mechanism.
+	// Prefer selects near endpoints: "none" for no preference, "" for the preference of the
+	// discovery mechanism.
 	Prefer string
-	// ZoneMinEndpoints is the minimum size of a near group, 0 means 1. A smaller group is merged
-	// with the next.
+	// ZoneMinEndpoints is the minimum size of a near group; 0 means 1. A smaller group is merged
+	// with the next one.
 	ZoneMinEndpoints int
-	// ZoneCallers is the number of callers in each zone, for "balance". "" means equal numbers.
+	// ZoneCallers is the number of callers in each zone, for "balance". "" means the same number in
+	// each zone.
 	ZoneCallers string
 
 	// Subset is how many endpoints of a locality are used; 0 means all (gRFC A68).
 	Subset int
-	// SubsetSeed selects these endpoints; 0 means ChannelSeed.
+	// SubsetSeed determines which endpoints are in the subset; 0 means ChannelSeed.
 	SubsetSeed int
 	// ChannelSeed is a random seed of the channel. Package resolving sets it.
 	ChannelSeed uint64
@@ -99,7 +101,7 @@ var wants = map[Kind]string{
 	Toggle:   "true or false",
 }
 
-// Scope is where a target may give an option.
+// Scope is the place in a target where an option may appear.
 type Scope int
 
 // The places where an option may appear.
@@ -112,13 +114,13 @@ const (
 
 // Option describes an option.
 type Option struct {
-	// Name is the name of the target parameter and of the field in a policy's JSON. Field is that
-	// of the field in Go structs that have it.
+	// Name is the name of the target parameter and of the field in a policy's JSON. Field is the
+	// name of the field in Go structs that have this option.
 	Name, Field string
 	Kind        Kind
 	Place       Scope
 
-	// Least and Most are the range. OrZero also allows 0. In a program 0 means the default.
+	// Least and Most limit the value. OrZero also allows 0. In a program, 0 means the default.
 	Least, Most float64 // seconds for a duration; Most 0 for no limit
 	OrZero      bool
 	Choices     []string

@@ -1,11 +1,11 @@
 // Package pings detects servers that reject keepalive pings.
 //
 // Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
-// "too_many_pings". gRPC then doubles the keepalive interval of the whole channel, each time
-// this happens. A policy does not receive the reason for which a connection has ended. Errors
-// of calls rarely contain it either, because connections with active calls send few pings. One
-// of gRPC's metrics has the reason as a label, so the package implements a stats handler that
-// receives metrics.
+// "too_many_pings". Each time this happens, gRPC doubles the keepalive interval of the whole
+// channel. A policy does not receive the reason why a connection has ended. Errors of calls rarely
+// contain the reason either, because connections with active calls send few pings. One of gRPC's
+// metrics has the reason as a label, so the package implements a stats handler that receives
+// metrics.
 package pings
 
 import (

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A connection error from gRPC begins with dialling or connection. If it ended a call, unavailable
-// precedes that.
+// A connection error from gRPC begins with dialling or connection. If the error ended a call, the
+// prefix unavailable precedes it.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
 	dialling    = `connection error: desc = "transport: Error while dialing: `
@@ -48,13 +48,15 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// gRPC's errors for a silent server begin with a key of handshakes and end with one of timeouts.
+// gRPC's errors for a silent server begin with a key of handshakes and end with an entry of
+// timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// gRPC closes the connection at the timeout, and the reader may report that first
+	// gRPC closes the connection at the timeout, and the reader may report the closed connection
+	// first
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// hidden replaces secrets, as in url.URL.Redacted.
+// hidden replaces secrets, as in the result of url.URL.Redacted.
 const hidden = "xxxxx"
 
-// shown are this module's parameters. Values of all others may be tokens.
+// shown lists this module's parameters. The values of all other parameters may be tokens.
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
@@ -28,7 +28,7 @@ const list = "failover"
 //
 //	consul://user:secret@host/shop?dc=a&token=x  ->  consul://user:xxxxx@host/shop?dc=xxxxx&token=xxxxx
 //
-// A target without them is returned unchanged.
+// A target without passwords and tokens is returned unchanged.
 func HideTarget(u url.URL) url.URL {
 	if !may(u.String()) {
 		return u
@@ -224,8 +224,9 @@ func harmless(value string) bool {
 	return len(value) < shortest || notBool == nil || notDuration == nil
 }
 
-// sure reports whether a parameter's name suggests a secret. Other values are not hidden in other
-// text: dc=east would hide host names.
+// sure reports whether a parameter's name suggests that the value is a secret. Other values are not
+// hidden in other text: hiding the value of dc=east, for example, would also hide parts of host
+// names.
 func sure(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// The policies in generated configurations.
+	// These imports register the policies that generated configurations use.
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
@@ -79,7 +79,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // overrides the mechanisms'
+	if given.Prefer != "" { // overrides the preferences of the mechanisms
 		for i := range parts {
 			parts[i].Prefer = ""
 		}
@@ -129,7 +129,7 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
 		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.OutlierDetection = "" // applies only in lists from sources
+		m.OutlierDetection = "" // applies only to mechanisms in lists from sources
 		if p.Name != "" && !carried {
 			m.ServerName = p.Authority
 		}
@@ -153,8 +153,8 @@ type found struct {
 
 // keptBy is the key of the last good answer while a channel is idle. Programs with equal options
 // and targets have equal keys. If source options are set, the key contains the builder instead,
-// because they may be functions or credentials, which cannot be compared. The target is hashed with
-// its passwords and tokens, because the endpoints may depend on them.
+// because source options may be functions or credentials, which cannot be compared. The target is
+// hashed with its passwords and tokens, because the endpoints may depend on them.
 type keptBy struct {
 	finds  any
 	target [sha256.Size]byte
@@ -162,7 +162,8 @@ type keptBy struct {
 }
 
 // credsCarryName reports whether the channel's credentials contain a server name. A server name on
-// an address would override it, because gRPC passes that one to the handshake.
+// an address would override that name, because gRPC would pass the address's server name to the
+// handshake.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

@@ -133,7 +133,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// After stop, which news itself may call, news is not called.
+// After a call of stop, news is not called again. news itself may call stop.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")

@@ -2,10 +2,10 @@
 // call a load-balancing policy concurrently.
 //
 // Calls from children only queue their event. Children, including grpc-go's, hold locks while they
-// report, so that an event on their stack could call back into them and deadlock. Updates, Close
-// and timers return when their event has run. ExitIdle and ResolverError only queue, because a
-// parent may call them from inside its UpdateState, on the stack of an event. No lock is held while
-// an event runs.
+// report. An event that ran on a child's stack could therefore call back into the child and
+// deadlock. Updates, Close and timers return when their event has run. ExitIdle and ResolverError
+// only queue, because a parent may call them from inside its UpdateState, on the stack of an event.
+// No lock is held while an event runs.
 package serial
 
 import (
@@ -16,21 +16,21 @@ import (
 // background counts the goroutines that run events, for all serializers.
 var background atomic.Int64
 
-// Background returns the number of goroutines that run events of this process's serializers: those
-// that queueing starts, and those of timers. If it is 0, policies act only on the stacks of
-// callers. A simulation uses this to detect that its policies have settled.
+// Background returns the number of goroutines that run events of this process's serializers,
+// whether they were started for queued events or by timers. If it is 0, policies act only on the
+// stacks of callers. A simulation uses this to detect that its policies have settled.
 func Background() int { return int(background.Load()) }
 
 // Serializer runs events one at a time in the order in which they were queued. The zero value is
 // ready to use. SetHooks may be called before the first event. Do and Enqueue are safe for
-// concurrent use. Enqueue may be called from inside an event. Do must not, because it would wait
-// for itself.
+// concurrent use. Enqueue may be called from inside an event. Do must not be called from inside an
+// event, because it would wait for itself.
 type Serializer struct {
 	mu       sync.Mutex
 	queue    []Event
 	draining bool // a goroutine runs events
 
-	// Used by that goroutine only:
+	// The following fields are used only by the goroutine that runs the events.
 	background bool // it was started by a serializer or a timer
 	hooks      *Hooks
 	relayed    *Serializer // received an event from the last flush, and may need a goroutine
@@ -63,8 +63,8 @@ type Hooks struct {
 // SetHooks sets the hooks of later batches.
 func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
-// Enqueue queues f and returns at once. It does not run events: if no goroutine does, it starts
-// one, which ends when the queue is empty.
+// Enqueue queues f and returns immediately. It does not run events: if no goroutine is running
+// events, it starts one, which ends when the queue is empty.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
 // Queue is Enqueue for an event that is not a function, such as a frequent report.
@@ -95,7 +95,8 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 }
 
 // A Slot queues events of one kind of which only the last one matters: an event replaces a waiting
-// one. So callers that do not wait cannot make the queue long. The zero value is ready to use.
+// event. As a result, callers that do not wait cannot make the queue long. The zero value is ready
+// to use.
 type Slot struct {
 	mu     sync.Mutex
 	latest func() // nil if none waits
@@ -119,10 +120,10 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	})
 }
 
-// Run queues f and runs the queued events on its own stack. If events are running, in another
-// goroutine or further up this stack, it returns at once and f runs there. It is for callers
-// without locks that an event may need, such as a subchannel that reports to a policy without
-// children.
+// Run queues f and runs the queued events on its own stack. If events are already running, in
+// another goroutine or further up this stack, Run returns immediately and f runs there. Run is for
+// callers that hold no lock that an event may need, such as a subchannel that reports to a policy
+// without children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	if s.draining {

@@ -22,8 +22,7 @@ func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// Enqueue may be called by a child that holds a lock while it reports, and whose lock the event
-// needs.
+// A child may call Enqueue while it holds a lock that the event needs.
 func TestEnqueueNeverRunsOnTheCallersStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -67,7 +66,7 @@ func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
 	})
 }
 
-// Do returns although each event queues another one.
+// Do returns even if each event queues another one.
 func TestDoIsNotKeptByOthersEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -131,7 +130,7 @@ func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
 	}
 }
 
-// If a caller enqueues to a slot without end, only its last event stays in the queue.
+// If a caller keeps queueing events to a slot, only the last of them stays in the queue.
 func TestASlotKeepsTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -183,7 +182,7 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	})
 }
 
-// A timer's event, and events queued meanwhile, run on the timer's goroutine.
+// A timer's event, and the events that are queued while it runs, run on the timer's goroutine.
 func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()

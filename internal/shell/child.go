@@ -26,7 +26,7 @@ type Child struct {
 	handlers Handlers
 
 	current, pending *Instance
-	latestName       string // name of the policy that was updated last
+	latestName       string // name of the most recently updated policy
 	first            Instance
 
 	state   balancer.State
@@ -143,9 +143,9 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 	if latest != c.pending { // the policy took over during the update
 		return err
 	}
-	// The caller attributes the error to the current policy, and ignores it while that policy
-	// serves. So it is also recorded as the state of the pending policy, which may never report
-	// one.
+	// The caller attributes the error to the current policy, and ignores the error while that
+	// policy serves. The error is therefore also recorded as the state of the pending policy, which
+	// may never report a state.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -164,7 +164,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending, c.latestName = nil, "" // it was the name of the pending policy
+	c.pending, c.latestName = nil, "" // latestName was the name of the pending policy
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)

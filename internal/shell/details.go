@@ -15,7 +15,7 @@ type Priority struct {
 	// InUse is the name of the child in use, or "".
 	InUse string
 	Since time.Time // when InUse last changed
-	// Unused are the titles of the priorities that were not needed so far, in order.
+	// Unused are the titles of the priorities that have not been needed so far, in order.
 	Unused []string
 }
 
@@ -64,7 +64,7 @@ type Target struct {
 
 // WeightedRoundRobin holds the details that package weightedroundrobin's policy adds to a Snapshot.
 type WeightedRoundRobin struct {
-	// Scheduled is described at WeightedTarget.
+	// Scheduled has the same meaning as in WeightedTarget.
 	Scheduled func() []uint64
 }
 

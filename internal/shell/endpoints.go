@@ -9,7 +9,8 @@ import (
 )
 
 // Split groups endpoints by the first element of their paths, the name of a child, and removes that
-// element. It logs a warning when endpoints begin to belong to no known child.
+// element. It logs a warning if some endpoints belong to no known child and the previous update had
+// no such endpoints.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
 	strays := len(endpoints)
@@ -36,7 +37,7 @@ func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) st
 	return ""
 }
 
-// LogOnce logs a warning unless *said is set, and sets it.
+// LogOnce logs a warning and sets *said, unless *said is already set.
 func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	if !*said {
 		*said = true

@@ -212,8 +212,8 @@ func (i *Instance) ResetBackoff() {
 	}
 }
 
-// Connect makes the policy connect and handles its reports during ExitIdle, so that the parent does
-// not publish IDLE if the policy is CONNECTING by then.
+// Connect makes the policy connect and handles the reports that the policy makes during ExitIdle.
+// As a result, the parent does not publish IDLE if the policy has already changed to CONNECTING.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.takeAll()

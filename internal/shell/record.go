@@ -116,7 +116,7 @@ type Recorded struct {
 	Record *Record
 }
 
-// Picks returns how many calls the endpoint was given, including those of other pickers.
+// Picks returns how many calls the endpoint was given, including calls from other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
 // Pick picks and records the call.

@@ -42,7 +42,7 @@ func (a *AllFailed) Unwrap() error { return a.One }
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	who := s.name + ": " + child
 	refusal = &Refusal{who, Plain(err)}
-	if s.updating { // outside an update there is no caller to return it to
+	if s.updating { // outside an update, there is no caller to return the error to
 		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)
@@ -58,8 +58,8 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (r
 	return refusal, true
 }
 
-// Refuse adds err to the errors of the current update, which returns one of them if the policy has
-// failed.
+// Refuse adds err to the errors of the current update. The update returns one of these errors if
+// the policy has failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error

@@ -41,7 +41,8 @@ var Logger = grpclog.Component("understudy")
 type Policy[C any] interface {
 	// Begin applies a configuration and a resolver state by updating the children.
 	Begin(config *C, state resolver.State)
-	// End completes the update. All reports of children during Begin have been handled before.
+	// End completes the update. It is called after all reports of children during Begin have been
+	// handled.
 	End()
 	PolicyMethods
 }
@@ -52,7 +53,7 @@ type PolicyMethods interface {
 	State() balancer.State
 	// Children yields all existing children with their names.
 	Children(yield func(name string, child Below) bool)
-	// ExitIdle makes those children connect that the policy wants connected.
+	// ExitIdle connects the children that the policy wants to be connected.
 	ExitIdle()
 }
 
@@ -69,7 +70,7 @@ type Settler interface {
 	Settled(closed bool)
 }
 
-// Below is a child as the shell sees it: a Child or an Instance.
+// Below is the shell's view of a child, which is a Child or an Instance.
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
@@ -87,7 +88,7 @@ type Shell struct {
 
 	name      string
 	parts     PolicyMethods
-	scheduled Scheduled // nil if the policy does not implement it
+	scheduled Scheduled // nil if the policy does not implement Scheduled
 	settler   Settler
 
 	serial                    serial.Serializer
@@ -139,7 +140,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// Reports that arrive meanwhile on other goroutines are queued between the two events.
+	// Reports that arrive on other goroutines in the meantime are queued between the two events.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -195,7 +196,7 @@ func (s *Shell) ResolverError(err error) {
 // UpdateSubConnState does nothing: subchannels report to the child that created them.
 func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle makes those children connect that the policy wants connected.
+// ExitIdle connects the children that the policy wants to be connected.
 func (s *Shell) ExitIdle() {
 	s.exitIdles.Enqueue(&s.serial, func() {
 		if !s.closed {

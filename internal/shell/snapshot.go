@@ -45,8 +45,8 @@ type Watchable interface {
 	// Snapshot returns the last snapshot, or nil before the first one and while nobody watches. It
 	// never blocks.
 	Snapshot() *Snapshot
-	// Busy returns when the policy began to handle the current batch of events, or zero if there is
-	// none or nobody watches. It never blocks.
+	// Busy returns when the policy began to handle the current batch of events. It returns zero if
+	// there is no batch or nobody watches. It never blocks.
 	Busy() time.Time
 }
 

@@ -19,8 +19,8 @@ type Tier struct {
 	// ReadyPart is the READY share of the weight that is READY or has failed. It ignores weight
 	// that is CONNECTING.
 	ReadyPart float64
-	// UnprovenPart is the share that is READY but has answered no call since it was ejected.
-	// ReadyPart does not include it.
+	// UnprovenPart is the share of the same weight that is READY but has answered no call since its
+	// ejection. ReadyPart does not include it.
 	UnprovenPart float64
 	// FailedPart is the failed share of all weight, including the weight that is still CONNECTING.
 	// Only package weightedroundrobin's policy sets it.

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree holds the snapshots of a policy and of all policies below it. Each snapshot has its own
-// time.
+// Tree holds the snapshots of a policy and of all policies below it. The snapshots may have been
+// taken at different times.
 type Tree struct {
 	*Snapshot           // nil before the first snapshot
 	Busy      time.Time // start of the current batch of events; zero if there is none

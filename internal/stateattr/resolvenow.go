@@ -14,8 +14,8 @@ type reresolver struct {
 // different sources. child is the name of the requesting child. ignored reports whether the child's
 // configuration ignores such requests.
 //
-// resolveNow must not block. It may be called from several goroutines, and after the resolver has
-// been closed, when it must do nothing.
+// resolveNow must not block. It may be called from several goroutines. It may also be called after
+// the resolver has been closed, and must then do nothing.
 func SetResolveNow(state resolver.State, resolveNow func(child string, ignored bool)) resolver.State {
 	state.Attributes = state.Attributes.WithValue(reresolverKey{}, &reresolver{resolveNow})
 	return state

@@ -14,7 +14,7 @@ type zone struct {
 	region, name string
 	localities   []*Locality
 	capacity     uint64
-	listed       bool // it has endpoints of any health
+	listed       bool // the zone has endpoints, whether healthy or not
 }
 
 // spread configures how the calls of a group are balanced between zones.
@@ -31,10 +31,10 @@ type inZone struct {
 	capacity uint64
 }
 
-// balanced returns two groups. The first keeps calls in the client's zone as far as this puts the
-// same load on all endpoints. The second has the zones that get no calls in the first. They are
-// also reserves of the first group, where they get a share when enough of its endpoints have
-// failed.
+// balanced returns two groups. The first keeps calls in the client's zone to the extent that the
+// load on all endpoints is still the same. The second contains the zones that get no calls in the
+// first. These zones are also reserves of the first group: they get a share when enough endpoints
+// of the first group have failed.
 func (n Near) balanced(p *Priority) []group {
 	if n.Place.Zone == "" {
 		return []group{{Priority: *p}}
@@ -47,7 +47,7 @@ func (n Near) balanced(p *Priority) []group {
 			spare += z.capacity
 		}
 	}
-	// Without callers, the zones of the second group share the calls in proportion to their
+	// The second group has no callers, so its zones share the calls in proportion to their
 	// capacity.
 	second := &spread{zones: make(map[string]lbconfig.BalanceZone), of: first.of}
 	share, rest := group{name: "balanced", spread: first}, group{name: "other zones", spread: second}
@@ -73,7 +73,7 @@ func (n Near) balanced(p *Priority) []group {
 	return []group{share, rest}
 }
 
-// fraction converts a share of all calls to a weight, 2^30 for all calls.
+// fraction converts a share of all calls to a weight. All calls correspond to 2^30.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
 // key returns the name of the zone, which is unique among all zones.

@@ -18,8 +18,9 @@ type held struct {
 	health Health
 }
 
-// twice returns the endpoints to skip because another endpoint has the same first address. The
-// healthiest one is kept, or else the first.
+// twice returns the endpoints to skip because another endpoint has the same first address. Of
+// several endpoints with the same address, the healthiest is kept. If they are equally healthy, the
+// first is kept.
 func twice(a *Answer) (skip map[place]bool) {
 	at := make(map[string]held)
 	each(a, func(here place, e *Endpoint) {

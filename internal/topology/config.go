@@ -37,7 +37,7 @@ type priorityChild struct {
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32 // name to weight
 	spread             *spread           // nil unless calls are balanced
-	outlierDetection   *OutlierDetection // of its cluster, nil if the cluster does not configure it
+	outlierDetection   *OutlierDetection // of the priority's cluster; nil if the cluster does not configure it
 }
 
 // encode returns the configuration of the tree over priorities.

@@ -79,9 +79,9 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 }
 
 // turns returns the order in which priorities take names: first those with a usable endpoint at an
-// address that they had before, then those with any usable endpoint, then the others. Otherwise a
-// priority whose endpoints all drain could take the name, and so the connections, of a lower
-// priority with the same locality.
+// address that they had before, then those with any usable endpoint, then the others. Without this
+// order, a priority whose endpoints all drain could take the name, and so the connections, of a
+// lower priority with the same locality.
 func (n childNames) turns(children []child, holders map[member][]int) []int {
 	order, classes := make([]int, len(children)), make([]int, len(children))
 	for priority := range children {

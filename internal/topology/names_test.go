@@ -42,7 +42,7 @@ func addressLists(text string) func(priority int) map[string]bool {
 	}
 }
 
-// nowhere is used as addresses in tests without addresses.
+// nowhere is the addresses function in tests without addresses.
 func nowhere(int) map[string]bool { return nil }
 
 // If a locality is in several priorities, its endpoints decide which priority keeps which name. A

@@ -36,9 +36,9 @@ func (s Settings) Near() Near {
 	return n
 }
 
-// Lacks returns the fields that would make endpoints near the client, such as "zone or region", if
-// no endpoint of the answer has any of them. It returns "" if an endpoint has one, or if the
-// client's location is unknown.
+// Lacks returns the fields that an endpoint needs to be near the client, such as "zone or region",
+// if no endpoint of the answer has any of them. It returns "" if an endpoint has one of them, or if
+// the client's location is unknown.
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -71,8 +71,8 @@ func (n Near) Lacks(a *Answer) string {
 	return strings.Join(lacks, " or ")
 }
 
-// nearness is the distance of an endpoint from the client, the nearest first. With hints it is
-// sameNode or elsewhere.
+// nearness is the distance of an endpoint from the client; lower values are nearer. If hints apply,
+// the value is sameNode or elsewhere.
 type nearness int
 
 const (
@@ -197,9 +197,9 @@ func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) boo
 }
 
 // hints returns, for each address family, a function that reports whether the source's hints prefer
-// an endpoint. Hints for nodes apply if every endpoint of the family that can take calls has one
-// and one names the client's node. Otherwise hints for zones apply under the same condition. A
-// family without applicable hints has no function.
+// an endpoint. Hints for nodes apply if every endpoint of the family that can take calls has a hint
+// for nodes and at least one of these hints names the client's node. Otherwise hints for zones
+// apply under the same condition. A family without applicable hints has no function.
 func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
 	for j := range p.Localities {

@@ -11,8 +11,8 @@ type Target struct {
 	// Name is the child's name in understudy_priority. It is valid UTF-8, stable from update to
 	// update, and unique among the targets.
 	Name string
-	// Endpoints are those of the target's resolver. They keep their attributes, including weights.
-	// The slice is not modified.
+	// Endpoints are the endpoints of the target's resolver. They keep their attributes, including
+	// weights. The slice is not modified.
 	Endpoints []resolver.Endpoint
 }
 

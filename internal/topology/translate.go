@@ -21,20 +21,20 @@ type Translator struct {
 	// Name prefixes the names of the children, as in "NAME/child0", so that the children of a
 	// channel's mechanisms have distinct names (see Join).
 	Name string
-	// TrustNames makes the channel verify the certificate of an endpoint against its hostname, if
-	// it has one.
+	// TrustNames makes the channel verify the certificate of an endpoint against the endpoint's
+	// hostname, if the endpoint has one.
 	TrustNames bool
 	// Near configures which endpoints of a priority are preferred.
 	Near  Near
 	names childNames
 }
 
-// Translate returns the tree over the priorities of an answer. In a tree without priorities all
+// Translate returns the tree over the priorities of an answer. If the tree has no priorities, all
 // calls fail. Endpoints that cannot take calls are left out. Their localities and priorities are
 // kept, so a priority may have no endpoints and count as failed.
 //
-// It returns an *Invalid, and keeps the state of the previous answer, if the answer breaks the
-// rules.
+// If the answer breaks the rules, Translate returns an *Invalid and keeps the state of the previous
+// answer.
 func (t *Translator) Translate(a *Answer) (Tree, error) {
 	c, err := Check(a)
 	if err != nil {
@@ -123,8 +123,8 @@ func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	return names
 }
 
-// addressesOf returns the first address of each endpoint, with whether an endpoint there can take
-// calls.
+// addressesOf maps the first address of each endpoint to whether an endpoint at that address can
+// take calls.
 func addressesOf(p *Priority) map[string]bool {
 	all := make(map[string]bool)
 	for _, l := range p.Localities {

@@ -35,12 +35,12 @@ type Tree struct {
 	// Endpoints carry their paths (package hierarchy) and weights (grpc's
 	// experimental/balancer/weight), in priority order.
 	Endpoints []resolver.Endpoint
-	// Why is the reason why no endpoint of the answer can take calls, "" if one can.
+	// Why is the reason why no endpoint of the answer can take calls, or "" if an endpoint can.
 	Why string
 
 	priorities []priorityChild
 	settings   Settings
-	of, size   int  // the number of endpoints without and with the subset, not counting reserves
+	of, size   int  // the number of endpoints before and after choosing the subset, not counting reserves
 	reserves   bool // some endpoints are listed twice, the second time as reserves of a higher priority
 }
 
@@ -70,9 +70,9 @@ type TreePriority struct {
 	// Name is the display name: the localities, such as "us-east/a, us-east/b", or the name of the
 	// target in a list of targets.
 	Name string
-	// Cluster is the name of the priority's cluster, "" for plain endpoints.
+	// Cluster is the name of the priority's cluster, or "" for plain endpoints.
 	Cluster string
-	// Why is the reason why no endpoint of the priority can take calls, "" if one can.
+	// Why is the reason why no endpoint of the priority can take calls, or "" if an endpoint can.
 	Why string
 }
 

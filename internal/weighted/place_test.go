@@ -51,8 +51,8 @@ func pick(p *Picker) int {
 	return result.SubConn.(indexed).index
 }
 
-// With random positions, each of the first picks follows the weights over many clients, even if the
-// client created and replaced unused pickers before.
+// With random positions, the distribution of each of the first picks over many clients follows the
+// weights, even if the client created and replaced unused pickers before.
 func TestFirstPicksFollowTheWeights(t *testing.T) {
 	const clients, picks = 20_000, 8
 	for name, first := range map[string]func(*children) *Picker{

@@ -4,10 +4,10 @@ package weighted
 // schedulers' counts, so that it adds no work to a pick. It is used in events, except the function
 // that Now returns.
 type Scheduled[C comparable] struct {
-	over   map[C]uint64 // picks by earlier pickers
+	over   map[C]uint64 // picks of earlier pickers
 	picker *Picker
 	of     []C
-	gone   map[C]bool // its children that were removed since Use
+	gone   map[C]bool // children of picker that were removed after Use
 }
 
 // Use sets the picker in use, which may be nil, and its children. Later picks of the previous

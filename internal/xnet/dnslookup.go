@@ -12,7 +12,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// LookupOptions replace DNS in simulations. Sources get them by discovery.OwnOption.
+// LookupOptions replace DNS in simulations. Sources get them through discovery.OwnOption.
 type LookupOptions struct {
 	Resolver Resolver // nil for the name servers of the target or the system
 }

@@ -4,9 +4,9 @@
 //	go run ./mutants [-n 100] [-seed 1] ROOM...     from the directory tools
 //
 // A ROOM is a directory of the root module. Its mutants are drawn at random from all places. The
-// tests of a room are its own and those of the packages that noticing lists. The mutated file
-// replaces the original by go test's -overlay, so that the tree stays as it is. A mutant that does
-// not compile does not count.
+// tests of a room are its own tests and those of the packages that noticing lists. The mutated file
+// replaces the original through go test's -overlay flag, so the source files are not modified. A
+// mutant that does not compile does not count.
 package main
 
 import (
@@ -25,7 +25,8 @@ import (
 	"time"
 )
 
-// noticing lists the further tests of a room, in the order in which they run: quick ones first.
+// noticing lists additional packages whose tests run for a room, in the order in which they run:
+// quick tests first.
 var noticing = map[string][]string{
 	"internal/core/priority":           {"./priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./weightedtarget", "./internal/topology"},
@@ -50,7 +51,7 @@ var noticing = map[string][]string{
 	"internal/clusterfile":             {"./discovery/file"},
 }
 
-// longest is how long the tests of a mutant may take: a mutant that hangs is noticed.
+// longest is the time limit for the tests of a mutant. A mutant that hangs counts as noticed.
 const longest = 3 * time.Minute
 
 func main() {

@@ -69,7 +69,8 @@ func release(repository, dir, version, proxy string) error {
 	return nil
 }
 
-// released returns a go.mod that requires the root module at version, if it requires it.
+// released returns the go.mod at path. If this go.mod requires the root module, released sets the
+// required version to version.
 func released(path, version string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -102,7 +103,7 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 		if path == "go.mod" {
 			f.content = goMod
 		}
-		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // it may have been deleted
+		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // the file may have been deleted
 			files = append(files, f)
 		}
 	}
