@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// reply is the server's reply to one request. Its body ends after lasts. With status 200 and lasts
-// 0, it stays open.
+// reply is the server's reply to one request. Its body ends after the duration lasts. If the status
+// is 200 and lasts is 0, the body stays open.
 type reply struct {
 	code  int
 	retry string
@@ -28,7 +28,7 @@ type script struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	requests []string        // the version requested by each, "all", or "list"
+	requests []string        // the version that each request asked for, "all", or "list"
 	times    []time.Duration // since the first request
 }
 
@@ -77,7 +77,7 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 	for what, test := range map[string]struct {
 		replies []reply
 		want    string
-		last    time.Duration // the least time between the end of the previous response and the last request
+		last    time.Duration // minimum time between the end of the previous response and the last request
 	}{
 		"gone, as a status":            {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
 		"gone, as an event":            {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},

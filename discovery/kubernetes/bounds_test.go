@@ -21,8 +21,8 @@ func many(n int) string {
 	return b.String()[1:]
 }
 
-// A slice beyond the bounds does not end the watch. It is left out, or its last good form stays in
-// use, with a note while that lasts.
+// A slice that exceeds the bounds does not end the watch. The slice is left out, or its last good
+// form stays in use. A note is shown as long as the slice exceeds the bounds.
 func TestOneSliceBeyondTheBounds(t *testing.T) {
 	manyPorts := strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"ports":[`, `"ports":[`+strings.Repeat(`{"port":1},`, 100), 1)
 	for what, test := range map[string]struct {
@@ -70,7 +70,7 @@ func TestOneSliceBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// The same holds for the initial slices of a watch and for a list.
+// The bounds also apply to the initial slices of a watch and to a list.
 func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,8 @@ func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	}
 }
 
-// Neither 65,000 slices nor too many endpoints exceed the bounds.
+// The number of stored slices and endpoints stays within the bounds, even if the server sends
+// 65,000 slices or too many endpoints.
 func TestTooManySlices(t *testing.T) {
 	c := newCollection()
 	for i := range 65_000 {
@@ -131,7 +132,7 @@ func TestTooManySlices(t *testing.T) {
 	}
 }
 
-// An endless body is an error after a minute: that of a list, or the initial slices of a watch.
+// A body without an end, of a list or of the initial slices of a watch, is an error after a minute.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	for what, test := range map[string]struct {
 		code  int
@@ -169,7 +170,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// The bounds also cover slices that stay in use in their last good form.
+// The bounds also apply to slices whose last good form stays in use.
 func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
 	k := newKnown()
@@ -192,7 +193,8 @@ func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	}
 }
 
-// Only the used fields of a slice are retained, even if its event is large.
+// Only the fields of a slice that are used stay in memory, even if the slice is part of a large
+// event.
 func TestASliceKeepsNothingOfItsEvent(t *testing.T) {
 	const size = 1 << 20
 	long := strings.Repeat("x", size)

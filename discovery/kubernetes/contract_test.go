@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// fake replies to each request in the same way, and then holds the body open.
+// fake sends the same reply to each request and then holds the body open.
 type fake struct {
 	code int
 	body string

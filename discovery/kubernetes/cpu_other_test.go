@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// cpu returns 0, because CPU time is only measured on Linux.
+// cpu returns 0, because CPU time is measured only on Linux.
 func cpu(*testing.B) time.Duration { return 0 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cut ends a response with an error after a while, like a load balancer that closes idle
+// cut ends a response with an error after the given time, like a load balancer that closes idle
 // connections.
 func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	select {
@@ -21,11 +21,11 @@ func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	return 0
 }
 
-// A server that was restored from a backup accepts a watch from a later version than its own and
-// sends nothing. The source then requests all slices again, however the silent watch ends. An
+// A server that was restored from a backup accepts a watch from a version later than its own, but
+// sends nothing. The source then requests all slices again, no matter how the silent watch ends. An
 // outage alone does not cause such a request.
 func TestARestoreBehindABalancer(t *testing.T) {
-	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour is longer than a watch
+	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour is longer than any watch
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
@@ -55,7 +55,7 @@ func TestARestoreBehindABalancer(t *testing.T) {
 	}
 }
 
-// A quiet Service behind a load balancer that cuts idle connections is watched almost continuously.
+// A quiet Service behind a load balancer that cuts idle connections is watched almost all the time.
 func TestAQuietServiceBehindABalancer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -77,7 +77,8 @@ func TestAQuietServiceBehindABalancer(t *testing.T) {
 	})
 }
 
-// An invalid version in a list, from a server without initial events, causes no request loop.
+// If a server that does not support initial events returns a list with an invalid version, this
+// causes no request loop.
 func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -103,7 +104,7 @@ func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	})
 }
 
-// A token that is rejected after the watch has begun is retried with a growing delay.
+// If a token is rejected after the watch has begun, the request is retried with a growing delay.
 func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	p := newPod(t)
 	asked := make(chan time.Time, 10_000)

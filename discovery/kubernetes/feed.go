@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// source finds the endpoints of Services. It must stay comparable, because it is the key for
-// sharing.
+// source finds the endpoints of Services. It must stay comparable, because it is used as the key
+// for sharing.
 type source struct {
 	query
 	server
@@ -31,8 +31,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: func() { f.remove(u) }, Confirmed: f.confirmed}, nil
 }
 
-// subject identifies a watch. Targets that differ only in the port or in how they use the slices
-// share it.
+// subject identifies a watch. Targets that differ only in the port, or in how they use the slices,
+// share a watch.
 type subject struct {
 	server
 	namespace string
@@ -51,18 +51,18 @@ type feed struct {
 	subject
 	users int // guarded by feeds.mu
 	end   context.CancelFunc
-	at    atomic.Pointer[time.Time] // when the snapshot was last confirmed, nil for never
+	at    atomic.Pointer[time.Time] // when the snapshot was last confirmed; nil if it never was
 
 	telling sync.Mutex // serializes the calls of receivers
 	said    said
 
-	mu   sync.Mutex // never held during a call
+	mu   sync.Mutex // never held while a receiver is called
 	told map[*user]bool
 }
 
 // said is the last state that a feed passed on.
 type said struct {
-	snapshot *snapshot // nil for none yet
+	snapshot *snapshot // nil if there has been none
 	failure  error     // why there is no snapshot
 	doubt    error     // why the snapshot may be outdated, nil if it is current
 }
@@ -112,7 +112,7 @@ func (h *host) release() {
 	}
 }
 
-// add registers a user and passes it the current state.
+// add registers a user and passes the current state to it.
 func (f *feed) add(u *user) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -127,8 +127,8 @@ func (f *feed) add(u *user) {
 	}
 }
 
-// remove unregisters a user. It may run within a call of the user's receiver, so it does not wait
-// for calls.
+// remove unregisters a user. It may be called from within a call of the user's receiver, so it does
+// not wait for calls to return.
 func (f *feed) remove(u *user) {
 	f.mu.Lock()
 	u.left = true
@@ -166,7 +166,7 @@ func (f *feed) pass(u *user) {
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
-			_ = u.receiver.Update(a) // the error needs no handling: only another answer can help
+			_ = u.receiver.Update(a) // the error needs no handling, because only another answer can help
 		}
 		if f.said.doubt != nil {
 			u.receiver.Unconfirmed(f.said.doubt, f.confirmed())
@@ -185,8 +185,8 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
-// revise passes on the snapshot after the expiry of deleted slices. It does not confirm the
-// snapshot or end a doubt.
+// revise passes on the snapshot after deleted slices have expired. It neither confirms the snapshot
+// nor ends a doubt.
 func (f *feed) revise(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -194,8 +194,8 @@ func (f *feed) revise(s *snapshot) {
 	f.each(f.pass)
 }
 
-// confirm reports that the snapshot is current. For a user without an answer from the snapshot, it
-// does not confirm the previous answer.
+// confirm reports that the snapshot is current. If a user has no answer from the snapshot, its
+// previous answer is not confirmed.
 func (f *feed) confirm() {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -213,7 +213,7 @@ func (f *feed) confirm() {
 	})
 }
 
-// fail reports why there is no snapshot or no new one.
+// fail reports why there is no snapshot, or why there is no newer one.
 func (f *feed) fail(err error) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -232,7 +232,7 @@ func (f *feed) note() {
 	f.at.Store(&now)
 }
 
-// confirmed returns when the snapshot was last confirmed, zero for never.
+// confirmed returns when the snapshot was last confirmed, or the zero time if it never was.
 func (f *feed) confirmed() time.Time {
 	if at := f.at.Load(); at != nil {
 		return *at

@@ -22,8 +22,8 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// The cluster's hints are preferred by default if the client's location is known. As a default they
-// cause no warning without a location, and another preference overrides them.
+// If the client's location is known, the cluster's hints are preferred by default. If it is not
+// known, the default causes no warning. Another preference overrides the default.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {
@@ -49,8 +49,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.zone)
 			before := logged.Count("has no effect")
 			s := newAPIServer(t)
-			// The hints name the opposite zones, so that a preference for hints differs from one
-			// for zones.
+			// The hints name the opposite zones, so that a preference for hints has a different
+			// effect from a preference for zones.
 			s.lines <- hinted("a", a, "b", "a") + hinted("b", b, "a", "b")
 			s.lines <- synced
 			cc, err := understudy.NewClient(test.target,
@@ -61,7 +61,7 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			}
 			defer func() { _ = cc.Close() }()
 			got := make(map[string]bool)
-			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until all are connected
+			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until all endpoints are connected
 				var p peer.Peer
 				if err := call(t, healthpb.NewHealthClient(cc), grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
 					t.Fatal(err)
@@ -79,8 +79,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 	}
 }
 
-// hinted returns an event with a slice of one endpoint in a zone, with hints for another zone and a
-// node.
+// hinted returns an event for a slice with one endpoint in a zone, with hints for another zone and
+// for a node.
 func hinted(name, address, zone, forZone string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",`+

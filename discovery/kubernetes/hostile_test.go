@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A bookmark confirms the known slices. If there are none, it does not confirm the last answer.
+// A bookmark confirms the known slices. If there are no slices, the bookmark does not confirm the
+// last answer.
 func TestABookmarkAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -79,7 +80,7 @@ func TestVersionsThatAreLies(t *testing.T) {
 	}
 }
 
-// A slice with a text beyond the API's bounds is left out, with a short note.
+// A slice that contains a string beyond the API's bounds is left out, with a short note.
 func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for what, sl := range map[string]*slice{

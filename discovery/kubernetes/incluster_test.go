@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// pod is the environment of a pod and a fake API server, which accepts one token and sends one
-// slice.
+// pod is the environment of a pod, together with a fake API server that accepts one token and sends
+// one slice.
 type pod struct {
 	*httptest.Server
 	files   string      // the directory of the service account files
@@ -70,7 +70,7 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// start starts a source with only the configuration of the pod.
+// start starts a source that has only the configuration of the pod.
 func (p *pod) start(t *testing.T) {
 	r := new(discovery.Receiver).With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { p.updates <- flat(a); return nil },
@@ -100,8 +100,8 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// In a cluster, the host, roots, token and namespace are those of the pod. A rejected token is read
-// again immediately.
+// In a cluster, the host, roots, token and namespace are those of the pod. If a token is rejected,
+// its file is read again immediately.
 func TestInACluster(t *testing.T) {
 	p := newPod(t)
 	p.start(t)
@@ -170,7 +170,7 @@ func TestInAClusterWithoutANamespace(t *testing.T) {
 	}
 }
 
-// Token and CA files are read again after a minute. A new CA gets a new transport.
+// Token and CA files are read again after a minute. A new CA requires a new transport.
 func TestFilesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pod{files: t.TempDir()}
@@ -214,8 +214,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	})
 }
 
-// A replaced transport closes its idle connections after a timeout, because nothing else closes
-// those of a watch that was open during the replacement.
+// A transport that was replaced closes its idle connections after a timeout. Nothing else would
+// close the connection of a watch that was open when the transport was replaced.
 func TestAReplacedTransportClosesIdleConnections(t *testing.T) {
 	h := &host{server: server{account: newPod(t).files}}
 	if _, _, err := h.prepare(); err != nil {

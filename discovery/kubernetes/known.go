@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file is a core without network and clock. It decides which slices are in use.
+// This file decides which slices are in use. It uses neither the network nor the clock.
 
 const (
 	removal   = 10 * time.Second // how long a deleted slice stays in use
@@ -19,7 +19,7 @@ const (
 	maxAll    = 200_000 // endpoints of all slices; a cluster has at most 150,000 pods
 )
 
-// whyNone is the reason that is reported without permission to get Services.
+// whyNone is the reason that is reported if the account may not get Services.
 const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
 
 // snapshot holds the known slices of Services. It is immutable.
@@ -34,7 +34,7 @@ type snapshot struct {
 // collection holds slices by name, within bounds.
 type collection struct {
 	slices    map[string]*slice
-	wrong     map[string]string // why a slice is not used, or not in its current form
+	wrong     map[string]string // why a slice is not used, or not used in its current form
 	endpoints int
 }
 
@@ -42,8 +42,8 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), wrong: make(map[string]string)}
 }
 
-// put adds or replaces a slice. An invalid slice, or one beyond the bounds, is noted; its last good
-// form stays in use, if there is one.
+// put adds or replaces a slice. If the slice is invalid or exceeds the bounds, put notes the
+// reason, and the last good form of the slice stays in use, if there is one.
 func (c *collection) put(sl *slice, problem error, last *slice) {
 	name := sl.Metadata.Name
 	before := c.slices[name]
@@ -77,10 +77,11 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	}
 }
 
-// noted shortens the name of a slice for a note, because an invalid name may have megabytes.
+// noted shortens the name of a slice for a note, because an invalid name may be megabytes long.
 func noted(name string) string { return printable.Line(name, 300) }
 
-// add stores a copy of the used fields of a slice, which may be part of a large event.
+// add stores a copy of the fields of a slice that are used. The slice itself may be part of a large
+// event.
 func (c *collection) add(name string, sl *slice) {
 	kept := *sl
 	kept.Metadata.ResourceVersion, kept.Metadata.Annotations.Ended = "", ""
@@ -104,7 +105,7 @@ type known struct {
 	left     *collection          // recently deleted slices
 	until    map[string]time.Time // when each slice in left expires
 	oddities map[string]bool      // events without effect
-	told     bool                 // the initial slices are complete
+	told     bool                 // all initial slices have arrived
 }
 
 func newKnown() *known {
@@ -131,8 +132,9 @@ func (k *known) change(sl *slice, problem error) {
 	}
 }
 
-// remove deletes a slice, which stays in use for a while. If it was the last slice of its Service,
-// all recently deleted slices of the Service stay in use for as long.
+// remove deletes a slice from the known slices. The deleted slice stays in use for a while. If it
+// was the last slice of its Service, all recently deleted slices of the Service stay in use equally
+// long.
 func (k *known) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
 	k.leave(sl, now)
@@ -141,7 +143,8 @@ func (k *known) remove(name string, now time.Time) {
 	}
 }
 
-// prolong restarts the time of all deleted slices of a Service that has no other.
+// prolong restarts the expiry of all deleted slices of a Service, provided that the Service has no
+// existing slice.
 func (k *known) prolong(service string, now time.Time) {
 	for _, other := range k.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
@@ -198,7 +201,7 @@ func (k *known) expire(now time.Time) {
 	}
 }
 
-// next returns when the next deleted slice expires, zero for never.
+// next returns the time at which the next deleted slice expires, or the zero time if there is none.
 func (k *known) next() (at time.Time) {
 	for _, until := range k.until {
 		if at.IsZero() || until.Before(at) {

@@ -14,13 +14,13 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// This file implements the conversion of slices to an answer again, slowly and directly from its
-// specification.
+// This file contains a second implementation of the conversion of slices to an answer. It is slow
+// and follows the specification directly.
 
 // given is a slice of the API.
 type given struct {
 	name, service, kind string
-	priority, weight    int // labels, 0 for none
+	priority, weight    int // labels; 0 if the label is absent
 	ports               []port
 	endpoints           []givenEndpoint
 }
@@ -38,7 +38,7 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// one is a single endpoint of a slice.
+// one is an endpoint of a slice, considered by itself.
 type one struct {
 	givenEndpoint
 	kind             string
@@ -55,16 +55,16 @@ func (o one) is(condition string, otherwise bool) bool {
 	return otherwise
 }
 
-// A nil ready or serving means true, a nil terminating false. A ready endpoint counts as ready even
-// if it terminates.
+// If ready or serving is nil, it counts as true; if terminating is nil, it counts as false. An
+// endpoint that is ready counts as ready even if it is terminating.
 func (o one) ready() bool { return o.is("ready", true) }
 func (o one) lastResort() bool {
 	return !o.ready() && o.is("terminating", false) && o.is("serving", true)
 }
 func (o one) over() bool { return !o.ready() && o.is("terminating", false) && !o.is("serving", true) }
 
-// rank orders ready endpoints first, then those that serve and terminate, then those that are not
-// ready.
+// rank orders endpoints: ready endpoints come first, then endpoints that serve while they
+// terminate, then endpoints that are not ready.
 func (o one) rank() int {
 	switch {
 	case o.ready():
@@ -85,7 +85,7 @@ func (o one) address() string {
 	return host + ":" + strconv.Itoa(o.port)
 }
 
-// identity is targetRef.uid, else the address, and the port.
+// identity returns targetRef.uid, or the address if there is no uid, together with the port.
 func (o one) identity() string {
 	if uid := o.TargetRef["uid"]; uid != "" {
 		return uid + " " + strconv.Itoa(o.port)
@@ -93,14 +93,14 @@ func (o one) identity() string {
 	return o.address()
 }
 
-// same reports whether a and b cannot both be used, because they have the same address, or the same
-// identity and family.
+// same reports whether a and b cannot both be used. This is the case if they have the same address,
+// or the same identity and address family.
 func same(a, b one) bool {
 	return a.address() == b.address() || a.identity() == b.identity() && a.kind == b.kind
 }
 
-// beats reports whether a takes precedence over b, if they are the same. After the conditions, the
-// order is arbitrary.
+// beats reports whether a takes precedence over b, given that they are the same. Between endpoints
+// with equal conditions, the order is arbitrary.
 func beats(a, b one) bool {
 	switch {
 	case a.rank() != b.rank():
@@ -115,8 +115,8 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether o is used, that is, whether no other used endpoint is the same and beats
-// it.
+// holds reports whether o is used, that is, whether no other endpoint in use is the same as o and
+// beats it.
 func holds(o one, all []one) bool {
 	for _, other := range all {
 		if same(o, other) && beats(other, o) && holds(other, all) {
@@ -126,7 +126,7 @@ func holds(o one, all []one) bool {
 	return true
 }
 
-// choose returns the port of a slice, 0 for none.
+// choose returns the port of a slice, or 0 if the slice has no suitable port.
 func choose(ports []port, want string) int {
 	var tcp, h2 []port
 	for _, p := range ports {
@@ -162,7 +162,7 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the answer, or that there is no answer.
+// expected returns the lines of the answer, or reports that there is no answer.
 func expected(q query, there, left []given) (lines []string, none bool) {
 	var all []one
 	portless := false
@@ -177,7 +177,7 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 			}
 			for _, e := range g.endpoints {
 				o := one{e, g.kind, port, g.priority, max(g.weight, 1), i == 1, len(all)}
-				// Deleted slices are used for endpoints that no other slice has.
+				// A deleted slice is used only for endpoints that no existing slice has.
 				if i == 1 && slices.ContainsFunc(all, func(k one) bool {
 					return !k.deleted && (k.identity() == o.identity() || k.address() == o.address())
 				}) {
@@ -199,7 +199,7 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 	return describe(q, held), false
 }
 
-// describe returns a line for each endpoint in use.
+// describe returns one line for each endpoint in use.
 func describe(q query, held []one) (lines []string) {
 	anyReady := slices.ContainsFunc(held, one.ready)
 	pods := make(map[string][]one)
@@ -267,7 +267,7 @@ func actual(a discovery.Answer) (lines []string) {
 	return lines
 }
 
-// parse converts g to a slice through JSON.
+// parse converts g to a slice by way of JSON.
 func (g given) parse(t *rapid.T) *slice {
 	labels := map[string]string{serviceLabel: g.service}
 	if g.priority > 0 {
@@ -341,7 +341,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 	})
 }
 
-// answer agrees with the oracle on random slices.
+// For random slices, answer agrees with the oracle.
 func TestTheSetIsThatOfTheSentences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		there, left := draw("s").Draw(t, "there"), draw("l").Draw(t, "left")

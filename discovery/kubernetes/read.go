@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	maxEvent = 8 << 20   // bytes of one event, or one slice of a list; etcd's limit is 1.5 MiB
-	maxList  = 256 << 20 // bytes of one list
+	maxEvent = 8 << 20   // maximum size in bytes of one event, or of one slice of a list; etcd's limit is 1.5 MiB
+	maxList  = 256 << 20 // maximum size in bytes of one list
 )
 
 type event struct {
@@ -26,7 +26,8 @@ type event struct {
 	err     error // why the stream ended
 }
 
-// events reads the events of a watch. Each is bounded; one that is too long is left out.
+// events reads the events of a watch. The size of each event is bounded; an event that is too long
+// is left out.
 func events(ctx context.Context, body io.Reader) <-chan *event {
 	to := make(chan *event)
 	go func() {
@@ -59,8 +60,8 @@ func newStream(body io.Reader) *stream {
 	return s
 }
 
-// next reads the next value. problem is set if the value cannot be decoded into into, and err if no
-// further value can be read. If a value is too long, the rest of its line is skipped.
+// next reads the next value into into. problem is set if the value cannot be decoded, and err is
+// set if no further value can be read. If a value is too long, the rest of its line is skipped.
 func (s *stream) next(into any) (problem, err error) {
 	s.bounded.N = maxEvent
 	err = s.Decode(into)
@@ -94,7 +95,7 @@ func inWords(err error) error {
 	return err
 }
 
-// broken reports whether nothing can be read after err.
+// broken reports whether err prevents any further reading.
 func broken(err error) bool {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, typed := errors.AsType[*json.UnmarshalTypeError](err)
@@ -107,7 +108,7 @@ type shapeError struct{ given string }
 
 func (e *shapeError) Error() string { return e.given + " given, want an array" }
 
-// readList reads a list: it calls take for each slice and returns the version.
+// readList reads a list. It calls take for each slice and returns the version of the list.
 func readList(body io.Reader, take func(sl *slice, problem error)) (version string, err error) {
 	s := newStream(io.LimitReader(body, maxList))
 	s.bounded.N = maxEvent

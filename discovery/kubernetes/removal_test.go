@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// pipe replies to each request with the test's body.
+// pipe replies to each request with the body that the test provides.
 type pipe struct{ body io.ReadCloser }
 
 func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -55,8 +55,8 @@ func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
 	})
 }
 
-// The last known slices stay in use for 10 s after the last one is deleted, even if they are
-// deleted one by one.
+// When the slices of a Service are deleted, the last known slices stay in use until 10 s after the
+// last deletion, even if the slices are deleted one by one.
 func TestSlicesThatGoOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -81,7 +81,8 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 	})
 }
 
-// The same holds if the last slice is missing from the initial slices of a new watch after a 410.
+// The known slices also stay in use for 10 s if the last slice is missing from the initial slices
+// of a new watch after a 410.
 func TestTheLastSliceIsFoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -110,8 +111,8 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 	})
 }
 
-// A deleted slice also expires after 10 s while the server is unreachable. The expiry confirms
-// nothing.
+// A deleted slice expires after 10 s even while the server is unreachable. Its expiry does not
+// confirm the other slices.
 func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -143,7 +144,8 @@ func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// A deleted slice expires after 10 s while other slices of its Service remain.
+// If a slice is deleted while other slices of its Service remain, the deleted slice expires after
+// 10 s.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -167,8 +169,8 @@ func TestASliceThatGoesAlone(t *testing.T) {
 	})
 }
 
-// A Service that is deleted and recreated loses no connection: every answer has its remaining
-// endpoint. The new slices have other names, and the first is empty.
+// When a Service is deleted and recreated, no connection is lost: every answer contains the
+// endpoint that remains. The new slices have different names, and the first of them is empty.
 func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -196,7 +198,7 @@ func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	})
 }
 
-// With permission to get Services, the error explains why there is no slice.
+// If the account may get Services, the error explains why there is no slice.
 func TestWhyThereIsNoSlice(t *testing.T) {
 	for want, services := range map[string]map[string]string{
 		whyNone:                   nil,

@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// These tests reproduce failures that users of other resolvers have reported. Each pod has one or
-// several slices of its own, since all pods have the same IP address.
+// These tests reproduce failures that users of other resolvers have reported. All pods have the
+// same IP address, so each pod has one or several slices of its own.
 
 // replay is a Service with its pods and a channel to it.
 type replay struct {
@@ -39,7 +39,7 @@ func newReplay(t *testing.T, pods ...string) *replay {
 	return r
 }
 
-// set sets a slice with one pod. rest is the rest of the endpoint in JSON.
+// set sets a slice with one pod. rest holds the remaining fields of the endpoint in JSON.
 func (r *replay) set(slice, pod, rest string) {
 	host, text, _ := net.SplitHostPort(r.pods[pod])
 	var port int
@@ -94,8 +94,8 @@ func (r *replay) goTo(when string, want ...string) {
 	r.t.Fatalf("%s calls go to %s, want %v", when, last, want)
 }
 
-// kuberesolver 66: only the endpoints of the slice that changed last were used, the endpoints of a
-// deleted slice were added, and endpoints without the condition ready were ignored.
+// kuberesolver 66: Only the endpoints of the slice that had changed last were used, the endpoints
+// of a deleted slice were added, and endpoints without the condition ready were ignored.
 func TestReplayOfKuberesolver66(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	r.set("web-1", "a", "")
@@ -112,8 +112,8 @@ func TestReplayOfKuberesolver66(t *testing.T) {
 	r.goTo("after one was deleted", "a", "d")
 }
 
-// go-zero PR 5659: each event replaced all known endpoints, so that most were lost after an update.
-// The fix was not merged.
+// go-zero PR 5659: Each event replaced all known endpoints, so most endpoints were lost after an
+// update. The fix was not merged.
 func TestReplayOfGoZero5659(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	for i, pod := range []string{"a", "b", "c"} {
@@ -128,11 +128,11 @@ func TestReplayOfGoZero5659(t *testing.T) {
 	}
 	r.set("web-3", "d", "")
 	r.goTo("after many events of one slice each", "a", "b", "c", "d")
-	r.set("web-1", "c", "") // c is in two slices, and b in none
+	r.set("web-1", "c", "") // c is in two slices, and b is in none
 	r.goTo("after a slice has lost what another one has", "a", "c", "d")
 }
 
-// OpenTelemetry collector contrib 50436: the exporter sent to terminating pods.
+// OpenTelemetry collector contrib 50436: The exporter sent data to terminating pods.
 func TestReplayOfOtelContrib50436(t *testing.T) {
 	r := newReplay(t, "a", "b")
 	r.set("web-1", "a", "")
@@ -149,6 +149,6 @@ func TestReplayOfOtelContrib50436(t *testing.T) {
 			break
 		}
 	}
-	r.set("web-2", "b", `,"conditions":{"ready":false}`) // a is the only one that serves
+	r.set("web-2", "b", `,"conditions":{"ready":false}`) // a is the only pod that serves
 	r.goTo("while none is ready", "a")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// sliceOf parses a slice. labels is the Service, followed by more labels; rest is the remaining
-// JSON.
+// sliceOf parses a slice. labels is the name of the Service, which further labels may follow; rest
+// holds the remaining fields in JSON.
 func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	t.Helper()
 	service, more, _ := strings.Cut(labels, " ")
@@ -54,7 +54,7 @@ const (
 	notServing = `"conditions":{"ready":false,"serving":false,"terminating":true}`
 )
 
-// These cases specify the endpoints of an answer and the choice of ports.
+// These cases specify which endpoints an answer contains and which port is chosen.
 func TestSentencesOfTheSet(t *testing.T) {
 	const port80 = `"ports":[{"name":"grpc","port":80}]`
 	v4 := func(endpoints, ports string) string { return "web|IPv4|" + endpoints + "|" + ports }

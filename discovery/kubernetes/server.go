@@ -31,7 +31,8 @@ const (
 	fresh     = time.Minute // how long a token and a CA are used before their files are read again
 )
 
-// server is a configured API server, or the one of the program's cluster if it is zero.
+// server is the configuration of an API server. The zero value means the API server of the
+// program's own cluster.
 type server struct {
 	host      string
 	transport http.RoundTripper
@@ -61,7 +62,7 @@ func (s server) base() string {
 	return "https://" + s.host
 }
 
-// host sends requests to a server, with the credentials of the pod or through the program's
+// host sends requests to a server, either with the credentials of the pod or through the program's
 // transport. It is safe for concurrent use.
 type host struct {
 	server
@@ -71,7 +72,7 @@ type host struct {
 	mu    sync.Mutex
 	token string
 	ca    []byte
-	own   *http.Transport // used without a transport of the program
+	own   *http.Transport // used if the program provides no transport
 	read  time.Time       // when the files were read
 }
 
@@ -85,8 +86,8 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// home returns the namespace of the pod. The default for a program with a transport, which may not
-// run in a cluster, is "default".
+// home returns the namespace of the pod. For a program that provides its own transport, and
+// therefore may not run in a cluster, the default is "default".
 func (h *host) home() (string, error) {
 	b, err := h.file("namespace")
 	switch {
@@ -100,14 +101,15 @@ func (h *host) home() (string, error) {
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
-// expire makes the next request read the files again.
+// expire makes the next request read the token and CA files again.
 func (h *host) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.read = time.Time{}
 }
 
-// prepare returns the transport and the token, "" for none. It reads the files if necessary.
+// prepare returns the transport and the token, which is "" if there is none. It reads the files if
+// necessary.
 func (h *host) prepare() (http.RoundTripper, string, error) {
 	if h.transport != nil {
 		return h.transport, "", nil
@@ -122,7 +124,7 @@ func (h *host) prepare() (http.RoundTripper, string, error) {
 	return h.own, h.token, nil
 }
 
-// look reads the files. The caller holds the lock.
+// look reads the token and CA files. The caller holds the lock.
 func (h *host) look() error {
 	token, err := h.file("token")
 	if err != nil {
@@ -159,8 +161,8 @@ func (h *host) close() {
 
 const slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-// get sends a request. The caller closes the body. It follows no redirect, which would send the
-// token to another server.
+// get sends a request. The caller closes the body. get follows no redirects, because a redirect
+// would send the token to another server.
 func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	rt, token, err := h.prepare()
 	if err != nil {

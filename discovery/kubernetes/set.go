@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file is pure: it converts slices to an answer.
+// This file contains only pure functions. They convert slices to an answer.
 
 const (
 	maxPriority = 127
@@ -54,8 +54,8 @@ func (s *set) note(format string, args ...any) {
 	}
 }
 
-// omit adds a note about something that is left out. Calls report the first one if no endpoint is
-// left.
+// omit adds a note about something that is left out. If no endpoint remains, the errors of calls
+// contain the first such note.
 func (s *set) omit(format string, args ...any) {
 	if s.omitted == "" {
 		s.omitted = printable.Text(fmt.Sprintf(format, args...))
@@ -95,7 +95,7 @@ func answer(q query, of *snapshot) (discovery.Answer, error) {
 	return s.build(), nil
 }
 
-// String returns the Services in the form of a target.
+// String returns the Services as they are written in a target.
 func (q query) String() string {
 	if q.namespace == "" {
 		return q.services
@@ -146,7 +146,7 @@ func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	s.items = append(s.items, i)
 }
 
-// number parses a numeric label.
+// number returns the value of a numeric label.
 func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
 	text, given := sl.Metadata.Labels[name]
 	if !given {
@@ -208,7 +208,8 @@ func (s *set) lists(n int) bool {
 	return false
 }
 
-// build merges the items. Of each address, and of each pod and family, it uses the best item.
+// build merges the items. For each address, and for each pod and address family, it uses the best
+// item.
 func (s *set) build() discovery.Answer {
 	slices.SortStableFunc(s.items, better)
 	taken, pods := make(map[string]bool), make(map[string][]item)
@@ -240,7 +241,7 @@ func (s *set) build() discovery.Answer {
 	return s.sorted(byPriority)
 }
 
-// made returns the endpoint of a pod. If last is set, a terminating endpoint takes calls.
+// made returns the endpoint of a pod. If last is set, a terminating endpoint receives calls.
 func made(of []item, last bool) discovery.Endpoint {
 	best := of[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight
@@ -259,7 +260,8 @@ func made(of []item, last bool) discovery.Endpoint {
 	return e
 }
 
-// sorted returns the answer in an order that does not depend on the slices.
+// sorted returns the answer in an order that is independent of how the endpoints are divided into
+// slices.
 func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
 	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}
 	for _, p := range slices.Sorted(maps.Keys(byPriority)) {

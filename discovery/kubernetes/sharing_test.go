@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Targets that differ only in the port, or in how they use the slices, share a watch. It ends 30 s
-// after its last user is closed.
+// Targets that differ only in the port, or in how they use the slices, share a watch. The watch
+// ends 30 s after its last user is closed.
 func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended atomic.Int32
@@ -82,7 +82,7 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 }
 
 // A channel that becomes idle and is used again within 30 s receives the known endpoints
-// immediately, without a new request. After that it needs a new watch.
+// immediately, without a new request. If it is used later, it needs a new watch.
 func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -111,8 +111,8 @@ func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	})
 }
 
-// A target that starts while the server is unreachable receives the known endpoints with a doubt,
-// or the failure.
+// A target that starts while the server is unreachable receives either the known endpoints with a
+// doubt or the failure.
 func TestOneThatComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -42,7 +42,7 @@ func large() []byte {
 	return b.Bytes()
 }
 
-// readyBody replies to each request with a body, which it holds open.
+// readyBody replies to each request with the same body, which it holds open.
 type readyBody struct {
 	body  []byte
 	began chan struct{} // receives a value for each request

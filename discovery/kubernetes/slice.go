@@ -8,20 +8,20 @@ import (
 	"unique"
 )
 
-// This file is pure: it parses the API server's responses within bounds.
+// This file contains only pure functions. They parse the API server's responses within bounds.
 
 const (
 	serviceLabel  = "kubernetes.io/service-name"
 	priorityLabel = "understudy.dev/priority"
 	weightLabel   = "understudy.dev/weight"
 
-	maxEndpoints = 1000 // of a slice (discovery/v1)
-	maxPorts     = 100  // of a slice
-	maxHints     = 8    // of an endpoint, for zones and for nodes each
-	maxText      = 253  // bytes, the maximal length of names of objects and nodes
+	maxEndpoints = 1000 // per slice (discovery/v1)
+	maxPorts     = 100  // per slice
+	maxHints     = 8    // per endpoint, separately for zones and for nodes
+	maxText      = 253  // maximum length in bytes of the names of objects and nodes
 )
 
-// slice holds the used fields of an EndpointSlice (discovery.k8s.io/v1).
+// slice holds the fields of an EndpointSlice (discovery.k8s.io/v1) that this package uses.
 type slice struct {
 	Metadata struct {
 		Name            string `json:"name"`
@@ -36,7 +36,7 @@ type slice struct {
 	Ports       ports     `json:"ports"`     // truncated to maxPorts+1
 }
 
-// long reports whether a text of the slice is longer than the API allows.
+// long reports whether any string in the slice is longer than the API allows.
 func (s *slice) long() bool {
 	texts := []string{s.Metadata.Name, s.AddressType}
 	for _, value := range s.Metadata.Labels {
@@ -55,7 +55,7 @@ func (s *slice) long() bool {
 	return slices.ContainsFunc(texts, tooLong)
 }
 
-// labels holds the used labels of a slice.
+// labels holds the labels of a slice that this package uses.
 type labels map[string]string
 
 func (l *labels) UnmarshalJSON(b []byte) error {
@@ -72,11 +72,11 @@ func (l *labels) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// endpoint holds the used fields of an endpoint. Names of zones and nodes are interned, because
-// many endpoints share them.
+// endpoint holds the fields of an endpoint that this package uses. Names of zones and nodes are
+// interned, because many endpoints share them.
 type endpoint struct {
 	rank
-	address            string // the first one, the only one with a meaning; "" for none
+	address            string // the first address, the only one with a meaning; "" if there is none
 	uid, node, zone    string
 	forZones, forNodes []string
 }
@@ -152,8 +152,8 @@ func (l *names) UnmarshalJSON(b []byte) error {
 }
 
 // bounded decodes each element of an array into the value that into points to, and calls taken
-// after each. It decodes at most one element beyond the bound, because two bytes of JSON may need a
-// hundred bytes of memory.
+// after each element. It decodes at most one element beyond the bound, because two bytes of JSON
+// may need a hundred bytes of memory.
 func bounded(b []byte, most int, into any, taken func()) error {
 	if bytes.Equal(b, []byte("null")) {
 		return nil
@@ -171,7 +171,7 @@ func bounded(b []byte, most int, into any, taken func()) error {
 	return nil
 }
 
-// rank is the condition of an endpoint, the best last.
+// rank is the condition of an endpoint. Better conditions have higher ranks.
 type rank int8
 
 const (
@@ -181,8 +181,8 @@ const (
 	ready
 )
 
-// rankOf returns the rank for the conditions. A nil ready or serving means true, a nil terminating
-// false.
+// rankOf returns the rank for the conditions of an endpoint. If isReady or serving is nil, it
+// counts as true; if terminating is nil, it counts as false.
 func rankOf(isReady, serving, terminating *bool) rank {
 	is := func(b *bool, otherwise bool) bool {
 		if b == nil {

@@ -29,8 +29,8 @@ const form = "kubernetes:///service.namespace:port"
 // linger is how long a watch continues after its last user is closed.
 const linger = 30 * time.Second
 
-// WithTransport makes targets of this package use the API server at host, such as
-// https://10.0.0.1:6443, through rt, instead of the one of the program's cluster. rt adds the
+// WithTransport makes targets of this package send requests through rt to the API server at host,
+// such as https://10.0.0.1:6443, instead of to the API server of the program's cluster. rt adds the
 // credentials. It must be comparable, such as a pointer, and safe for concurrent use. Channels with
 // the same host and rt share their watches.
 func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
@@ -39,7 +39,7 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 
 // query holds the parameters of a target. It must stay comparable.
 type query struct {
-	namespace string // "" for that of the pod
+	namespace string // "" for the namespace of the pod
 	services  string // sorted, comma-separated
 	port      string // name or number, "" for the default
 	never     bool

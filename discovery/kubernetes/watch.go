@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	burst    = 50 * time.Millisecond // the least delay of an update after an event, so that a burst is one update
-	longest  = time.Second / 2       // the greatest delay; in between, it is ten times the duration of the last update
+	burst    = 50 * time.Millisecond // the minimum delay of an update after an event, which combines a burst of events into one update
+	longest  = time.Second / 2       // the maximum delay; between the two limits, the delay is ten times the duration of the last update
 	first    = 60 * time.Second      // the time limit for the initial slices (docs/waits.md)
-	overtime = 30 * time.Second      // the delay before a watch that should have ended is canceled
-	silence  = 10 * time.Second      // the server may have been restored from a backup if a watch without events lasted this long
-	asking   = 2 * time.Second       // the time limit for requests of Services
+	overtime = 30 * time.Second      // how long after its timeout a watch is canceled
+	silence  = 10 * time.Second      // a watch without events that lasted at least this long may mean that the server was restored from a backup
+	asking   = 2 * time.Second       // the time limit for requests for Services
 )
 
 // watch follows the slices of Services. It is used by one goroutine.
@@ -31,13 +31,13 @@ type watch struct {
 	known     *known
 	namespace string
 
-	version   string // the version of known, "" for none
+	version   string // the version of known, "" if there is none
 	heard     bool   // the current watch has sent something
 	whole     bool   // the last request was for a watch with initial events
 	tokenRead bool   // the token was read again after a 401
 	unheard   int    // the number of consecutive watches that ended immediately without events
 
-	following time.Time // since when the watch has followed changes, zero for not yet
+	following time.Time // since when the watch has followed changes; zero if it does not yet
 }
 
 // run watches until ctx is done.
@@ -66,7 +66,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// rest waits before the next request. Deleted slices expire meanwhile.
+// rest waits before the next request. Deleted slices may expire during the wait.
 func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
 	for next := w.known.next(); !next.IsZero() && next.Before(end); next = w.known.next() {
@@ -113,7 +113,7 @@ func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration
 	return max(delay, time.Second, s.after), err
 }
 
-// ask follows a watch until it ends, after a list if the server needs one.
+// ask follows a watch until the watch ends. If the server needs a list first, ask requests one.
 func (w *watch) ask(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.host.home(); err != nil {
@@ -169,7 +169,7 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// closing returns a function that closes body. It also closes body when ctx is done, which ends a
+// closing returns a function that closes body. body is also closed when ctx is done, which ends a
 // pending read with any transport.
 func closing(ctx context.Context, body io.Closer) func() {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
@@ -293,7 +293,7 @@ func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// take processes an event, and reports whether an update is due.
+// take processes an event and reports whether an update is due.
 func (w *watch) take(e *event) (changed bool, err error) {
 	if e.err != nil {
 		return false, e.err
@@ -317,7 +317,7 @@ func (w *watch) take(e *event) (changed bool, err error) {
 	return e.Type != "BOOKMARK", nil
 }
 
-// tell passes on the known slices.
+// tell passes the known slices to the feed.
 func (w *watch) tell(ctx context.Context) {
 	w.known.expire(time.Now())
 	s := w.known.snapshot()

@@ -51,8 +51,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 }
 
-// A watch that ends is resumed from the last version, the first time immediately, then with
-// backoff.
+// A watch that ends is resumed from the last version. The first time, it is resumed immediately,
+// and later with backoff.
 func TestAWatchThatEndsIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -82,7 +82,7 @@ func TestAWatchThatEndsIsResumed(t *testing.T) {
 	})
 }
 
-// While the server is down, the known endpoints stay in use. They are confirmed by bookmarks, and
+// While the server is down, the known endpoints stay in use. Bookmarks confirm the endpoints, and
 // the doubt has the time of the last confirmation.
 func TestServerDownForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestServerDownForAnHour(t *testing.T) {
 	})
 }
 
-// A server that rejects initial events (400 or 422) gets LIST and WATCH requests instead, also for
-// other Services.
+// If a server rejects initial events with 400 or 422, it receives LIST and WATCH requests instead,
+// even for other Services.
 func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity} {
 		synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	}
 }
 
-// A watch that hangs is canceled 30 s after its timeoutSeconds.
+// A watch that hangs is canceled 30 s after the end of its timeoutSeconds.
 func TestAWatchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -227,8 +227,8 @@ func TestUnknownEvents(t *testing.T) {
 	})
 }
 
-// A burst of events is one update, even if the events arrive in fragments, or if a deleted slice is
-// about to expire.
+// A burst of events becomes one update, even if the events arrive in fragments, and even if a
+// deleted slice is about to expire.
 func TestABurstIsOneUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -18,8 +18,8 @@ const (
 	maxService  = 1 << 20
 )
 
-// why returns why there is no slice, "" if the account may not get Services or the reason is
-// unknown.
+// why returns the reason why there is no slice, or "" if the account may not get Services or the
+// reason is unknown.
 func (w *watch) why(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// scripted is a fake API server for synctest bubbles. serve handles each request for slices; a
-// negative code is a network error.
+// scripted is a fake API server for synctest bubbles. serve handles each request for slices. If
+// serve returns a negative code, the request fails with a network error.
 type scripted struct {
 	serve    func(n int, q url.Values, w io.Writer, ended <-chan struct{}) (code int)
-	services map[string]string // the JSON of each Service by name, nil for no permission
+	services map[string]string // the JSON of each Service by name; nil if the account may not get Services
 
 	mu    sync.Mutex
 	asked []asked
@@ -77,7 +77,8 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// firstWrite reports when the response begins: with the first write, which may be empty.
+// firstWrite reports the beginning of the response, which is the first write. This write may be
+// empty.
 type firstWrite struct {
 	to    io.Writer
 	once  sync.Once
@@ -133,7 +134,7 @@ func (l *listener) answer() discovery.Answer {
 	return l.last
 }
 
-// listen starts a source. stop closes it and waits until the watch ends.
+// listen starts a source. stop closes the source and waits until its watch ends.
 func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func()) {
 	t.Helper()
 	l = &listener{began: time.Now()}

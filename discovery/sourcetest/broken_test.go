@@ -58,7 +58,7 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// says returns a start function for a source that calls what once.
+// says returns a start function whose source calls what once.
 func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		what(r)
@@ -164,7 +164,7 @@ func changing(r *discovery.Receiver) {
 	a.Priorities[0].Localities[0].Endpoints[0].Addresses[0] = "10.0.0.2:1"
 }
 
-// second returns a start function for a source that uses only its last receiver.
+// second returns a start function whose source uses only its most recent receiver.
 func second() func(*discovery.Receiver, int) discovery.Started {
 	var last *discovery.Receiver
 	return func(r *discovery.Receiver, _ int) discovery.Started {
@@ -192,5 +192,5 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait sleeps. The table is outside of the bubble, but its functions run inside.
+// wait sleeps. The table is defined outside of the bubble, but its functions run inside it.
 func wait(d time.Duration) { <-time.NewTimer(d).C }

@@ -16,20 +16,20 @@ type keeper struct {
 	record
 	t       failer
 	refusal error  // the error to return for each answer
-	inside  func() // called inside each call, nil for nothing
+	inside  func() // called during each call of the receiver; may be nil
 
 	guard    sync.Mutex
 	answers  []given
-	listed   bool // a list was given
+	listed   bool // the source has reported a list
 	failures []string
-	minute   time.Time // when counting refused answers began
-	many     int       // refused answers since then
+	minute   time.Time // start of the current counting period for refused answers
+	many     int       // number of refused answers in that period
 }
 
-// given is an answer as it was passed, and a copy of it.
+// given is an answer as the source passed it, with a copy that was made at that time.
 type given struct{ answer, copy discovery.Answer }
 
-// listen returns a receiver that records and checks.
+// listen returns a receiver that records and checks all reports.
 func (k *keeper) listen() *discovery.Receiver {
 	to := k.receiver()
 	return to.With(discovery.Hooks{
@@ -119,7 +119,7 @@ func (k *keeper) fail(err error) {
 
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// shape returns a text with its numbers replaced.
+// shape returns text with its numbers replaced by a placeholder.
 func shape(text string) string { return numbers.ReplaceAllString(text, "#") }
 
 // failedBefore reports whether the source has no answer and has failed in the same way before.
@@ -129,14 +129,14 @@ func (k *keeper) failedBefore(err error) bool {
 	return len(k.answers) == 0 && !k.listed && slices.Contains(k.failures, err.Error())
 }
 
-// answered reports whether there was an answer or a list.
+// answered reports whether the source has reported an answer or a list.
 func (k *keeper) answered() bool {
 	k.guard.Lock()
 	defer k.guard.Unlock()
 	return len(k.answers) > 0 || k.listed
 }
 
-// check checks all answers at the end.
+// check checks all recorded answers at the end of the test.
 func (k *keeper) check(t failer) {
 	t.Helper()
 	k.guard.Lock()

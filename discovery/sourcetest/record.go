@@ -10,14 +10,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Told is one report of a source: one of its fields is set.
+// Told is one report of a source. Exactly one of its fields is set, except that Since accompanies
+// Doubt.
 type Told struct {
 	Answer    *discovery.Answer
 	Parts     []discovery.Mechanism
 	Failure   error
 	Rejected  error
 	Confirmed bool
-	Doubt     error     // of Unconfirmed, "over" where that was nil
+	Doubt     error     // passed to Unconfirmed; "over" if nil was passed
 	Since     time.Time // together with Doubt
 	Trying    string
 }
@@ -45,7 +46,8 @@ func (t Told) String() string {
 	return "trying: " + t.Trying
 }
 
-// addresses returns the first address of each endpoint, with the health if it is not usable.
+// addresses returns the first address of each endpoint, followed by the endpoint's health if the
+// endpoint is not usable.
 func addresses(a *discovery.Answer) (all []string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -117,7 +119,7 @@ func (r *record) receiver() *discovery.Receiver {
 	})
 }
 
-// rules returns the rule that an answer breaks.
+// rules returns an error if an answer breaks a rule.
 func rules(a *discovery.Answer) error {
 	if err := topology.CheckSome(a); err != nil {
 		return err

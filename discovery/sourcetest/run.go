@@ -16,16 +16,16 @@ import (
 var errOver = errors.New("over")
 
 // Run tests that a source keeps the contract of discovery.Source, discovery.Started and
-// discovery.Receiver. Each part is a subtest in its own bubble of testing/synctest, with the source
-// that the function returns there. Time in a bubble is free, so the source's dependencies, such as
-// a registry, must be fakes in the same bubble: a real socket would stop its clock. Run lets the
-// source report for about an hour.
+// discovery.Receiver. Each part of the test is a subtest in its own bubble of testing/synctest. It
+// calls the function source in the bubble and tests the source that the function returns. The clock
+// of a bubble is fake, and a real socket would stop it, so the source's dependencies, such as a
+// registry, must be fakes in the same bubble. Run lets the source report for about an hour.
 //
 // It checks that
 //   - Check, Start and the functions of Started return at once, and Start fails only for problems that Check reports;
 //   - within a minute the source reports an answer, a failure, or what it is trying;
-//   - answers keep the rules of their fields, are not modified afterwards, and are equal if their Identity is;
-//   - equal failures have equal texts of one line;
+//   - answers keep the rules of their fields, are not modified afterwards, and are equal if their Identity fields are equal;
+//   - equal failures have equal texts, each of one line;
 //   - a refused answer is not repeated without a pause;
 //   - a second channel gets the same answer as the first, and keeps it when the first is closed;
 //   - Close may be called from inside the receiver and ends the source, and Start works again.
@@ -58,11 +58,11 @@ type failer interface {
 
 // Durations in a bubble.
 const (
-	patience = time.Minute // until the first report
-	quiet    = time.Hour   // without a report after Close
+	patience = time.Minute // maximum time until the first report
+	quiet    = time.Hour   // time without a report after Close
 )
 
-// atOnce calls f, which must not block.
+// atOnce calls f and checks that it does not block.
 func atOnce(t failer, what string, f func()) {
 	t.Helper()
 	began := time.Now()
@@ -89,7 +89,7 @@ func checkCheck(t failer, s discovery.Source) {
 	}
 }
 
-// begin starts a source and returns its reports of the first minute. It returns nil if Start fails.
+// begin starts a source and returns the reports of its first minute. It returns nil if Start fails.
 func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
 	t.Helper()
 	var of discovery.Started
@@ -109,7 +109,7 @@ func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started,
 	return &of, first
 }
 
-// end closes a source, after which it must not report anything.
+// end closes a source and checks that it reports nothing afterwards.
 func end(t failer, r *keeper, started *discovery.Started) {
 	t.Helper()
 	if started.Close != nil {
@@ -132,7 +132,7 @@ func silent(t failer, r *keeper) {
 	r.check(t)
 }
 
-// checkLife runs a source for a while and reports failed connections to it.
+// checkLife runs a source for a while and tells it about failed connections.
 func checkLife(t failer, s discovery.Source) {
 	r := &keeper{t: t}
 	started, _ := begin(t, s, r)
@@ -176,7 +176,7 @@ func checkTwo(t failer, s discovery.Source) {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * patience) // a failure may have ended by then
+		time.Sleep(10 * patience) // by then, a failure may have ended
 	}
 	if a.answered() != b.answered() {
 		t.Errorf("only one of two channels has an answer: the first %v, the second %v", a.answered(), b.answered())
@@ -246,7 +246,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	silent(t, r)
 }
 
-// checkAgain starts a source again, as a channel does after it was idle.
+// checkAgain starts a source a second time, as a channel does when it leaves idle mode.
 func checkAgain(t failer, s discovery.Source) {
 	var answered [2]bool
 	for i := range answered {
@@ -256,7 +256,7 @@ func checkAgain(t failer, s discovery.Source) {
 			return
 		}
 		if !r.answered() {
-			time.Sleep(10 * patience) // a failure may have ended by then
+			time.Sleep(10 * patience) // by then, a failure may have ended
 		}
 		answered[i] = r.answered()
 		end(t, r, started)

@@ -16,8 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// There are two records. The one with the lower priority number is used while its server works. The
-// target contains this example's own DNS server; by default the system's server is used.
+// There are two records. The record with the lower priority number is used while its server works.
+// The target contains the address of this example's own DNS server; by default, the system's DNS
+// server is used.
 func Example() {
 	primary, primaryPort := serve()
 	backup, backupPort := serve()

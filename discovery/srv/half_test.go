@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// halves holds the results for a host's IPv4 and IPv6 addresses: an address, "none", or "" for a
-// failed lookup.
+// halves holds the results of the IPv4 and IPv6 lookups of a host. Each result is an address,
+// "none", or "" for a failed lookup.
 type halves struct {
 	mu sync.Mutex
 	of map[string]string
@@ -51,8 +51,8 @@ func (h *halves) set(v4, v6 string) {
 	h.of = map[string]string{"ip4": v4, "ip6": v6}
 }
 
-// If the addresses of one family cannot be looked up, the known ones stay in use together with the
-// current ones of the other family, also after the channel was idle.
+// If the addresses of one family cannot be looked up, the known addresses of that family stay in
+// use together with the current addresses of the other family, even after the channel was idle.
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
@@ -68,7 +68,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 			{"10.0.0.2", "", "10.0.0.2:1"},
 		} {
 			h.set(step.v4, step.v6)
-			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // and many lookups
+			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // enough time for many lookups
 			for address := range strings.SplitSeq(step.want, "+") {
 				if !strings.Contains(got, address) || len(got) != len(step.want) {
 					t.Errorf("channel %d saw %s, want %s", i, got, step.want)
@@ -78,7 +78,8 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	})
 }
 
-// With a real DNS server: the lookup of A fails, and that of AAAA returns no address.
+// With a real DNS server, the lookup of A records fails, and the lookup of AAAA records returns no
+// address.
 func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -108,7 +109,7 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "the record of a.test. has port 0")
 }
 
-// With dns=tcp a server that truncates answers over UDP is asked over TCP.
+// With dns=tcp, a server that truncates answers over UDP is queried over TCP.
 func TestNameServerThatCutsAnswers(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a", "0 0 1 b")

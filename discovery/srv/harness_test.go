@@ -30,7 +30,7 @@ type channel struct {
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // such a state contains only the text
+	if awaiting.Is(s) { // this state contains only the text
 		return nil
 	}
 	var endpoints []string
@@ -89,8 +89,8 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build starts a resolver until the end of the test. DNS in the target is replaced by the server's
-// address.
+// build starts a resolver that runs until the end of the test. DNS in the target is replaced by the
+// address of the DNS server.
 func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option) (channel, resolver.Resolver) {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -107,8 +107,8 @@ func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option)
 
 const shop = "_grpc._tcp.shop.test"
 
-// set sets the records of a name, "PRIORITY WEIGHT PORT HOST". Their hosts a.test, b.test and so on
-// have the addresses 127.0.0.1, 127.0.0.2 and so on.
+// set sets the records of a name, each in the form "PRIORITY WEIGHT PORT HOST". The hosts a.test,
+// b.test and so on have the addresses 127.0.0.1, 127.0.0.2 and so on.
 func set(dns *dnstest.Server, name string, records ...string) {
 	for i, r := range records {
 		host := strings.Fields(r)[3]

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// hosts are the addresses of the hosts a and b in a bubble: "gone" for a name that does not exist,
-// "" for a failed lookup, "half" for a failed lookup of IPv4 alone.
+// hosts holds the results for the hosts a and b in a bubble. Each result is an address, "gone" for a
+// name that does not exist, "" for a failed lookup, or "half" if only the IPv4 lookup fails.
 type hosts struct {
 	mu   sync.Mutex
 	a, b string
@@ -70,12 +70,12 @@ func (h *hosts) lose(lost bool) {
 	h.lost = lost
 }
 
-// builder returns a builder of channels that look the hosts up.
+// builder returns a builder of channels that look up the hosts.
 func (h *hosts) builder() given.Resolvers {
 	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
-// seen returns the updates of a channel while it is open.
+// seen returns the updates of a channel that is open while during runs.
 func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -94,8 +94,8 @@ func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	return strings.Join(lines, ", then ")
 }
 
-// A host that cannot be looked up after the channel was idle keeps its addresses for an hour after
-// its last lookup. For other hosts the current addresses are used.
+// If a host cannot be looked up after the channel was idle, it keeps its addresses until an hour
+// after its last lookup. For other hosts, the current addresses are used.
 func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{}
@@ -110,7 +110,7 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
 			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // only the stored addresses
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			// Using the stored answer did not confirm it.
+			// The use of the stored answer did not confirm it.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
 			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
 			// A host is not confirmed while its lookup fails.
@@ -177,7 +177,7 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 }
 
 // A host that no longer exists is not restored after the channel was idle, although its addresses
-// stayed in use for some lookups.
+// stayed in use for a few lookups.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ten = "srv:///shop.test?removeAfter=10"
@@ -200,7 +200,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	})
 }
 
-// silent is hosts without a response for b until the lookup times out.
+// silent behaves like hosts, but there is no response for b until the lookup times out.
 type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -211,8 +211,9 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return s.hosts.LookupNetIP(ctx, network, host)
 }
 
-// A host that does not respond after the channel was idle delays the others only briefly. The
-// stored addresses are used for all hosts until then, and afterwards for that host only.
+// If a host does not respond after the channel was idle, it delays the other hosts only briefly.
+// During this delay, the stored addresses are used for all hosts, and afterwards only for the silent
+// host.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}

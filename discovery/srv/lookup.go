@@ -16,16 +16,18 @@ import (
 )
 
 const (
-	// lookupTime limits a lookup with all its addresses (docs/waits.md).
+	// lookupTime limits the duration of a lookup, including the lookups of all its addresses
+	// (docs/waits.md).
 	lookupTime = 30 * time.Second
-	// lookupsAtOnce limits the hosts that are looked up concurrently. Silent hosts do not count.
+	// lookupsAtOnce limits the number of hosts that are looked up concurrently. Silent hosts do not
+	// count.
 	lookupsAtOnce = 16
-	// mostAddresses limits the addresses of a host.
+	// mostAddresses limits the number of addresses of a host.
 	mostAddresses = 64
 )
 
-// resolverAt returns a resolver that uses the DNS server at host:port, or the system's if that is
-// "". If tcp is set, it uses TCP only.
+// resolverAt returns a resolver that uses the DNS server at host:port, or the system's DNS server
+// if server is "". If tcp is set, the resolver uses TCP only.
 func resolverAt(server string, tcp bool) xnet.Resolver {
 	if server == "" && !tcp {
 		return net.DefaultResolver
@@ -46,8 +48,8 @@ func resolverAt(server string, tcp bool) xnet.Resolver {
 	return namedServer{server, r}
 }
 
-// namedServer is a resolver that uses the target's DNS server. Its errors contain this server;
-// those of the standard library contain the system's.
+// namedServer is a resolver that uses the target's DNS server. Its errors name this server, whereas
+// the errors of the standard library name the system's server.
 type namedServer struct {
 	server string
 	*net.Resolver
@@ -81,22 +83,22 @@ type record struct {
 
 // answer is the result of a lookup.
 type answer struct {
-	records []record // none if the service does not exist
+	records []record // empty if the service does not exist
 	hosts   map[string]found
 	flaws   []error // problems with parts of the answer
 }
 
-// found holds the addresses of a host. IPv4 and IPv6 are looked up separately, and an answer about
-// one does not affect the other.
+// found holds the addresses of a host. IPv4 and IPv6 addresses are looked up separately, and the
+// result for one family does not affect the other.
 type found struct {
 	addresses []netip.Addr
-	known     [2]bool // by index in families: the lookup succeeded
+	known     [2]bool // by index in families: whether the lookup succeeded
 }
 
 // families are the networks of package net.
 var families = [2]string{"ip4", "ip6"}
 
-// familyOf returns the index in families.
+// familyOf returns the index of the address's family in families.
 func familyOf(ip netip.Addr) int {
 	if ip.Unmap().Is4() {
 		return 0
@@ -114,9 +116,9 @@ func (a *answer) some() bool {
 	return false
 }
 
-// lookUp looks up the records of a name and the addresses of their hosts, the silent ones last.
-// After names.Hold it calls early with the results so far, and again after each further names.Hold
-// with new results. It returns the hosts that did not respond.
+// lookUp looks up the records of a name and the addresses of their hosts; silent hosts come last.
+// After names.Hold it calls early with the results so far, and it calls early again after each
+// further names.Hold that brought new results. It returns the hosts that did not respond.
 func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -132,7 +134,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	}
 	a = answer{hosts: make(map[string]found)}
 	if err != nil {
-		a.flaws = append(a.flaws, err) // about records that are left out
+		a.flaws = append(a.flaws, err) // problems with records that are left out
 	}
 	for _, r := range records {
 		if r.Port == 0 {
@@ -156,13 +158,13 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	return a, hosts.silent, nil
 }
 
-// inTurn returns the hosts of records in lookup order: the first of each priority, then the second
-// of each, and so on. A priority with silent hosts then does not block the others. Hosts in silent
-// come last.
+// inTurn returns the hosts of records in lookup order: the first host of each priority, then the
+// second host of each priority, and so on. In this order, a priority with silent hosts does not
+// block the others. Hosts in silent come last.
 func inTurn(records []record, silent map[string]bool) []string {
 	type place struct {
 		host  string
-		order [3]int // silent, index within the priority, priority
+		order [3]int // sort keys: silent, index within the priority, priority
 	}
 	var places []place
 	seen, of := make(map[string]bool), make(map[uint16]int)
@@ -188,19 +190,20 @@ func inTurn(records []record, silent map[string]bool) []string {
 // name returns a host without the trailing dot.
 func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
 
-// hosts looks up the hosts of an answer's records. One goroutine records the results of the others.
+// hosts looks up the hosts of an answer's records. A single goroutine records the results of all
+// lookups.
 type hosts struct {
 	heard chan func()   // results to record
 	done  chan struct{} // closed once all results are recorded
 
 	// Used by wait only.
 	found  answer
-	silent map[string]bool // without a response for names.Hold
-	news   bool            // there are results since the last early
+	silent map[string]bool // hosts without a response for names.Hold
+	news   bool            // there are results that early has not received
 }
 
-// wait records results until all are recorded. After each names.Hold with new results it calls
-// early.
+// wait records results until all lookups are recorded. After each names.Hold with new results, it
+// calls early.
 func (h *hosts) wait(early func(answer)) {
 	hold := time.NewTicker(names.Hold)
 	defer hold.Stop()
@@ -219,7 +222,7 @@ func (h *hosts) wait(early func(answer)) {
 	}
 }
 
-// note passes a result to wait, unless all are recorded.
+// note passes a result to wait, unless wait has already finished.
 func (h *hosts) note(what func()) {
 	select {
 	case h.heard <- what:

@@ -18,18 +18,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zone is a DNS server in a bubble. A host whose name begins with "silent" gets no response. Other
-// hosts get an address made from their number after a millisecond.
+// zone is a DNS server in a bubble. A host whose name begins with "silent" receives no response.
+// For any other host, the server returns an address made from the host's number after a
+// millisecond.
 type zone struct {
 	mu      sync.Mutex
 	records []*net.SRV
-	asked   []string // hosts, since the last lookup of the records
+	asked   []string // hosts looked up since the last lookup of the records
 	now     int      // the number of lookups in progress
 	most    int
 }
 
-// zoneOf returns a zone with records of the form "HOST PRIORITY N": N records of the priority, with
-// the hosts HOST0, HOST1 and so on.
+// zoneOf returns a zone with the given records. "HOST PRIORITY N" means N records of the priority,
+// with the hosts HOST0, HOST1 and so on.
 func zoneOf(records ...string) *zone {
 	z := &zone{}
 	for _, r := range records {
@@ -81,7 +82,7 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 	return []netip.Addr{netip.AddrFrom4([4]byte{10, host[0], byte(n / 250), byte(n % 250)})}, nil
 }
 
-// priorities returns the number of endpoints per priority in each answer, with its time.
+// priorities returns the time of each answer and its number of endpoints in each priority.
 func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	t.Helper()
 	var said []string
@@ -96,8 +97,8 @@ func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	return said
 }
 
-// Hosts of an unreachable zone do not prevent lookups of other hosts, in the same or another
-// priority.
+// Hosts of an unreachable zone do not prevent lookups of other hosts in the same priority or in
+// another one.
 func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	for about, test := range map[string]struct {
 		zone *zone
@@ -176,7 +177,7 @@ func (r *refusing) Update(a discovery.Answer) error {
 
 func (r *refusing) Fail(err error) { r.fails = err }
 
-// hostile returns different records at each lookup, as many as fit into a message, and hundreds of
+// hostile returns different records in each lookup, as many as fit into a message, and hundreds of
 // addresses for each host.
 type hostile struct{ lookups int }
 
@@ -199,8 +200,8 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 	return addresses, nil
 }
 
-// A hostile DNS server cannot cause an answer that the channel refuses or that has an unbounded
-// size.
+// A hostile DNS server can cause neither an answer that the channel refuses nor an answer of
+// unbounded size.
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := &refusing{t: t}, &hostile{}

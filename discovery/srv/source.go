@@ -94,7 +94,7 @@ type watch struct {
 
 	// Used by run only.
 	table  table
-	silent map[string]bool // hosts without a response in the last lookup
+	silent map[string]bool // hosts that did not respond in the last lookup
 	logged string
 }
 
@@ -151,8 +151,8 @@ func (w *watch) lookUp(ctx context.Context) bool {
 	return w.tell(&w.table, found) == nil
 }
 
-// early sends incomplete results to the receiver. The table takes complete answers only, so that a record
-// missing from one lookup is counted once.
+// early sends incomplete results to the receiver. The table itself takes only complete answers, so
+// that a record that is missing from one lookup is counted only once.
 func (w *watch) early(a answer) {
 	t := w.table.clone()
 	if found := t.take(w.name, a); len(found.Priorities) > 0 {
@@ -181,8 +181,8 @@ func (w *watch) log(a answer) {
 	w.logged = text
 }
 
-// pause is the minimum time between a lookup and the next one that a failed connection requests, as
-// in gRPC's DNS resolver.
+// pause is the minimum time between a lookup and the next lookup that a failed connection requests,
+// as in gRPC's DNS resolver.
 const pause = 30 * time.Second
 
 // rest waits until the interval has elapsed, or until there is a request and pause has elapsed.

@@ -78,8 +78,8 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-// Each bad answer is an error that contains the name and the problem. After a good answer, a bad one
-// changes nothing.
+// Each bad answer causes an error that contains the name and the problem. After a good answer, a
+// bad answer changes nothing.
 func TestBadAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(*dnstest.Server)
@@ -115,7 +115,7 @@ func TestBadAnswers(t *testing.T) {
 			c.expect(t, "127.0.0.1:1")
 			dns.Set("a.test", "A")
 			test.make(dns)
-			wait := time.Second // the time to wait if no server can count the lookups
+			wait := time.Second // how long to wait if no server can count the lookups
 			if name != "no server" {
 				dns.Await(shop, "SRV", 2) // the second lookup starts after the first result was sent
 				wait = 0
@@ -160,8 +160,8 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// A new record is used with the first answer, a missing one is removed with the second, and "."
-// removes all.
+// A new record is used from the first answer that contains it. A record is removed after the second
+// answer without it, and "." removes all records.
 func TestRecordsThatMove(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

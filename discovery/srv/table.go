@@ -16,14 +16,14 @@ type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // stored while the channel was idle; used until all hosts were looked up once
+	remembered  map[string]discovery.Name // stored while the channel was idle; used until every host has been looked up once
 }
 
 // host holds the known addresses of a record's target.
 type host struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held
-	none bool // the last response was that it has no address
+	none bool // the last response said that the host has no addresses
 }
 
 // recordKey identifies a record, whose priority and weight may change.
@@ -32,14 +32,14 @@ type recordKey struct {
 	port uint16
 }
 
-// lose records that no host could be looked up.
+// lose notes that no host could be looked up.
 func (t *table) lose() {
 	for _, h := range t.hosts {
 		h.Lose(time.Now())
 	}
 }
 
-// take takes an answer and returns the present endpoints.
+// take applies an answer to the table and returns the endpoints that are now in use.
 func (t *table) take(name string, a answer) discovery.Answer {
 	before := t.hosts
 	t.hosts = make(map[string]*host)
@@ -94,7 +94,7 @@ func (t *table) clone() *table {
 	return &c
 }
 
-// recall returns the stored addresses of a host for the families whose lookup failed, nil for none.
+// recall returns the stored addresses of a host for the address families whose lookup failed.
 func (t *table) recall(name string, found [2]bool) *host {
 	h, known := &host{}, t.remembered[name]
 	h.Until = known.Until
@@ -113,7 +113,7 @@ func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {
 		known := discovery.Name{Until: h.Until}
-		if !h.none { // its addresses must not come back
+		if !h.none { // addresses that no longer exist must not be used again
 			for _, ip := range h.addresses.Values() {
 				known.Addresses = append(known.Addresses, ip.String())
 			}
@@ -123,9 +123,9 @@ func (t *table) names() map[string]discovery.Name {
 	return all
 }
 
-// answer returns the endpoints of records, which are sorted by priority. Each priority has a
-// locality of a different name, so that its connections survive when priorities above it come or
-// go. An empty answer is intended only if the records say so.
+// answer returns the endpoints of records, which are sorted by priority. The locality of each
+// priority has a different name, so that its connections survive when higher priorities are added
+// or removed. An empty answer counts as intended only if the records themselves are empty.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
 	taken := make(map[netip.AddrPort]bool)
@@ -146,8 +146,8 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 	return answer
 }
 
-// endpoints returns the endpoints of one priority's records. It skips addresses in taken, and adds
-// those that it returns.
+// endpoints returns the endpoints of one priority's records. It skips the addresses in taken, and
+// adds the addresses that it returns to taken.
 func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []discovery.Endpoint {
 	var endpoints []discovery.Endpoint
 	weights := weightsOf(records)

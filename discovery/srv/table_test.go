@@ -11,7 +11,7 @@ import (
 )
 
 // answerOf parses "priority weight host:port" and "host = address address", separated by
-// semicolons. The lookup of a missing host fails.
+// semicolons. For a host without addresses in the text, the lookup fails.
 func answerOf(text string) answer {
 	a := answer{hosts: make(map[string]found)}
 	for entry := range strings.SplitSeq(text, ";") {
@@ -112,8 +112,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The weights of the largest DNS message, also with lingering records of earlier ones, do not
-// exceed the limit of a cluster.
+// The sum of the weights in the largest DNS message does not exceed the limit of a cluster, even if
+// lingering records of earlier messages are added.
 func TestWeightsOfManyRecords(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)

@@ -14,9 +14,9 @@ const form = "srv:///checkout.example.com, or srv:///_service._proto.example.com
 
 // parsed is a parsed target.
 type parsed struct {
-	server string // host:port of the name server, "" for the system's
+	server string // host:port of the name server, "" for the system's name server
 	record string // the name of the records, such as _grpc._tcp.checkout.example.com
-	host   string // the service's name, which certificates are verified against
+	host   string // the service's name, against which certificates are verified
 }
 
 // parse parses a target.
@@ -65,7 +65,7 @@ func parse(target resolver.Target) (parsed, error) {
 	return p, nil
 }
 
-// wrongName returns why name is not a valid DNS name (RFC 1035, 2.3.4), "" if it is.
+// wrongName returns why name is not a valid DNS name (RFC 1035, 2.3.4), or "" if it is valid.
 func wrongName(name string) string {
 	const maxName, maxLabel = 253, 63
 	name = strings.TrimSuffix(name, ".")

@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// nameServer is a DNS server in a bubble that records the lookups of records.
+// nameServer is a DNS server in a bubble. It records the lookups of SRV records.
 type nameServer struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -68,7 +68,7 @@ func (r *receiver) Fail(error) {
 	r.fails++
 }
 
-// watched runs a source in a bubble. If asked is set, it requests re-resolution every 100 ms.
+// watched runs a source in a bubble. If asked is set, watched requests re-resolution every 100 ms.
 func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,8 +93,8 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// Without requests, names are looked up once per interval. If there is no interval, they are looked
-// up once.
+// If re-resolution is not requested, names are looked up once per interval, or only once if there
+// is no interval.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
@@ -107,8 +107,8 @@ func TestLooksUpAtTheInterval(t *testing.T) {
 	}
 }
 
-// A request triggers a lookup, but not within 30 s of the last one, or within the interval if that
-// is shorter.
+// A request triggers a lookup, but not within 30 s of the last lookup. If the interval is shorter
+// than 30 s, the interval applies instead.
 func TestRequestsForReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
@@ -179,7 +179,7 @@ func (h hostsFunc) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return h(host)
 }
 
-// slow has two records, and delays the response for the second's host.
+// slow has two records. It delays the response for the host of the second record.
 type slow struct {
 	after time.Duration
 	found []netip.Addr
@@ -203,7 +203,7 @@ func (s slow) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, er
 	return s.found, nil
 }
 
-// told records the endpoints of each answer that differs from the last one, with its time.
+// told records each answer that differs from the previous one, with its endpoints and its time.
 type told struct {
 	discovery.Receiver
 	began time.Time
@@ -215,7 +215,7 @@ type told struct {
 func (r *told) Update(a discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := shown(a); line != r.last { // as the join does
+	if line := shown(a); line != r.last { // like the join
 		r.lines, r.last = append(r.lines, fmt.Sprint(time.Since(r.began), " ", line)), line
 	}
 	return nil
@@ -223,7 +223,7 @@ func (r *told) Update(a discovery.Answer) error {
 
 func (*told) Fail(error) {}
 
-// A host without a response delays the first answer for the others only briefly.
+// A host that does not respond delays the first answer for the other hosts only briefly.
 func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for about, test := range map[string]struct {
@@ -240,7 +240,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 			}
 		})
 	}
-	// Later answers do not wait for it.
+	// Later answers do not wait for the silent host.
 	for i, line := range toldOf(t, late, time.Second, 10*time.Minute) {
 		if i > 0 && !strings.HasSuffix(line, " 0: 10.0.0.1:1*1 10.0.0.2:1*1") {
 			t.Errorf("answer %d: %s, want both", i, line)
@@ -259,14 +259,14 @@ func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []s
 		}
 		time.Sleep(d)
 		w.Close()
-		time.Sleep(time.Second) // for lookups in progress
+		time.Sleep(time.Second) // allows lookups in progress to end
 		synctest.Wait()
 		lines = r.lines
 	})
 	return lines
 }
 
-// moving is slow, and the address of good changes with the second lookup.
+// moving behaves like slow, but the address of good changes with the second lookup.
 type moving struct {
 	slow
 	lookups atomic.Int64
@@ -282,8 +282,8 @@ func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip
 	return m.slow.LookupNetIP(ctx, network, host)
 }
 
-// A slow lookup counts once: an address is removed after two lookups, not after two partial results
-// of one.
+// A slow lookup counts only once: an address is removed after two lookups without it, not after two
+// partial results of one lookup.
 func TestSlowLookupCountsOnce(t *testing.T) {
 	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
 	got := toldOf(t, m, time.Second, 40*time.Second)

@@ -10,7 +10,7 @@ import (
 )
 
 // startAbsent starts a client that watches cluster a, whose endpoints are missing, and the
-// endpoints of b.
+// endpoints of cluster b.
 func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave func()) {
 	catalogue = adstest.NewCatalogue(adstest.Cluster("b", "10.0.0.1:1"))
 	m = startManager(t, catalogue.Serve)
@@ -25,8 +25,8 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave 
 	return m, catalogue, leave
 }
 
-// A cluster returns with endpoints that were missing. New watchers do not receive the outdated
-// error just before they arrive.
+// A cluster returns, and with it the endpoints that were missing. New watchers do not receive the
+// outdated error just before the endpoints arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAbsentClusterIsBack(t *testing.T) {
 }
 
 // If the endpoints do not arrive, watchers receive the error after a short timeout, and the metric
-// does not count it again.
+// does not count the resource again.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)

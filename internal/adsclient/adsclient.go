@@ -34,8 +34,8 @@ type Server struct {
 	Node *corev3.Node
 	// MaxResponse is the size in bytes of the largest response that is accepted.
 	MaxResponse int
-	// Read parses a resource. Only its result is kept. It returns an error if the resource is
-	// invalid.
+	// Read parses a resource, or returns an error if the resource is invalid. Only the result of
+	// Read is kept.
 	Read func(proto.Message) (any, error)
 	// DialOptions are appended to the connection's own options.
 	DialOptions []grpc.DialOption
@@ -50,18 +50,19 @@ type Resource struct {
 // block, and must not call this package. One call may still arrive after the watch was cancelled.
 type Watcher interface {
 	// Resource is called with each good resource that differs from the previous one. version is the
-	// version of its response, or "" if that is unknown.
+	// version of the response that contained the resource, or "" if that version is unknown.
 	Resource(r *Resource, version string)
 	// Unknown is called, any number of times, while there is no good resource. The error is a
 	// single line that names the server and the resource, and wraps no other error. absent means
 	// that the server does not have the resource.
 	Unknown(err error, absent bool)
-	// Rejected is called when an update was rejected and a good resource stays in use. The error is
-	// like that of Unknown.
+	// Rejected is called when an update was rejected and a good resource stays in use. The error
+	// has the same form as that of Unknown.
 	Rejected(err error)
-	// Lost is called when the server becomes unreachable, and when the reason changes: a stream
-	// ends without a response, or nothing arrives in time. Lost precedes the resulting errors.
-	// Lost(nil) is called when the server responds again, after the resources of that response.
+	// Lost is called when the server becomes unreachable, that is, when a stream ends without a
+	// response or nothing arrives in time. It is called again when the reason changes. Lost
+	// precedes the resulting errors. Lost(nil) is called when the server responds again, after the
+	// resources of that response.
 	Lost(*Outage)
 }
 
@@ -69,15 +70,15 @@ type Watcher interface {
 type Outage struct {
 	Err   error     // a single line that names the server; wraps no other error
 	Since time.Time // when the outage was detected
-	Heard time.Time // when the server last sent a message, zero for never
+	Heard time.Time // when the server last sent a message, or the zero time if it never did
 
 	partial bool        // concerns only the most recently requested resource
 	over    atomic.Bool // the server responds again, and Lost(nil) follows
 }
 
 // Watch subscribes to a resource until cancel is called. The first watcher of a server opens the
-// stream, and its recorder, which may be nil, receives the stream's metrics. The last one closes
-// the stream.
+// stream, and the recorder of that watcher, which may be nil, receives the stream's metrics. When
+// the last watcher is canceled, the stream is closed.
 func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
 	if !utf8.ValidString(name) { // would end the stream for all watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", of.noun, name, server.URI), true)
@@ -92,8 +93,8 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 	})
 }
 
-// Heard returns when a server last sent a message, which is now while its stream is up. The server
-// must be watched and must have responded before.
+// Heard returns when a server last sent a message. While its stream is up, that is the current
+// time. The server must be watched and must have responded before.
 func Heard(server Server) time.Time {
 	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {
@@ -103,8 +104,8 @@ func Heard(server Server) time.Time {
 	return time.Now()
 }
 
-// EndpointsFailed reports that endpoints from the server fail. If its stream is quiet, the client
-// opens a second stream.
+// EndpointsFailed reports that endpoints from the server fail. If the server's stream is quiet, the
+// client opens a second stream.
 func EndpointsFailed(server Server) {
 	if c := clients.find(server); c != nil {
 		c.endpointsFailed()

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// talker is a stream as seen by a server.
+// talker is a stream from the server's point of view.
 type talker interface {
 	Recv() (*discoveryv3.DiscoveryRequest, error)
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
@@ -48,8 +48,8 @@ func frugal(s talker, longest *int) error {
 	}
 }
 
-// A resource that is unwatched and watched again is received again, even if the server reads so
-// slowly that both requests are merged.
+// If a resource is unwatched and watched again, it is received again, even if the server reads so
+// slowly that the two requests are merged.
 func TestClusterIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)
@@ -113,7 +113,8 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	})
 }
 
-// When a changed subscription replaces an unsent NACK, the new request carries the reason once.
+// When a request with a changed subscription replaces an unsent NACK, the new request contains the
+// reason of the NACK once.
 func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	subs, all := ads.New(), newMailboxes()
 	m := all[0]

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// The server always fails with RESOURCE_EXHAUSTED, except for one response.
+// The server fails each attempt with RESOURCE_EXHAUSTED, except for one response.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time

@@ -13,11 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// missingAfter is the timeout of a requested resource (gRFC A57; docs/waits.md).
+// missingAfter is the timeout for a requested resource (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is the timeout of a resource that was missing before, if a response with clusters
-// arrived within that time. A server sends endpoints soon after their cluster, or never.
+// onItsWay is the shorter timeout of a resource that was already missing, if a response with
+// clusters arrived less than this time ago. A server sends endpoints soon after their cluster, or
+// never.
 const onItsWay = 500 * time.Millisecond
 
 // client maintains the stream to a server. Except where noted, fields that change after newClient
@@ -32,8 +33,8 @@ type client struct {
 
 	serial   serial.Serializer
 	topics   []*topic // one per type
-	answered bool     // a response arrived on the current stream
-	lost     *Outage  // why the server is unreachable, nil while it is reachable
+	answered bool     // a response has arrived on the current stream
+	lost     *Outage  // why the server is unreachable; nil while it is reachable
 	current  *stream  // nil between streams
 	ignored  string
 	news     time.Time // when a response with clusters last arrived
@@ -41,7 +42,7 @@ type client struct {
 	pinging pinging
 	doubt   doubt
 
-	ended atomic.Pointer[time.Time] // when the last stream with a response ended, nil while one is open
+	ended atomic.Pointer[time.Time] // when the last stream with a response ended; nil while such a stream is open
 }
 
 // newClient starts a client without watchers.
@@ -98,7 +99,7 @@ func (c *client) unreachable(why error) error {
 	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
 }
 
-// silent reports whether no response has arrived for missingAfter, on any stream.
+// silent reports whether no response has arrived on any stream for missingAfter.
 func (c *client) silent() bool {
 	if c.answered {
 		return false
@@ -130,7 +131,7 @@ func (c *client) setLost(o *Outage) {
 	}
 }
 
-// opened starts to use a stream. It does not repeat requests already sent on it.
+// opened starts to use a stream. It does not repeat requests that were already sent on the stream.
 func (c *client) opened(s *stream) {
 	c.answered, c.current = false, s
 	for i, t := range c.topics {
@@ -146,7 +147,7 @@ func (c *client) opened(s *stream) {
 // closed records the end of the stream. err is nil if it was not a failure.
 func (c *client) closed(err error) {
 	if c.answered {
-		err = nil // gRFC A57: not a failure
+		err = nil // not a failure according to gRFC A57
 	}
 	c.answered = false
 	if err != nil {

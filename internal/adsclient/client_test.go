@@ -99,7 +99,7 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 			})
 			g := new(gauge)
 			cancel := Watch(m.target(), Endpoints, "a", new(notes), g)
-			pass(time.Minute) // the next attempt would be due
+			pass(time.Minute) // when the next attempt would be due
 			if got := g.value.Load(); got != 1 {
 				t.Errorf("%d streams are connected, want 1", got)
 			}
@@ -211,7 +211,7 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 		defer cancelLate()
 		expect(t, "late", late.take(), "a:1")
 		m.start()
-		pass(144 * time.Second) // exceeds the longest backoff
+		pass(144 * time.Second) // longer than the longest backoff
 		expect(t, "a", a.take(), "a:2")
 		expect(t, "late", late.take(), "a:2")
 	})

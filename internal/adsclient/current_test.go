@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// thrifty is a server that sends nothing to a client with the current version, as the protocol
-// allows, and ends each stream after a while.
+// thrifty is a server that ends each stream after a while. It sends nothing to a client that
+// already has the current version, as the protocol allows.
 func thrifty(count int, after time.Duration) adstest.Script {
 	return func(s *adstest.Stream) error {
 		r, err := s.Recv()
@@ -45,7 +45,7 @@ func TestThriftyServerIsBack(t *testing.T) {
 	})
 }
 
-// With a single thrifty server, the outage also ends when the server returns.
+// With a single thrifty server, the outage also ends when that server returns.
 func TestThriftyServerIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, thrifty(1, 24*time.Hour))

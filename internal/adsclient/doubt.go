@@ -10,13 +10,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// A server that disappeared without closing the connection looks like one without updates. When
-// endpoints fail, a working server would soon send others. If it does not, the client opens a
-// second stream and keeps whichever receives a response first. docs/waits.md lists these durations.
+// A server that has disappeared without closing the connection looks like a server without updates.
+// When endpoints fail, a working server would soon send other endpoints. If it sends nothing, the
+// client opens a second stream and keeps whichever stream receives a response first. docs/waits.md
+// lists these durations.
 const (
 	quietFor    = 30 * time.Second
 	quietJitter = 10 * time.Second // spreads the clients of a server
-	secondEvery = 5 * time.Minute  // between second streams
+	secondEvery = 5 * time.Minute  // minimum time between second streams
 )
 
 var (
@@ -28,9 +29,9 @@ var (
 type doubt struct {
 	heard  time.Time   // the last response on the current stream
 	tried  time.Time   // the start of the last second stream
-	due    *time.Timer // opens a second stream
-	second *attempt    // waits for a response, or nil
-	next   *stream     // received a response and takes over, or nil
+	due    *time.Timer // opens a second stream when it fires
+	second *attempt    // the second stream that waits for a response, or nil
+	next   *stream     // the second stream that received a response and takes over, or nil
 }
 
 type attempt struct{ cancel context.CancelCauseFunc }
@@ -53,9 +54,9 @@ func (c *client) trust() {
 	}
 }
 
-// endpointsFailed schedules a second stream for when the current one has been quiet long enough,
-// because endpoints may report a failure only once. A response cancels it. Streams with a ping
-// every 30 s do not need it.
+// endpointsFailed schedules a second stream for the time when the current stream will have been
+// quiet long enough, because endpoints may report a failure only once. A response cancels the
+// schedule. Streams with a ping every 30 s do not need a second stream.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		d := &c.doubt
@@ -86,7 +87,7 @@ func (c *client) openSecond() {
 	go c.runSecond(ctx, a)
 }
 
-// runSecond opens a second stream, which takes over with its first response.
+// runSecond opens a second stream, which takes over when it receives its first response.
 func (c *client) runSecond(ctx context.Context, a *attempt) {
 	limit := time.AfterFunc(missingAfter, func() { a.cancel(errNoAnswer) })
 	defer limit.Stop()

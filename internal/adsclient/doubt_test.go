@@ -20,12 +20,13 @@ type quiet struct {
 	target    Server
 	cut, jam  func() // jam also blocks the sender
 	a         *notes
-	open      atomic.Int64 // at the server
-	gauge     gauge        // at the client
+	open      atomic.Int64 // as counted by the server
+	gauge     gauge        // as counted by the client
 	cancel    func()
 }
 
-// startQuiet starts a server that serves a catalogue, except on streams with their own script.
+// startQuiet starts a server that serves a catalogue, except on streams for which script returns a
+// script.
 func startQuiet(t *testing.T, script func(stream int) adstest.Script) *quiet {
 	q := &quiet{t: t, a: new(notes), catalogue: adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))}
 	q.m = startManager(t, func(s *adstest.Stream) error {
@@ -47,7 +48,8 @@ func same(int) adstest.Script { return nil }
 
 func (q *quiet) end() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
 
-// wantStreams checks how many streams are open, and how many there were. At most one is in use.
+// wantStreams checks how many streams are open and how many have been opened in total. At most one
+// of them is in use.
 func (q *quiet) wantStreams(open, ever int) {
 	q.t.Helper()
 	synctest.Wait()
@@ -90,7 +92,8 @@ func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 	}
 }
 
-// A quiet stream is kept while endpoints work, and if a response arrives after they failed.
+// A quiet stream is kept as long as endpoints work. It is also kept if a response arrives after
+// endpoints have failed.
 func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)

@@ -16,12 +16,13 @@ import (
 type Target struct {
 	// Cluster names the target in the log.
 	Cluster string
-	// Servers are the management servers, at least one, in order of preference. ads.Servers selects
-	// one.
+	// Servers are the management servers in order of preference. There must be at least one.
+	// ads.Servers selects the server to use.
 	Servers []Server
 	// ReachabilityOnly switches to the next server even if all resources are known (gRFC A95).
 	ReachabilityOnly bool
-	// Needs returns the needed resources, given the state of the clusters needed so far.
+	// Needs returns the resources that the target needs, given the state of the clusters that it
+	// has needed so far.
 	Needs func(clusters map[string]State) Needs
 }
 
@@ -32,8 +33,8 @@ type Follower interface {
 	Changed(Snapshot)
 	// Unknown is called while there is no snapshot to use, each time the reason changes.
 	Unknown(error)
-	// Rejected is called when the server in use sent an invalid resource. The last good one stays
-	// in use.
+	// Rejected is called when the server in use has sent an invalid resource. The last good
+	// resource stays in use.
 	Rejected(error)
 	// Lost is called when the server in use, or a preferred server, becomes unreachable, and when
 	// the reason changes. Heard is set, and the snapshot is unconfirmed, only if it is the server
@@ -67,10 +68,10 @@ type Following struct {
 	views  []*view
 	news   bool   // a view has changed
 	used   int    // the server whose snapshot was passed on last, or -1
-	why    string // the last reason passed to Unknown, "" after a snapshot
+	why    string // the last reason passed to Unknown; "" after a snapshot
 
 	lost *Outage // the last outage passed to Lost
-	by   int     // the server in use at that time
+	by   int     // the server that was in use when lost was passed on
 }
 
 // ask opens and closes views to match order.
@@ -97,7 +98,8 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns when the server in use last sent a message, which is now while its stream is up.
+// Heard returns when the server in use last sent a message. While its stream is up, that is the
+// current time.
 func (g *Following) Heard() (at time.Time) {
 	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
 	return at
@@ -121,8 +123,8 @@ func (g *Following) happened(v *view, news bool) {
 	g.ask()
 }
 
-// shown returns the server whose snapshot is passed on, or -1. Until a server has sent all
-// resources, it is the first with a good one.
+// shown returns the server whose snapshot is passed on, or -1. As long as no server has sent all
+// resources, this is the first server with a good resource.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -175,8 +177,8 @@ func (g *Following) log(used int) {
 	}
 }
 
-// whyNone returns why no server has a snapshot, or nil until all servers in use have reported a
-// reason.
+// whyNone returns why no server has a snapshot. It returns nil as long as some server in use has
+// not reported a reason.
 func (g *Following) whyNone() error {
 	var texts []string
 	for i, v := range g.views {
@@ -192,8 +194,8 @@ func (g *Following) whyNone() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// tellLost passes on a changed outage: that of the server in use or, without one, of the first
-// unreachable server before it.
+// tellLost passes on an outage if it has changed. This is the outage of the server in use or, if it
+// has none, of the first unreachable server before it.
 func (g *Following) tellLost() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return

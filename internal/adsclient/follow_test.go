@@ -26,7 +26,8 @@ func serving(count *int) adstest.Script {
 // longest exceeds the longest backoff.
 const longest = 145 * time.Second
 
-// The second server is used while the first is down, and is then dropped.
+// The second server is used while the first server is down, and is dropped when the first server
+// returns.
 func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -48,8 +49,8 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// With gRFC A71, cached resources take precedence over those of another server. With gRFC A95, the
-// other server is used until the first returns.
+// With gRFC A71, cached resources take precedence over the resources of another server. With gRFC
+// A95, the other server is used until the first server returns.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	})
 }
 
-// While all servers are down, the error names each of them.
+// While all servers are down, the error names every server.
 func TestAllServersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, three := 1, 2, 3
@@ -149,7 +150,8 @@ func TestHostileFirstServers(t *testing.T) {
 	}
 }
 
-// A reachable server that lacks the cluster is not skipped, but does not replace endpoints in use.
+// A server that is reachable but lacks the cluster is not skipped. However, it does not replace
+// endpoints in use.
 func TestServerWithoutTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
@@ -175,7 +177,7 @@ func TestServerWithoutTheCluster(t *testing.T) {
 	})
 }
 
-// Channels share the stream to a server, but each selects its server separately.
+// Channels share the stream to a server, but each channel selects its server separately.
 func TestEachChannelDecidesForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1

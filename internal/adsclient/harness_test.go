@@ -140,7 +140,7 @@ func (n *notes) Lost(o *Outage) {
 	n.lost = append(n.lost, o)
 }
 
-// take waits until the bubble is idle and returns the new entries.
+// take waits until the bubble is idle, and returns the entries since its last call.
 func (n *notes) take() []string {
 	synctest.Wait()
 	n.mu.Lock()
@@ -150,7 +150,8 @@ func (n *notes) take() []string {
 	return list
 }
 
-// watch subscribes to cluster. The last cancel must be called in the bubble.
+// watch subscribes to cluster and returns a function that cancels the subscription. The last
+// subscription must be canceled inside the bubble.
 func (m *manager) watch(cluster string) (*notes, func()) {
 	n := new(notes)
 	return n, Watch(m.target(), Endpoints, cluster, n, nil)

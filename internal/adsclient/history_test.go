@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// For random failures of connections and endpoints, no resource is lost, no server counts as
+// Under random failures of connections and endpoints, no resource is lost, no server counts as
 // unreachable, at most one stream is in use, and the final state arrives.
 func TestHistoriesOfSecondStreams(t *testing.T) {
 	for seed := range uint64(40) {

@@ -35,8 +35,8 @@ func (l *lines) count(text string) int {
 
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
 
-// A server that ends its stream after each response is retried every second. A missing resource
-// still times out, although no stream lasts that long.
+// A server that ends its stream after each response is contacted again every second. A missing
+// resource still times out, although no stream lasts as long as the timeout.
 func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -84,7 +84,7 @@ func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A server fails and returns with an older version, which is used.
+// A server fails and returns with an older version. This version is used.
 func TestServerThatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")

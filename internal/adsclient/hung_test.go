@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hangs is a server that sends cluster "a", then nothing until wake is closed, then calls say.
+// hangs is a server that sends cluster "a", sends nothing more until wake is closed, and then calls
+// say.
 func hangs(wake <-chan struct{}, say func(*adstest.Stream) error) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {
@@ -72,8 +73,8 @@ func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	})
 }
 
-// If the server responds after the request, the missing cluster counts as absent. The response
-// restarts the timeouts of resources that count as silent.
+// If the server sends any response after a cluster was requested, the missing cluster counts as
+// absent. The response restarts the timeouts of resources that count as silent.
 func TestServerThatSpokeIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

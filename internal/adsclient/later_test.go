@@ -22,7 +22,7 @@ func (k *keeper) Resource(m *Resource, version string) {
 	k.last = m
 }
 
-// keep watches "a" and expects want.
+// keep watches "a" and expects the event want.
 func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	k := new(keeper)
 	cancel := Watch(m.target(), Endpoints, "a", k, nil)
@@ -60,7 +60,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	})
 }
 
-// A message that no watcher holds is released and decoded again for the next watcher.
+// A message that no watcher holds is freed. It is decoded again for the next watcher.
 func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	m := startManager(t, adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1")).Serve)
 	came := func(w *waiter) *Resource {

@@ -14,17 +14,17 @@ type Network struct {
 
 // Options are options for discovery.OwnOption.
 type Options struct {
-	Network *Network // nil for the system's
+	Network *Network // nil for the system's network
 }
 
-// in is the identity of credentials within a network.
+// in identifies credentials within a network.
 type in struct {
 	network     *Network
 	credentials any
 }
 
-// Within returns the server as reached over network n. Servers in different networks do not share
-// streams.
+// Within returns the server as it is reached over network n. Servers in different networks do not
+// share streams.
 func (s Server) Within(n *Network) Server {
 	if n == nil {
 		return s

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// An outage has its start, the time of the last message, and a reason, which may change. Later
-// watchers receive it too.
+// An outage has a start, the time of the last message, and a reason, which may change. Watchers
+// that start later receive the outage too.
 func TestAnOutageIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -43,7 +43,8 @@ func TestAnOutageIsTold(t *testing.T) {
 	})
 }
 
-// The reported outage is that of the server in use or, without one, that of a server before it.
+// The reported outage is that of the server in use or, if that server has none, that of a server
+// before it.
 func TestAnOutageOfAServerThatIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2

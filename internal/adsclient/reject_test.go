@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that resends a rejected version receives one NACK every 5 s. A different version and a
-// changed subscription are sent immediately.
+// A server that resends a rejected version receives one NACK every 5 s. The acknowledgment of a
+// different version and the request for a changed subscription are sent immediately.
 func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 10

@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that returns with a rejected resource next to a good one is used again.
+// If a server returns and sends one good resource and one that is rejected, the server is used
+// again.
 func TestServerIsBackWithOneRejectedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := adstest.Cluster("b", "10.0.0.3:1")

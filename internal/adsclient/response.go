@@ -12,10 +12,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// wrapperURL is the type in which a server may wrap a resource of any type.
+// wrapperURL is the type of the message in which a server may wrap a resource of any type.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received applies a response and waits until the watchers are notified.
+// received applies a response and waits until the watchers have been notified.
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
@@ -63,8 +63,8 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	})
 }
 
-// begin records the first response on the current stream. After an outage, the timeouts of missing
-// resources start again.
+// begin records the first response on the current stream. If there was an outage, the timeouts of
+// missing resources start again.
 func (c *client) begin() {
 	c.answered = true
 	c.count(connectedMetric, 1)

@@ -50,7 +50,8 @@ func startDoubt(t *testing.T) (q *quiet) {
 	return q
 }
 
-// If the first stream receives an update while the second waits, it stays in use.
+// If the first stream receives an update while the second stream waits, the first stream stays in
+// use.
 func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -63,7 +64,7 @@ func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	})
 }
 
-// The same holds for the response to a new request.
+// The first stream also stays in use if it receives the response to a new request.
 func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -103,7 +104,7 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// A second stream requests resources that were watched while it was waiting.
+// A second stream also requests resources that were first watched while it was waiting.
 func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *quiet
@@ -124,7 +125,7 @@ func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// If a second stream has no usable resource, the current one stays in use.
+// If a second stream receives no usable resource, the current stream stays in use.
 func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	for about, answer := range map[string]*discoveryv3.DiscoveryResponse{
 		"nothing": response("9"),
@@ -154,7 +155,7 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// If a second stream takes over before frequent pings start, they start later, and no other second
+// If a second stream takes over before frequent pings start, they start later. No further second
 // stream is needed.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	})
 }
 
-// listen replaces the listener. Without one, connections are refused.
+// listen replaces the listener. If l is nil, connections are refused.
 func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	m.mu.Lock()
 	defer m.mu.Unlock()

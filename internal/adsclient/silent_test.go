@@ -40,7 +40,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 	})
 }
 
-// A slow server is used once it has sent all resources except one, which counts as absent.
+// A slow server is used once it has sent all resources except for one that counts as absent.
 func TestSlowServerThatLacksOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -65,7 +65,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
 		}, followed{n}, nil).Stop()
 		pass(missingAfter + 10*time.Second)
-		told := n.take() // a may precede b, because two resources are two events
+		told := n.take() // the events of a may come before that of b, because two resources cause two events
 		expect(t, "a", told[max(0, len(told)-2):], "a:2", "b:1")
 		late, cancel := m["first"].watch("b") // before the resource counts as absent
 		defer cancel()

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// run opens one stream after the other. As elsewhere in gRPC, the backoff counts from the start of
-// an attempt, so a stream that lasted longer is replaced immediately.
+// run opens one stream after another. As elsewhere in gRPC, the backoff counts from the start of an
+// attempt, so a stream that lasted longer than the backoff is replaced immediately.
 func (c *client) run() {
 	attempt := 0
 	var next *stream // a second stream that takes over
@@ -66,7 +66,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 		}
 		renewed := ours(err)
 		if err != nil && !renewed {
-			err = errors.New(printable.Text(printable.Brief(err.Error()))) // becomes part of the errors of calls
+			err = errors.New(printable.Text(printable.Brief(err.Error()))) // the text becomes part of the errors of calls
 		}
 		if renewed {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
@@ -83,7 +83,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 }
 
 // stream is an ADS stream with its own connection. Connections are not reused, because gRPC's
-// connection backoff would add to that of streams.
+// backoff for connections would be added to the backoff for streams.
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -93,7 +93,7 @@ type stream struct {
 	sent   chan struct{} // closed when send has returned
 	pinged bool          // keepalive pings are sent every 30 s
 
-	// Of a second stream: the requested names by topic, and the first response.
+	// For a second stream: the requested names by topic, and the first response.
 	asked [2][]string
 	first *discoveryv3.DiscoveryResponse
 }
@@ -176,8 +176,8 @@ func (c *client) dialOptions(pinged bool) []grpc.DialOption {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// send sends the requests in the mailboxes. It has its own goroutine because Send blocks while the
-// server does not read. Recv reports errors in more detail.
+// send sends the requests in the mailboxes. It has its own goroutine, because Send blocks while the
+// server does not read. send does not return errors, because Recv reports them in more detail.
 func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	node := c.server.Node // only in the first request
 	for {
@@ -202,9 +202,9 @@ func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	}
 }
 
-// mailbox holds the next request. A new request replaces an unsent one without loss, because each
-// lists all subscriptions and acknowledges the last response. Memory is therefore bounded, whatever
-// the server does.
+// mailbox holds the next request. A new request can replace an unsent one without loss, because
+// each request lists all subscriptions and acknowledges the last response. Memory is therefore
+// bounded, whatever the server does.
 type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
@@ -235,7 +235,7 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is the header by which a server, such as understudy serve, allows a ping every 30 s.
+// pingHeader is the header with which a server, such as understudy serve, allows a ping every 30 s.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
@@ -247,10 +247,10 @@ var (
 	oftenPings  = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}
 )
 
-// pinging is the ping interval, which is fixed when a connection is created.
+// pinging holds the ping interval, which is fixed when a connection is created.
 type pinging struct {
 	often   bool
-	refused bool // a server stopped allowing frequent pings
+	refused bool // whether a server has stopped allowing frequent pings
 }
 
 var errPings = errors.New("renewed, to ping as often as the server allows")
@@ -262,9 +262,10 @@ func pings(often bool) keepalive.ClientParameters {
 	return seldomPings
 }
 
-// heed applies the ping header of a response. If the interval changes, the stream is renewed: after
-// 1 to 5 minutes, so that a server's clients do not all reconnect together, or immediately if the
-// server would close the connection. A second stream always starts with the long interval.
+// heed applies the ping header of a response. If the interval changes, the stream is renewed. It is
+// renewed immediately if the server would otherwise close the connection, and after 1 to 5 minutes
+// otherwise, so that a server's clients do not all reconnect at the same time. A second stream
+// always starts with the long interval.
 func (p *pinging) heed(s *stream, headers []string) {
 	allows := len(headers) == 1 && headers[0] == pingValue
 	switch {

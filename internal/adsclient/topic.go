@@ -29,7 +29,8 @@ type topic struct {
 	passedOn map[string]passedOn // by resource name, only while watched
 	ttl      sync.Once
 
-	// silent has the outages of single resources: the server sent nothing after the request.
+	// silent holds the outages of single resources, for which the server has sent nothing since the
+	// request.
 	silent map[string]*Outage
 }
 
@@ -59,7 +60,7 @@ func (t *topic) unwatch(name string, handle *watch) {
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
 
-// refusal marks, for metrics, an error about a rejected resource.
+// refusal marks an error about a rejected resource, for the metrics.
 type refusal struct{ error }
 
 // Refused implements the interface of discovery.Refused.
@@ -84,8 +85,8 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 		t.deliver(d, decoded[d.Name], watchers[d.Name])
 	}
 	for _, f := range a.Fail {
-		// gRPC would fail the calls of a channel with the status of the stream, even wait-for-ready
-		// calls, so only its text is passed on.
+		// Pass on only the text of the stream's status. If gRPC saw the status itself, it would
+		// fail the channel's calls with it, even wait-for-ready calls.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = refusal{err}
@@ -108,7 +109,7 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 	}
 }
 
-// againAfter is the delay of a NACK for a version that was rejected before (docs/waits.md).
+// againAfter is the delay of a NACK for a version that was already rejected before (docs/waits.md).
 const againAfter = 5 * time.Second
 
 type held struct {
@@ -116,8 +117,8 @@ type held struct {
 	timer   *time.Timer
 }
 
-// send puts a request into the mailbox, immediately or later. It replaces a delayed request and
-// keeps its deadline.
+// send puts a request into the mailbox, immediately or later. If another request is already
+// delayed, the new request replaces it and keeps its deadline.
 func (t *topic) send(r *ads.Request, later bool) {
 	if t.held != nil {
 		r = r.Replacing(t.held.request)
@@ -150,18 +151,19 @@ func (t *topic) drop() {
 
 type passedOn struct {
 	body []byte
-	read weak.Pointer[Resource] // nil once no watcher holds it
+	read weak.Pointer[Resource] // nil when no watcher holds it any longer
 }
 
-// deliver passes a resource to watchers. The client keeps only the encoding, which is a tenth of
-// the size of the parsed form. Later watchers share the parsed form while another watcher holds it.
+// deliver passes a resource to watchers. The client keeps only the encoded form, which is a tenth
+// of the size of the parsed form. Later watchers share the parsed form as long as another watcher
+// holds it.
 func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 	if last := t.passedOn[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
 		r = last.read.Value()
 	}
 	if r == nil {
 		var again ads.Resource
-		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // it was valid before
+		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // the resource was valid before
 			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
 			return
 		}
@@ -174,14 +176,15 @@ func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
-// expired handles the timeout of a resource. If the server sent nothing for that long, it is
-// unreachable: for all watchers, or only for those of the resource if the server sent something
-// before the request. If it responded recently on the previous stream, it lacks the resource.
+// expired handles the timeout of a resource. If the server has sent nothing during the timeout, it
+// is unreachable for all watchers. If it sent something only before the request, it is unreachable
+// for the watchers of this resource alone. If it responded recently on the previous stream, the
+// resource counts as missing from the server.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	if len(a.Fail) > 0 && !timer.Short { // otherwise already reported as missing
+	if len(a.Fail) > 0 && !timer.Short { // otherwise, the resource was already reported as missing
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.count(missingMetric, 1)
 	}

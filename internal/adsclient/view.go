@@ -9,7 +9,7 @@ import (
 // State is the state of a resource on one server. It is empty until the server has responded.
 type State struct {
 	Good    *Resource
-	Version string // the version of its response, "" if unknown
+	Version string // the version of the response that contained Good, "" if unknown
 	Err     error
 }
 
@@ -20,8 +20,8 @@ type Snapshot struct {
 	For                 any // Needs.For
 }
 
-// Needs lists the resources that a target needs. Whole means that it also has endpoints that
-// require none of these.
+// Needs lists the resources that a target needs. Whole means that the target also has endpoints
+// that require none of these resources.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
@@ -37,7 +37,7 @@ type view struct {
 	clusters, endpoints map[string]*viewed
 	needed              any // Needs.For
 	err                 error
-	lost                *Outage // why the server is unreachable, nil while it is reachable
+	lost                *Outage // why the server is unreachable; nil while it is reachable
 }
 
 // viewed is the Watcher of one resource.
@@ -54,7 +54,7 @@ func newView(g *Following, server int) *view {
 	return &view{of: g, server: server, clusters: make(map[string]*viewed), endpoints: make(map[string]*viewed)}
 }
 
-// ask subscribes to the current needs only.
+// ask changes the subscriptions to match the current needs, and returns these needs.
 func (v *view) ask() Needs {
 	needs := v.of.target.Needs(v.snapshot().Clusters)
 	v.needed = needs.For
@@ -87,7 +87,8 @@ func (v *view) close() {
 	v.askFor(Endpoints, v.endpoints, nil)
 }
 
-// has returns how many of the needed resources the server has sent.
+// has returns ads.Waiting, ads.Nothing or ads.All, depending on which of the needed resources the
+// server has sent.
 func (v *view) has(needs Needs) ads.Has {
 	waits, bad, good := false, false, needs.Whole
 	for _, r := range v.clusters {
@@ -98,7 +99,7 @@ func (v *view) has(needs Needs) ads.Has {
 		good = good || r.state.Good != nil
 	}
 	switch {
-	case waits || bad && !good: // next to a good resource, a rejected one counts as sent
+	case waits || bad && !good: // if there is a good resource, a rejected one counts as sent
 		return ads.Waiting
 	case good:
 		return ads.All

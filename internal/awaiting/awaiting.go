@@ -1,6 +1,6 @@
 // Package awaiting implements the policy that a channel uses before its first answer. Calls wait as
-// on a channel without a policy. If the deadline of a call expires, its error contains what it
-// waited for, instead of only "context deadline exceeded".
+// they do on a channel without a policy. If the deadline of a call expires, the error contains what
+// the call waited for, instead of only "context deadline exceeded".
 package awaiting
 
 import (
@@ -23,7 +23,7 @@ func init() { balancer.Register(builder{}) }
 // key is the key of the text in a state's attributes.
 type key struct{}
 
-// Set returns a state whose calls wait and report text.
+// Set returns a state in which calls wait, and in which their errors contain text.
 func Set(s resolver.State, text string) resolver.State {
 	s.Attributes = s.Attributes.WithValue(key{}, text)
 	return s
@@ -48,7 +48,7 @@ func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.B
 // policy has no children and no connections.
 type policy struct {
 	cc   balancer.ClientConn
-	over chan struct{} // closed when the last picker is replaced
+	over chan struct{} // closed when the policy's last picker is replaced
 }
 
 // show replaces the picker.

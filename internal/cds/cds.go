@@ -31,13 +31,13 @@ type Kind int
 const (
 	// Static clusters list their endpoints in Assignment.
 	Static Kind = iota
-	// StrictDNS clusters list endpoints in Assignment. A name represents all its addresses.
+	// StrictDNS clusters list endpoints in Assignment. Each name represents all its addresses.
 	StrictDNS
 	// LogicalDNS clusters have the addresses of Host (gRFC A37).
 	LogicalDNS
-	// EDS clusters have the endpoints of Service, received over EDS.
+	// EDS clusters have the endpoints of Service, which are received over EDS.
 	EDS
-	// Aggregate clusters have the endpoints of Children, in order (gRFC A37).
+	// Aggregate clusters have the endpoints of Children, in this order (gRFC A37).
 	Aggregate
 )
 
@@ -45,13 +45,13 @@ const (
 type Cluster struct {
 	Name       string
 	Kind       Kind
-	Assignment *endpointv3.ClusterLoadAssignment // with the cluster's name if it had none
+	Assignment *endpointv3.ClusterLoadAssignment // has the cluster's name if it had no name of its own
 	answer     discovery.Answer
 	unused     []envoy.Problem // ignored fields of Assignment
 	Host       string          // host:port
 	Service    string
 	Children   []string
-	// OutlierDetection is nil if the cluster does not configure it, and in an aggregate.
+	// OutlierDetection is nil in an aggregate, and if the cluster does not configure it.
 	OutlierDetection *topology.OutlierDetection
 	// Notes lists the ignored fields of the cluster.
 	Notes []envoy.Problem
@@ -87,7 +87,7 @@ func (r *reader) checkName(path, name string) {
 	}
 }
 
-// NameProblem returns what is wrong with a cluster's name, or "".
+// NameProblem returns what is wrong with the name of a cluster, or "" if the name is valid.
 func NameProblem(name string) string {
 	switch {
 	case name == "":
@@ -175,7 +175,7 @@ func (r *reader) readAssignment() {
 	r.addWithin("load_assignment", err)
 }
 
-// named sets the cluster's name if the assignment has none.
+// named gives the assignment the cluster's name if the assignment has no name.
 func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
 	if given.GetClusterName() != "" {
 		return given
@@ -188,8 +188,8 @@ func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.Clu
 	}
 }
 
-// readOutlierDetection reads the outlier detection of a cluster. That of an aggregate is validated
-// but does not apply to other clusters (gRFCs A50 and A75).
+// readOutlierDetection reads the outlier detection of a cluster. The outlier detection of an
+// aggregate is validated but does not apply to other clusters (gRFCs A50 and A75).
 func (r *reader) readOutlierDetection() {
 	given := r.from.GetOutlierDetection()
 	if given == nil {
@@ -237,8 +237,8 @@ func (r *reader) readHost() {
 	}
 }
 
-// quiet lists the fields that cause no note: supported ones, and those about Envoy's connections,
-// which nobody expects to have an effect.
+// quiet lists the fields that cause no note. These are the supported fields, and fields about
+// Envoy's connections, which nobody expects to have an effect.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",

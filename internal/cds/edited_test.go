@@ -30,8 +30,8 @@ func (e *edits) edit(t *testing.T, names int) []*spoken {
 	return name
 }
 
-// If a name cannot be resolved when its cluster is edited, it keeps the addresses in use. After
-// idleness, it keeps them for an hour after the edit.
+// If a name cannot be resolved when its cluster is edited, it keeps the addresses in use. After the
+// channel was idle, it keeps them until an hour after the edit.
 func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	}
 }
 
-// The same holds for a name that had been failing for long.
+// A name that had been failing for a long time before the edit also keeps its addresses.
 func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -80,7 +80,7 @@ func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	})
 }
 
-// An edit does not confirm an answer that was kept during idleness.
+// An edit does not confirm an answer that was stored while the channel was idle.
 func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	down := func(name []*spoken) { name[1].Fail(errDown); name[0].Fail(errDown) }
 	lost := func(name []*spoken) { name[1].Fail(errDown); _ = name[0].say("10.0.0.1:1") }
@@ -132,8 +132,8 @@ func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	})
 }
 
-// A cluster is edited twice before the first edit is in use. The addresses found in between are
-// kept.
+// If a cluster is edited a second time before the first edit is in use, the addresses found between
+// the edits are kept.
 func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}

@@ -76,7 +76,7 @@ func (c *channel) expect(t *testing.T, want string) {
 	}
 }
 
-// reopened opens channels one after another, over a cluster of the names a and b.
+// reopened opens channels one after another. Their cluster contains the names a and b.
 func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spoken)) string)) {
 	synctest.Test(t, func(t *testing.T) {
 		name := unsaid(2)
@@ -92,8 +92,8 @@ func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spok
 
 var errDown = errors.New("server misbehaving")
 
-// A name that cannot be resolved after idleness keeps its addresses for an hour after they were
-// last confirmed.
+// If a name cannot be resolved after the channel was idle, it keeps its addresses until an hour
+// after they were last confirmed.
 func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		expect := func(want string, then func(a, b *spoken)) {
@@ -118,7 +118,7 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		expect("10.0.0.4:1", moved) // its use did not confirm it
 		expect("10.0.0.4:1", neither)
-		// A failing name is not confirmed.
+		// A name is not confirmed while it fails.
 		expect("10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", func(a, b *spoken) { both(a, b); b.Fail(errDown); time.Sleep(59 * time.Minute) })
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
@@ -126,7 +126,7 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// The same holds for a name without any answer.
+// A name that has no answer after the channel was idle also keeps its addresses.
 func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		open(func(a, b *spoken) { _ = a.say("10.0.0.1:1"); _ = b.say("10.0.0.2:1") })
@@ -137,7 +137,7 @@ func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	})
 }
 
-// The same holds beside a plain address.
+// Names also keep their addresses if the cluster contains a plain address.
 func TestNamesThatAllFailBesideAnAddressAfterIdleness(t *testing.T) {
 	reopened(t, "192.0.2.1", func(open func(func(a, b *spoken)) string) {
 		const want = "10.0.0.1:1 10.0.0.2:1 192.0.2.1:1"

@@ -92,7 +92,7 @@ func thousand(t *testing.T, f func(r *counting, round func(last int, err error))
 	})
 }
 
-// Resolving many names causes a few answers, not one per name.
+// Resolving many names causes a few answers instead of one answer per name.
 func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		const few = 3

@@ -24,8 +24,8 @@ type Maker struct {
 	// endpoints of two servers are never mixed.
 	Scope int
 
-	sources map[string]discovery.Source // in use, by key
-	used    map[string]discovery.Source // in the list that is being built
+	sources map[string]discovery.Source // sources in use, by key
+	used    map[string]discovery.Source // sources in the list that is being built, by key
 }
 
 // DNS is the default re-resolution of names in clusters.
@@ -33,7 +33,7 @@ var DNS = discovery.Refresh{RemoveAfter: 2}
 
 // Known is the state of a cluster.
 type Known struct {
-	// Cluster is nil if the cluster is not known yet, or Err is set.
+	// Cluster is nil if the cluster is not yet known or Err is set.
 	Cluster *Cluster
 	Err     error
 	// Explain converts a problem to an error for the author of the cluster. It may be nil.
@@ -42,9 +42,9 @@ type Known struct {
 
 // Graph is the result of resolving a cluster. It must not be modified.
 type Graph struct {
-	List  []clusters.Entry // at least one
-	Known map[string]Known // the requested clusters
-	Asked []string         // their names, in order
+	List  []clusters.Entry // has at least one entry
+	Known map[string]Known // the requested clusters, by name
+	Asked []string         // the names of the requested clusters, in order
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).
@@ -64,8 +64,8 @@ func Resolve(first string, find func(name string) Known) *Graph {
 	return g
 }
 
-// Parts returns the discovery mechanisms of a cluster, at least one. explain, which may be nil,
-// adds detail to errors.
+// Parts returns the discovery mechanisms of a cluster, of which there is at least one. explain,
+// which may be nil, adds detail to errors.
 func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (parts []discovery.Mechanism) {
 	m.used = make(map[string]discovery.Source)
 	for _, e := range g.List {
@@ -101,8 +101,8 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 	}
 }
 
-// contentOf returns a key for the endpoints of a cluster. An edit of another cluster does not
-// change it, so that names are not resolved again.
+// contentOf returns a key for the endpoints of a cluster. The key does not change when another
+// cluster is edited, so names are not resolved again in that case.
 func contentOf(kind string, c *Cluster) string {
 	if c.answer.Identity == "" { // cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
@@ -134,18 +134,19 @@ func (o *one) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
-	return 500 // a name and its target
+	return 500 // the size of a name and its target
 }
 
-// Reach uses the options of the sources that clusters may need, so that they are not reported as
-// unused.
+// Reach marks the options of the sources that clusters may need as used, so that they are not
+// reported as unused.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
 		_, _ = t.Parts(nil, resolver.Target{URL: u}) // starts no source
 	}
 }
 
-// dns returns the source for a name in DNS: that of a failover target, which supports proxies.
+// dns returns the source for a name in DNS. It is the same source as in a failover target, which
+// supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.same("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
@@ -159,7 +160,7 @@ func (m *Maker) dns(host string) discovery.Source {
 	})
 }
 
-// static is a source that sends one answer. It may outlive its Cluster resource.
+// static is a source that sends a single answer. It may outlive its Cluster resource.
 type static struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
@@ -168,7 +169,7 @@ type static struct {
 func (s static) Size() int { return topology.Size(&s.cluster.answer) }
 
 func (s static) Start(r *discovery.Receiver) (discovery.Started, error) {
-	_ = r.Update(s.cluster.answerWith(s.explain)) // the next update comes from a new source
+	_ = r.Update(s.cluster.answerWith(s.explain)) // any further update comes from a new source
 	return discovery.Started{}, nil
 }
 

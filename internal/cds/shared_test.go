@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sharing runs channels that share cached answers, each over its own cluster.
+// sharing runs channels that share stored answers. Each channel has its own cluster.
 func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
 		var name []*spoken
@@ -25,7 +25,7 @@ func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)
 	})
 }
 
-// A new channel does not remove the cached answer of an open one.
+// A new channel does not remove the stored answer of an open channel.
 func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	sharing(t, 1, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -56,7 +56,7 @@ func expectRemembered(t *testing.T, c *channel) {
 	c.close()
 }
 
-// If one channel fails to resolve a name, the later result of another is kept.
+// If one channel fails to resolve a name, the result that another channel obtains later is kept.
 func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -75,7 +75,7 @@ func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	})
 }
 
-// The cached addresses of a name outlive another channel's answer without them.
+// The stored addresses of a name are kept even if another channel reports an answer without them.
 func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()

@@ -155,9 +155,9 @@ type part struct {
 	index int
 }
 
-// update applies an answer. It returns the channel's error if the answer was passed on immediately.
-// An answer without addresses counts as a failure, because gRPC's DNS resolver reports missing
-// names that way.
+// update applies an answer. If the answer was passed on immediately, update returns the channel's
+// error. An answer without addresses counts as a failure, because gRPC's DNS resolver reports
+// missing names in that way.
 func (p *part) update(a discovery.Answer) error {
 	addresses := addressesIn(a.Resolved)
 	if len(addresses) == 0 {
@@ -233,8 +233,9 @@ func addressesIn(endpoints []resolver.Endpoint) []string {
 	return addresses
 }
 
-// resolved replaces the names in the cluster by addresses. An address of two names belongs to the
-// first. The additional addresses of a name are added to its first address.
+// resolved replaces the names in the cluster by their addresses. An address that belongs to two
+// names is used for the first name. The additional addresses of a name are added to the name's
+// first address.
 func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Answer, some bool) {
 	answer = s.cluster.answerWith(s.explain)
 	answer.Identity, answer.Empty = "", false
@@ -290,7 +291,8 @@ func (s *strict) addresses() addresses {
 	return taken
 }
 
-// at returns the endpoint with another address and its additional addresses that are not taken.
+// at returns a copy of the endpoint with a different address, and with those of its additional
+// addresses that are not yet taken.
 func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
 	addresses := []string{address}
 	for _, more := range e.Addresses[1:] {
@@ -302,8 +304,8 @@ func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoin
 	return e
 }
 
-// fit scales the weights of a locality down if their sum exceeds the limit, because each address of
-// a name has the name's weight.
+// fit scales the weights of a locality down if their sum exceeds the limit. The sum can exceed it
+// because each address of a name has the name's weight.
 func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	var sum uint64
 	for _, e := range list {
@@ -312,18 +314,18 @@ func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	if sum <= math.MaxUint32 {
 		return list
 	}
-	by := sum/(math.MaxUint32-uint64(len(list))) + 1 // no weight becomes 0
+	by := sum/(math.MaxUint32-uint64(len(list))) + 1 // with this divisor, no weight becomes 0
 	for i := range list {
 		list[i].Weight = uint32(max(uint64(list[i].Weight)/by, 1))
 	}
 	return list
 }
 
-// The minimum time between two answers. Each one processes all names, and many names are resolved
-// within seconds.
+// These constants determine the minimum time between two answers. Each answer processes all names,
+// and many names may be resolved within seconds.
 const (
 	fewNames  = 16
-	pauseEach = 100 * time.Microsecond // per name; processing takes about a thirtieth
+	pauseEach = 100 * time.Microsecond // per name; processing a name takes about a thirtieth of this
 )
 
 // pacing limits the rate of answers.
@@ -352,8 +354,8 @@ func (w *strictWatch) changed() error {
 	return w.tell()
 }
 
-// later passes on the answer after the wait, and again while it is rejected, because no caller
-// receives the error.
+// later passes on the answer after the wait. While the answer is rejected, later passes it on
+// again, because no caller receives the error.
 func (w *strictWatch) later(wait time.Duration) {
 	if w.soon.Runs() {
 		return

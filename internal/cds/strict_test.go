@@ -21,7 +21,7 @@ import (
 
 var logged = testlog.Keep()
 
-// spoken is a name that the test resolves.
+// spoken is a name whose results the test sets.
 type spoken struct{ *discovery.Receiver }
 
 func (*spoken) Check(bool) error { return nil }
@@ -47,7 +47,8 @@ func unsaid(n int) []*spoken {
 	return list
 }
 
-// strictOf returns the source of a cluster of names (a, b and so on) and other addresses.
+// strictOf returns the source of a cluster that contains names (a, b and so on) and other
+// addresses.
 func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *strict {
 	t.Helper()
 	s := &strict{}
@@ -145,8 +146,8 @@ func expect(t *testing.T, r *told, want string) {
 	}
 }
 
-// A name that returns no addresses keeps its previous ones. gRPC's resolver returns none for a
-// missing name.
+// A name that resolves to no addresses keeps its previous addresses. gRPC's resolver returns no
+// addresses for a name that does not exist.
 func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -164,7 +165,7 @@ func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	})
 }
 
-// When all names fail, the cluster reports the errors, and the last good answer stays in use.
+// If all names fail later, the cluster reports the errors, and the last good answer stays in use.
 func TestNamesThatAllFailLater(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -179,7 +180,7 @@ func TestNamesThatAllFailLater(t *testing.T) {
 	})
 }
 
-// A name without an answer delays the others for names.Hold.
+// A name that has no answer delays the other names for names.Hold.
 func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -192,7 +193,7 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// A name without an answer delays plain addresses for the same time.
+// A name that has no answer delays plain addresses for the same time.
 func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, &spoken{}
@@ -214,7 +215,7 @@ func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	})
 }
 
-// While no name has an address, the cluster fails.
+// As long as no name has an address, the cluster fails.
 func TestNamesWithoutAnyAddress(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		name[0].Fail(errors.New("no such host"))
@@ -230,7 +231,8 @@ func TestNamesWithoutAnyAddress(t *testing.T) {
 	})
 }
 
-// An error of one of several names is logged once, and again after a recovery.
+// If one of several names fails, its error is logged once, and again if the name fails after a
+// recovery.
 func TestNameThatFailsIsLoggedOnce(t *testing.T) {
 	const line = `cluster "x": b.test:1: no such host`
 	before := logged.Count(line)

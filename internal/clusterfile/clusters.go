@@ -49,7 +49,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	return list
 }
 
-// Choose returns the cluster to use, given the cluster in the target, if any.
+// Choose returns the cluster to use. wanted is the cluster named in the target, or "".
 func (d *Document) Choose(wanted string) (string, error) {
 	switch {
 	case d.Clusters == nil && wanted != "" && wanted != d.Endpoints.GetClusterName():
@@ -75,7 +75,7 @@ func (d *Document) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Find returns the state of a cluster. All callers share it.
+// Find returns the state of a cluster. All callers share the state.
 func (d *Document) Find(name string) cds.Known {
 	i, there := d.index[name]
 	if !there {
@@ -108,7 +108,7 @@ func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 }
 
 func (d *Document) explainWithin(prefix string, err error) error {
-	invalid, ok := err.(*envoy.Invalid) //nolint:errorlint // they are never wrapped
+	invalid, ok := err.(*envoy.Invalid) //nolint:errorlint // the error is never wrapped
 	if !ok {
 		return err
 	}
@@ -119,8 +119,8 @@ func (d *Document) explainWithin(prefix string, err error) error {
 	return d.placed(within)
 }
 
-// ExplainEntry adds the position of the reference to an entry's error, unless it already has a
-// position.
+// ExplainEntry adds the position of the reference to the error of an entry, unless the error
+// already has a position.
 func (d *Document) ExplainEntry(e clusters.Entry) error {
 	if _, there := d.index[e.Name]; there && d.Find(e.Name).Err != nil {
 		return e.Err
@@ -140,7 +140,7 @@ func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool
 	return line, column, there
 }
 
-// Notes returns the ignored fields of the given clusters, or nil.
+// Notes returns notes on the ignored fields of the given clusters, or nil if there are none.
 func (d *Document) Notes(names []string) error {
 	notes := &envoy.Invalid{}
 	for _, name := range names {

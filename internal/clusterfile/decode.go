@@ -111,13 +111,13 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 	}
 }
 
-// isLeaf reports whether protojson decodes the field: scalars, enums, and types with a special JSON
-// format.
+// isLeaf reports whether protojson decodes the field. It does so for scalars, enums, and types with
+// a special JSON format.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
 
-// is reports whether node is of the kind, and adds a problem if not.
+// is reports whether node is of the given kind. If it is not, is adds a problem.
 func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	switch {
 	case d.rejects(node):

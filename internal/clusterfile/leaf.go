@@ -103,7 +103,7 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 	return v, true
 }
 
-// maxShown is the length of the values that errors show.
+// maxShown is the maximum length of the values that errors show.
 const maxShown = 60
 
 func show(text string) string { return strconv.Quote(cut(text)) }
@@ -120,14 +120,15 @@ func cut(text string) string {
 	return text[:end] + "…"
 }
 
-// ranges lists the fields with a narrower range than their type.
+// ranges lists the fields whose range is narrower than that of their type.
 var ranges = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
 	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
 }
 
-// notDecimal matches non-decimal numbers. The value of 0443 depends on the version of YAML.
+// notDecimal matches numbers that are not decimal. The value of 0443 depends on the version of
+// YAML.
 var notDecimal = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
 
 func isNumber(field protoreflect.FieldDescriptor) bool {

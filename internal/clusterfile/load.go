@@ -33,8 +33,8 @@ func Load(path string) (*Document, error) {
 	return load(path, data)
 }
 
-// LoadFrom is like Load for the content of r. name replaces the path in errors and is the default
-// name of the cluster.
+// LoadFrom is like Load, but reads the content from r. name replaces the path in errors and is the
+// default name of the cluster.
 func LoadFrom(r io.Reader, name string) (*Document, error) {
 	data, err := readAll(r, name)
 	if err != nil {
@@ -59,8 +59,8 @@ func load(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Read returns the content of the file at path, of at most MaxSize. It does not open pipes, because
-// that blocks until there is a writer.
+// Read returns the content of the file at path, which may hold at most MaxSize bytes. It does not
+// open pipes, because opening a pipe blocks until there is a writer.
 func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -134,7 +134,7 @@ func (d *Document) checkClusters() error {
 }
 
 // complete fills in fields that are optional in a file but required from a control plane. If no
-// locality of a priority has a weight, each gets weight 1.
+// locality of a priority has a weight, each locality of the priority gets weight 1.
 func complete(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	if cluster.GetClusterName() == "" {
 		cluster.ClusterName = name

@@ -32,7 +32,7 @@ func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	return doc.Endpoints, nil
 }
 
-// TestProblems runs testdata, which lists the problems of invalid files.
+// TestProblems runs the cases in testdata, which list the problems of invalid files.
 func TestProblems(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -108,8 +108,8 @@ func TestLoadAgreesWithProtojson(t *testing.T) {
 	}
 }
 
-// Localities without any weight in their priority get weight 1. Otherwise, those without a weight
-// get no traffic.
+// If no locality of a priority has a weight, each locality gets weight 1. Otherwise, localities
+// without a weight get no traffic.
 func TestWhatAFileMayLeaveOut(t *testing.T) {
 	cluster, err := endpointsIn(writeFile(t, `
 endpoints:

@@ -8,8 +8,8 @@ import (
 )
 
 // locate returns the position of a path, such as
-// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest ancestor: that of the
-// value for a scalar, and that of the key otherwise.
+// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest ancestor that exists. The
+// position is that of the value for a scalar, and that of the key otherwise.
 func locate(root *yaml.Node, path string) (line, column int) {
 	node, at := root, root
 	for step := range strings.SplitSeq(path, ".") {
@@ -34,7 +34,7 @@ func locate(root *yaml.Node, path string) (line, column int) {
 	return placeOf(at)
 }
 
-// entry returns the key and value of a field, in either form of its name.
+// entry returns the key and value of a field, whose name may be written in either form.
 func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		return nil, nil

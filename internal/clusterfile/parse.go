@@ -22,19 +22,19 @@ import (
 // Document is the content of a well-formed file. Load also validates it with the rules of package
 // envoy. It is safe for concurrent use.
 type Document struct {
-	// Endpoints is the only cluster of the file, nil if there is a list.
+	// Endpoints is the file's only cluster, or nil if the file contains a list.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	// Answer returns Endpoints as an answer, with positions in notes and errors. All callers share
-	// it. It is nil if Endpoints is nil.
+	// the answer. Answer is nil if Endpoints is nil.
 	Answer func() (discovery.Answer, error)
-	// Clusters is the list of clusters, nil if there is none.
+	// Clusters is the list of clusters, or nil if the file contains no list.
 	Clusters []*clusterv3.Cluster
 
 	path  string
 	index map[string]int
 
-	// The YAML nodes take forty times the memory of the content. They are kept weakly, for
-	// positions, and parsed again when needed.
+	// The YAML nodes take forty times the memory of the content. They are needed only for
+	// positions, so they are referenced weakly and parsed again when necessary.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
@@ -109,7 +109,7 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	return first.Content[0], nil
 }
 
-// placed explains an *envoy.Invalid and returns other errors unchanged.
+// placed adds positions to an *envoy.Invalid and returns other errors unchanged.
 func (d *Document) placed(err error) error {
 	invalid, ok := errors.AsType[*envoy.Invalid](err)
 	if !ok {

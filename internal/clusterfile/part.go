@@ -15,7 +15,7 @@ import (
 type Mechanism struct {
 	// Cluster is the name of the cluster.
 	Cluster string
-	// Endpoints are inline endpoints. If Names is set, host names represent all their addresses.
+	// Endpoints are inline endpoints. If Names is set, each host name represents all its addresses.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
 	// Host is a host:port to resolve through DNS.
@@ -28,8 +28,8 @@ type Mechanism struct {
 	OutlierDetection *topology.OutlierDetection
 }
 
-// Mechanisms returns the discovery mechanisms of a cluster, at least one, and notes on ignored
-// fields.
+// Mechanisms returns the discovery mechanisms of a cluster, of which there is at least one, and
+// notes on ignored fields.
 func (d *Document) Mechanisms(cluster string) (parts []Mechanism, notes []string, err error) {
 	if k := d.Find(cluster); k.Err != nil {
 		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, show(cluster), k.Err)

@@ -21,7 +21,7 @@ type Problem struct {
 type Error struct {
 	// Path is the path passed to Load or Parse.
 	Path string
-	// Problems is sorted by position and not empty.
+	// Problems is sorted by position. It is never empty.
 	Problems []Problem
 	// More is the number of problems that Problems omits.
 	More int

@@ -36,8 +36,8 @@ func jsonError(data []byte) error {
 
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser lists the errors of the YAML parser. All others come from the scanner and concern one
-// character.
+// ofParser lists the errors of the YAML parser. All other errors come from the scanner and concern
+// a single character.
 var ofParser = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -87,8 +87,9 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	return said, firstColumn(data, said), message
 }
 
-// near returns the end of data around the error, because finding a position requires parsing it
-// many times. It returns all of data if the end alone causes a different error.
+// near returns the end of data, around the error. Finding the position of an error requires parsing
+// the data many times, which is faster for the end alone. If the end alone causes a different
+// error, near returns all of data.
 func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
 		skipped, rest = leastIndented(data, said-lines, said)
@@ -99,8 +100,8 @@ func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	return data, 0
 }
 
-// leastIndented returns data from the least indented line in a range, and the number of lines
-// before it.
+// leastIndented returns data from the least indented line of the range on, and the number of lines
+// before that line.
 func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	at, least := offset(data, first), -1
 	for line := first; line <= last; line++ {
@@ -112,7 +113,7 @@ func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	return skipped, rest
 }
 
-// splitLine splits an error into its line number, 0 if there is none, and text.
+// splitLine splits an error into its line number, which is 0 if the error has none, and its text.
 func splitLine(message string) (line int, rest string) {
 	message = strings.TrimPrefix(message, "yaml: ")
 	if m := lineNumber.FindStringSubmatch(message); m != nil {
@@ -122,12 +123,12 @@ func splitLine(message string) (line int, rest string) {
 	return line, message
 }
 
-// ahead is how far the scanner may read past the offending character: four characters of up to four
-// bytes.
+// ahead is the maximum number of bytes that the scanner reads past the offending character: four
+// characters of up to four bytes.
 const ahead = 16
 
-// offender returns the offset of the character that causes the scanner's error. Data that is cut
-// after it causes the error, and data that is cut before it does not.
+// offender returns the offset of the character that causes the scanner's error. Data that ends
+// after this character causes the error, and data that ends before it does not.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
 		return read - 1 // usually on the correct line
@@ -139,8 +140,8 @@ func offender(data []byte, read int, message string) int {
 	return end - 1
 }
 
-// openingQuote returns the column of an unclosed quote. Data that is cut after it causes the error,
-// and data that is cut before it does not.
+// openingQuote returns the column of an unclosed quote. Data that ends after the quote causes the
+// error, and data that ends before it does not.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
@@ -159,10 +160,10 @@ func openingQuote(data []byte, line int, message string) int {
 	return firstColumn(data, line)
 }
 
-// maxQuoted is the length of the lines that openingQuote searches.
+// maxQuoted limits the length of the lines that openingQuote searches.
 const maxQuoted = 1 << 10
 
-// maxAgain is the length of the data that is parsed repeatedly.
+// maxAgain limits the length of the data that is parsed repeatedly.
 const maxAgain = 16 << 10
 
 func sameError(data []byte, message string) bool {
@@ -206,7 +207,7 @@ type byteByByte struct{ io.Reader }
 
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
-// place returns the position after text. Columns count characters.
+// place returns the line and column after text. Columns count characters.
 func place(text []byte) (line, column int) {
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(last) + 1

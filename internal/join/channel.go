@@ -26,11 +26,12 @@ import (
 // ChannelConfig is a channel's configuration besides its mechanisms.
 type ChannelConfig struct {
 	Config
-	// ServiceConfig is the user's service config in JSON, without load balancing; "" for none.
+	// ServiceConfig is the user's service config in JSON, without load balancing, or "" if there is
+	// none.
 	ServiceConfig string
-	// Logger receives failovers; nil for none.
+	// Logger receives failovers. It may be nil.
 	Logger *slog.Logger
-	// InUse receives the priority in use; nil for none.
+	// InUse receives the priority in use. It may be nil.
 	InUse *stateattr.InUseReporter
 	// Settings are the settings of the policies.
 	Settings topology.Settings
@@ -45,7 +46,7 @@ type Channel struct {
 	json    string // the last service config
 	parsed  *serviceconfig.ParseResult
 	childOf map[string]core.ID // the mechanism of each child in the last tree
-	noticed bool               // logged that a cluster's outlier detection has no effect
+	noticed bool               // whether it was logged that a cluster's outlier detection has no effect
 }
 
 // Start starts the resolver of a channel. It starts no source if the service config is invalid.
@@ -67,7 +68,7 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 }
 
 // endpointsFail reports to the core that endpoints of a child of the priority policy fail. It
-// ignores unknown names.
+// ignores names that it does not know.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
@@ -130,7 +131,8 @@ func (c *Channel) send(list []core.Shown) error {
 	return c.cc.UpdateState(hierarchy.Seal(state))
 }
 
-// parse returns the user's service config with the policies. It parses only after a change.
+// parse returns the user's service config combined with the policies. It parses the config again
+// only if it has changed.
 func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	json, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, policies)
 	if err != nil {
@@ -142,8 +144,8 @@ func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	return c.parsed
 }
 
-// near returns the preference for the endpoints of a mechanism: the channel's, or else the
-// mechanism's, if the client's location is known.
+// near returns the preference for the endpoints of a mechanism. This is the channel's preference
+// or, if the channel has none and the client's location is known, the mechanism's preference.
 func (c *Channel) near(s *slot) topology.Near {
 	settings := c.config.Settings
 	if settings.Prefer != "" {
@@ -156,8 +158,8 @@ func (c *Channel) near(s *slot) topology.Near {
 	return topology.Near{}
 }
 
-// tree returns the tree of a mechanism. The server names are the mechanism's, because a source must
-// not choose the names in certificates unless the user trusts it.
+// tree returns the tree of a mechanism. The server names come from the mechanism, because a source
+// must not choose the names in certificates unless the user trusts it.
 func (c *Channel) tree(m *core.Shown) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
@@ -204,7 +206,8 @@ func (c *Channel) notePreference(name string, s *slot, content *topology.Checked
 	}
 }
 
-// noteZones logs, once for each set of zones, the zones with callers that no answer contains.
+// noteZones logs the zones that have callers but are not in any answer, once for each set of such
+// zones.
 func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	if text := strings.Join(zones, ", "); text != n.unnamed {
 		if n.unnamed = text; text != "" {
@@ -213,14 +216,14 @@ func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	}
 }
 
-// naming assigns names to the children of a mechanism. Mechanisms of the same name in successive
-// lists share it.
+// naming assigns names to the children of a mechanism. Mechanisms that have the same name in
+// successive lists share a naming.
 type naming struct {
-	child      string // prefix of the names of its children, for a cluster
-	plain      string // name of its child, for the endpoints of a gRPC resolver
+	child      string // prefix of the names of the mechanism's children, for a cluster
+	plain      string // name of the mechanism's only child, for the endpoints of a gRPC resolver
 	translator topology.Translator
-	placeless  bool   // logged that nothing can be preferred
-	unnamed    string // zones with callers that no answer contains, as last logged
+	placeless  bool   // whether it was logged that nothing can be preferred
+	unnamed    string // the last logged zones that have callers but are not in any answer
 }
 
 // newNaming returns the naming of a mechanism.
@@ -234,8 +237,8 @@ func (j *Join) newNaming(s *slot) *naming {
 	return n
 }
 
-// prefix returns the prefix of a mechanism's children's names: its name, unless a child of another
-// mechanism could then have the same name.
+// prefix returns the prefix for the names of a mechanism's children. The prefix is the mechanism's
+// name, unless a child of another mechanism could then have the same name.
 func (j *Join) prefix(name string) string {
 	given := name
 	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == given })
@@ -247,8 +250,8 @@ func (j *Join) prefix(name string) string {
 	return name
 }
 
-// childName returns the prefix for a mechanism that is added later. No other prefix begins with
-// it, and it begins with no other prefix.
+// childName returns the prefix for a mechanism that is added later. No other prefix begins with the
+// returned prefix, and the returned prefix does not begin with any other.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -303,10 +306,11 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	return topology.Targets([]topology.Target{part})
 }
 
-// nameOf returns the name of a mechanism's priority n, which its tree calls title.
+// nameOf returns the name of priority n of a mechanism. title is the priority's name in the
+// mechanism's tree.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
-		return "" // the number suffices
+		return "" // the priority's number suffices
 	}
 	if title == topology.Nowhere || title == "" {
 		title = fmt.Sprintf("priority %d", n)
@@ -317,8 +321,8 @@ func nameOf(mechanism string, n int, title string) string {
 	return mechanism + ": " + title
 }
 
-// logRefusal logs that the channel refused the endpoints. Policies report a priority without
-// endpoints themselves, which is no refusal of the others.
+// logRefusal logs that the channel refused the endpoints. Policies themselves report a priority
+// without endpoints, which does not mean that the other priorities were refused.
 func (j *Join) logRefusal(err error) {
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)

@@ -10,30 +10,31 @@ import (
 // Found is the state of one mechanism of a target.
 type Found struct {
 	Name string // "" if the target has only one mechanism
-	// Answer is its last answer, nil for none.
+	// Answer is the last answer of the mechanism, or nil if there is none.
 	Answer *topology.Checked
-	// OutlierDetection is its cluster's configuration, "" for none.
+	// OutlierDetection is the configuration of the mechanism's cluster, or "" if there is none.
 	OutlierDetection string
-	// Trouble is the current problem of its source, "" for none.
+	// Trouble is the current problem of the mechanism's source, or "" if there is none.
 	Trouble string
 }
 
 // News is the state that a channel to a target would have at the same time.
 type News struct {
 	// Found holds the mechanisms that have answered or failed, in priority order. It is empty
-	// before the first answer; Why then describes what the target waits for, or what failed.
+	// before the first answer; in that case, Why describes what the target waits for, or what
+	// failed.
 	Found []Found
 	Why   string
 	// Waiting holds the names of the mechanisms that have neither answered nor failed.
 	Waiting []string
 }
 
-// follower is a consumer without a channel.
+// follower is a consumer that has no channel.
 type follower struct {
 	Join
 	news func(News)
 	last News // the last message
-	told bool // news has not received last
+	told bool // news has not yet received last
 }
 
 // Follow starts the mechanisms without a channel. It calls news after each change, until Close.
@@ -62,8 +63,8 @@ func (f *follower) tell(m core.Message) error {
 	return nil
 }
 
-// passOn calls news with the last message and the problems of sources. A channel receives those
-// problems only if it has no answer.
+// passOn calls news with the last message and the problems of the sources. Unlike a follower, a
+// channel receives those problems only if it has no answer.
 func (f *follower) passOn() {
 	troubles := make(map[string]string)
 	var waiting []string

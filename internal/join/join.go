@@ -37,14 +37,14 @@ type Config struct {
 	Scheme string
 	// Target is the channel's target as the user wrote it.
 	Target string
-	// Hide removes the target's passwords and tokens from a text, nil if it has none.
+	// Hide removes the target's passwords and tokens from a text. It is nil if the target has none.
 	Hide func(string) string
-	// Patience limits how long a slow mechanism delays the others; 0 is the default.
+	// Patience limits how long a slow mechanism delays the others; 0 means the default.
 	Patience time.Duration
-	// Recorder receives the metrics, labelled with gRPC's name for the target; nil for none.
+	// Recorder receives the metrics, labeled with gRPC's name for the target. It may be nil.
 	Recorder estats.MetricsRecorder
 	Label    string
-	// Mechanisms are in priority order, at least one.
+	// Mechanisms holds at least one mechanism, in priority order.
 	Mechanisms []Mechanism
 }
 
@@ -55,15 +55,15 @@ type Mechanism struct {
 	discovery.Mechanism
 	// ServerName is set on each address. If it is "", the channel's authority is used.
 	ServerName string
-	// TrustNames sets the hostname in the answer on an endpoint, if there is one, instead of
+	// TrustNames uses the hostname that the answer has for an endpoint, if there is one, instead of
 	// ServerName.
 	TrustNames bool
-	// Key is the key of the last good answer while the channel is idle. Mechanisms with equal keys
-	// have the same endpoints. If Key is nil, no answer is stored.
+	// Key is the key under which the last good answer is stored while the channel is idle.
+	// Mechanisms with equal keys have the same endpoints. If Key is nil, no answer is stored.
 	Key any
 }
 
-// partKey is the key of the stored answers of a list's entry.
+// partKey is the key for the stored answers of an entry in a list.
 type partKey struct {
 	whole any
 	part  string
@@ -87,7 +87,7 @@ type Join struct {
 	retired []core.ID // their slots are removed after this batch
 	timers  map[core.Timer]*serial.Timer
 	to      consumer
-	settled func()  // called when no event is left, nil for none
+	settled func()  // called when no events remain; may be nil
 	caller  *caller // the caller whose answer is being sent to the channel
 
 	lookAgain serial.Slot
@@ -101,13 +101,13 @@ type Join struct {
 type slot struct {
 	Mechanism
 	id    core.ID
-	whole *slot // the mechanism that sent the list with this one, or nil
+	whole *slot // the mechanism whose list contains this one, or nil
 	*naming
 	of    *topology.Checked // the last translated answer
 	tree  topology.Tree     // the tree of that answer
 	noted string            // the last logged notes about the answer
 
-	gone atomic.Bool // reports of its source have no effect
+	gone atomic.Bool // set when the reports of the source no longer have any effect
 
 	// Used by calls of sources only.
 	started        *discovery.Started // nil if there is nothing to call
@@ -127,7 +127,7 @@ func (j *Join) start() error {
 	j.slots, j.timers = make(map[core.ID]*slot), make(map[core.Timer]*serial.Timer)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shown.Store(new([]live.Source))
-	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil without viewers
+	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil if nobody views the debug page
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
 		list[i] = given(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
@@ -179,12 +179,12 @@ func (j *Join) Close() {
 	})
 }
 
-// event returns a function that carries out an event's actions.
+// event returns a function that runs actions and carries out the actions that it returns.
 func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }
 
-// flush sends the consumer what has changed.
+// flush sends the changes to the consumer.
 func (j *Join) flush() {
 	for _, id := range j.retired {
 		delete(j.slots, id)
@@ -206,7 +206,7 @@ func (j *Join) flush() {
 	}
 }
 
-// told handles the consumer's result.
+// told handles the result that the consumer returned.
 func (j *Join) told(err error) {
 	var by core.ID
 	if j.caller != nil {
@@ -281,7 +281,8 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.live.Note(line)
 }
 
-// note logs notes about an answer, and why no call can be made, when they change.
+// note logs the notes about an answer, and the reason why no call can be made, whenever they
+// change.
 func (j *Join) note(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -298,8 +299,8 @@ func (j *Join) note(s *slot, a core.Answer) {
 	s.noted = notes
 }
 
-// line returns text about a mechanism as one line of an error or the log. Names of clusters come
-// from outside, and could otherwise add lines.
+// line returns text about a mechanism as one line for an error or the log. Names of clusters come
+// from outside and could otherwise add lines.
 func (j *Join) line(name, text string) string {
 	prefix := j.config.Scheme + ": "
 	if name != "" {
@@ -335,14 +336,15 @@ func answer(c *topology.Checked, version string, names lastgood.Names) core.Answ
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-// saidOf converts an answer for the store.
+// saidOf converts an answer to the form in which it is stored.
 func saidOf(a core.Answer) (s lastgood.Said) {
 	s.Answer, _ = a.Content.(*topology.Checked)
 	s.Names, _ = a.Names.(lastgood.Names)
 	return s
 }
 
-// confirm records the time at which said was valid, or the stored answer if said has none.
+// confirm records the time at which said was valid. If said has no answer, the time applies to the
+// stored answer.
 func confirm(key any, said lastgood.Said, at time.Time) {
 	if said.Answer == nil {
 		lastgood.Process.Confirm(key, at)
@@ -351,9 +353,9 @@ func confirm(key any, said lastgood.Said, at time.Time) {
 	}
 }
 
-// Stable returns err without the local end of a connection, so that the same failure always has the
-// same text. Errors of package net contain it, such as "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
-// timeout".
+// Stable returns err without the local address of a connection, so that the same failure always has
+// the same text. Errors of package net contain that address, as in "read udp
+// 127.0.0.1:51234->127.0.0.1:53: i/o timeout".
 func Stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
 }

@@ -20,7 +20,7 @@ import (
 type channel struct {
 	resolver.ClientConn
 	updates []int
-	takes   func() // called in each update
+	takes   func() // called during each update
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
@@ -53,7 +53,7 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// A source no longer counts as running after it was closed or could not be started.
+// A source no longer counts as running after it was closed, or if it could not be started.
 func TestNoSourceStaysAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()
@@ -85,8 +85,8 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 	})
 }
 
-// A source that answers faster than the channel applies answers does not have to wait. The channel
-// receives only the first and the last answer.
+// A source that answers faster than the channel applies the answers does not have to wait. The
+// channel receives only the first and the last answer.
 func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
@@ -125,8 +125,8 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns during a call of a source and an update of the channel. Nothing is sent after
-// Close, not even an answer that is queued.
+// Close returns even during a call of a source and an update of the channel. Nothing is sent after
+// Close, not even an answer that is already queued.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blocking{asked: make(chan struct{}), release: make(chan struct{})}

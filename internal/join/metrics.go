@@ -19,7 +19,7 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 // result is the outcome of a source's report.
 type result string
 
-// The results.
+// The possible results of a report.
 const (
 	accepted   result = "accepted"
 	wasRefused result = "refused"

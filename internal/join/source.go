@@ -34,7 +34,7 @@ func (j *Join) add(a *core.Action) *slot {
 	return s
 }
 
-// remembered returns the names that a source can use when it starts.
+// remembered returns the names that a source may use when it starts.
 func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	now := time.Now()
 	said, age, there := lastgood.Process.Get(s.Key, now)
@@ -45,7 +45,7 @@ func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	case !a.At.IsZero():
 		age = 0
 	case !there:
-		age = lastgood.For // at least
+		age = lastgood.For // the actual age is at least this
 	}
 	return known.Since(time.Time{}, now.Add(-age))
 }
@@ -66,7 +66,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 				if j.vain = err; s.Name != "" {
 					j.vain = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 				}
-				j.closed.Store(true) // no update to the channel
+				j.closed.Store(true) // prevents updates to the channel
 			}
 			return actions
 		}))
@@ -86,7 +86,7 @@ func (s *slot) confirm(said lastgood.Said) {
 	confirm(s.Key, said, at)
 }
 
-// stop closes the source.
+// stop closes the source of the slot.
 func (s *slot) stop() {
 	lastgood.Process.End(s.Key)
 	started := s.started
@@ -96,7 +96,7 @@ func (s *slot) stop() {
 	}
 }
 
-// call calls a source, unless it or the channel is closed.
+// call calls a source, unless the source or the channel is closed.
 func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	if s.started != nil && !j.closed.Load() {
 		f(s.started)
@@ -146,10 +146,10 @@ type inlet struct {
 	join  *Join
 	slot  *slot
 	last  atomic.Pointer[topology.Checked] // the last answer
-	waits atomic.Pointer[serial.Slot]      // queues answers, nil if another report was queued since
+	waits atomic.Pointer[serial.Slot]      // the queued answer; nil if another report has been queued since
 }
 
-// over reports whether the source's reports no longer have an effect.
+// over reports whether the source's reports no longer have any effect.
 func (in *inlet) over() bool { return in.join.closed.Load() || in.slot.gone.Load() }
 
 // say queues an event.
@@ -171,7 +171,8 @@ func (in *inlet) fail(err error, r result) {
 }
 
 // update handles an answer. An answer of a gRPC resolver is sent to the channel on the caller's
-// stack, unless events are running, so that update can return the channel's error.
+// stack, so that update can return the channel's error. If events are already running, the answer
+// is queued instead.
 func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
@@ -209,12 +210,12 @@ func (in *inlet) update(a discovery.Answer) error {
 func (j *Join) answered(s *slot, a core.Answer) {
 	last, some := j.core.Said(s.id)
 	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
-		a.Content = c // the core compares by identity
+		a.Content = c // the core compares contents by identity
 	}
 	j.do(j.core.Answered(time.Now(), s.id, a))
 }
 
-// parts handles a list.
+// parts handles a list of mechanisms.
 func (in *inlet) parts(parts []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range parts {
@@ -227,8 +228,8 @@ func (in *inlet) parts(parts []discovery.Mechanism) {
 	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
 }
 
-// put queues an answer. The next answer replaces it while it waits, so that a fast source does not
-// make the queue long.
+// put queues an answer. While the answer is queued, the next answer replaces it, so that a fast
+// source does not make the queue long.
 func (in *inlet) put(a core.Answer) {
 	slot := in.waits.Load()
 	if slot == nil {

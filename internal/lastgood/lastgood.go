@@ -1,6 +1,6 @@
 // Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
-// resolver of an idle channel, so a stored answer is needed if the source then fails before it has
-// answered again. An answer is kept for an hour after its source last confirmed it, and while a
+// resolver of an idle channel, so a stored answer is needed if the source fails before it has
+// answered again. An answer is kept for an hour after its source last confirmed it, and longer if a
 // running source may still confirm it. The store holds at most 1,000 answers, 64 MiB in total.
 // Callers pass the current time.
 package lastgood
@@ -22,11 +22,12 @@ const (
 	keptBytes   = 64 << 20
 )
 
-// Said is an answer of a source or, in its place, a list of mechanisms. It must not be modified.
+// Said is an answer of a source or, in place of an answer, a list of mechanisms. It must not be
+// modified.
 type Said struct {
 	Answer *topology.Checked
 	Parts  []discovery.Mechanism
-	Names  Names // of the answer, if known; not compared
+	Names  Names // names of the answer, if known; not compared
 }
 
 // equal reports whether s and other are known to be the same answer.
@@ -37,8 +38,8 @@ func (s Said) equal(other Said) bool {
 	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns the approximate size of s in bytes, including sources that report their size. The
-// result for an s does not change.
+// size returns the approximate size of s in bytes, including sources that report their size. For
+// the same s, the result is always the same.
 func (s Said) size() int {
 	const part = 100
 	n := part*len(s.Parts) + s.Names.size()
@@ -56,12 +57,12 @@ func (s Said) size() int {
 // Process is the store of this process.
 var Process Store
 
-// Store keeps answers by key. The zero value is empty. It is safe for concurrent use. It keeps
-// nothing under the key nil.
+// Store keeps answers by key. The zero value is an empty store. It is safe for concurrent use.
+// Nothing is stored under the key nil.
 type Store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
-	order   list.List // of entry, the latest confirmation first
+	order   list.List // elements of type entry, the latest confirmation first
 	bytes   int
 	atWork  map[any]int // number of running sources by the key of their answers
 }
@@ -72,8 +73,8 @@ type entry struct {
 	confirmed time.Time
 }
 
-// Begin records that a source runs whose answers are kept under key. Its answers do not expire
-// before it ends, because it may be silent for days.
+// Begin records that a source is running whose answers are stored under key. Its answers do not
+// expire before the source ends, because a source may be silent for days.
 func (s *Store) Begin(key any) {
 	if key == nil {
 		return
@@ -86,7 +87,7 @@ func (s *Store) Begin(key any) {
 	s.atWork[key]++
 }
 
-// End records that such a source was closed.
+// End records that a source reported to Begin was closed.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
@@ -105,8 +106,9 @@ func (s *Store) AtWork() int {
 	return len(s.atWork)
 }
 
-// Put stores an answer with its time, in place of the previous one. An answer that is too large
-// removes the previous one, which would otherwise seem confirmed.
+// Put stores an answer with the time of its confirmation, in place of the previous answer. If the
+// new answer is too large to store, Put only removes the previous answer, which would otherwise
+// seem confirmed.
 func (s *Store) Put(key any, what Said, at time.Time) {
 	if key == nil {
 		return
@@ -127,8 +129,8 @@ func (s *Store) Put(key any, what Said, at time.Time) {
 	s.makeRoom(at)
 }
 
-// makeRoom removes expired entries, and then the oldest ones, those without a running source first.
-// The lock is held.
+// makeRoom removes expired entries, and then the oldest entries, starting with entries without a
+// running source. The caller holds the lock.
 func (s *Store) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
 		e := last
@@ -154,8 +156,8 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is like Confirm, but stores the answer again if it was evicted and there is room. The names
-// may have changed.
+// Renew is like Confirm, but if the answer was evicted and there is room, Renew stores it again.
+// The names may have changed.
 func (s *Store) Renew(key any, what Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
@@ -179,7 +181,7 @@ func (s *Store) Renew(key any, what Said, at time.Time) {
 	}
 }
 
-// Get returns the answer under key and the time since its last confirmation.
+// Get returns the answer stored under key and the time since the answer was last confirmed.
 func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +190,7 @@ func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 		return Said{}, 0, false
 	}
 	if expired(e, now) {
-		if s.atWork[key] == 0 { // otherwise it may still be confirmed
+		if s.atWork[key] == 0 { // otherwise, the answer may still be confirmed
 			s.remove(e)
 		}
 		return Said{}, 0, false
@@ -201,7 +203,7 @@ func expired(e *list.Element, now time.Time) bool {
 	return now.Sub(e.Value.(*entry).confirmed) > For
 }
 
-// remove removes an entry. The lock is held.
+// remove removes an entry. The caller holds the lock.
 func (s *Store) remove(e *list.Element) {
 	kept := s.order.Remove(e).(*entry)
 	delete(s.entries, kept.key)

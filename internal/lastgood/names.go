@@ -7,11 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Names are the Names of an answer.
+// Names holds the names in an answer.
 type Names map[string]discovery.Name
 
-// Since returns the names confirmed at earliest or later. Names without a time count as confirmed
-// until otherwise.
+// Since returns the names that were confirmed at earliest or later. A name without a time counts as
+// confirmed at the time otherwise.
 func (n Names) Since(earliest, otherwise time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range n {
@@ -25,8 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns n, with each name replaced by that of other if other confirmed it later. A name
-// without a time is still valid in n, and was valid until confirmed in other.
+// orLater returns n, except that a name that other confirmed later is taken from other. A name
+// without a time is still valid in n; in other, it was valid until the time confirmed.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {
