@@ -21,18 +21,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// TestA37 runs the scenarios in testdata/a37: the messages to a channel with several discovery
-// mechanisms. Those called eds… push clusters, those called dns… are polled. The output of each
-// command is the messages to the channel and the requests to sources:
+// TestA37 runs the scenarios in testdata/a37. They show the messages to a channel with several
+// discovery mechanisms. Mechanisms called eds… push clusters, and mechanisms called dns… are polled.
+// The output of each command consists of the messages to the channel and the requests to sources:
 //
-//	build eds dns     a channel with these mechanisms, in this order
-//	cluster eds       it sends a cluster: one line per locality, "PRIORITY LOCALITY ADDRESS…", and
+//	build eds dns     build a channel with these mechanisms, in this order
+//	cluster eds       eds sends a cluster: one line per locality, "PRIORITY LOCALITY ADDRESS…", and
 //	                  lines "drop CATEGORY PERCENT"
-//	endpoints dns a:1 it answers with endpoints
-//	fail dns          it fails with the given text
+//	endpoints dns a:1 dns answers with these endpoints
+//	fail dns          dns fails with the given text
 //	pass 10s          time passes
-//	resolve-now [a]   the policies request re-resolution for a child, or the channel does
-//	call              the error of a call to each child without endpoints
+//	resolve-now [a]   the policies request re-resolution for child a; without a, the channel does
+//	call              print the error of a call to each child without endpoints
 func TestA37(t *testing.T) {
 	datadriven.Walk(t, "testdata/a37", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,21 +10,21 @@ import (
 // everything it points to must not be modified after it is passed to a Receiver.
 type Answer struct {
 	// Priorities are the priorities in order, the highest first. Calls use the first priority that
-	// can take them (gRFC A56). Include priorities without usable endpoints too, so that the
-	// indices of the others do not change.
+	// can take them (gRFC A56). Include priorities without usable endpoints as well, so that the
+	// indices of the other priorities do not change.
 	Priorities []Priority
-	// Drops are applied to the calls of each priority in order. Each applies to the calls that the
-	// previous ones did not drop.
+	// Drops are applied in order to the calls of each priority. Each drop applies to the calls that
+	// the previous drops let through.
 	Drops []Drop
-	// Resolved holds the endpoints of a gRPC resolver, with their attributes. They form one
-	// priority with one locality, and Priorities is then unused. FromResolver sets it.
+	// Resolved holds the endpoints of a gRPC resolver, with their attributes. They form a single
+	// priority with a single locality, and Priorities is ignored. FromResolver sets this field.
 	Resolved []resolver.Endpoint
 
-	// Identity identifies the content. Answers with equal identities are treated as equal, so that
-	// repeating one costs nothing. A hash of the content is suitable. A version that a server
-	// assigns is not, because it can change without the content and can go back after a restore.
-	// Answers without an identity are compared field by field, which takes about a millisecond for
-	// 10,000 endpoints.
+	// Identity identifies the content of the answer. Answers with equal identities are treated as
+	// equal, so repeating an answer costs nothing. A hash of the content is suitable. A version
+	// that a server assigns is not suitable, because the content can change under the same version,
+	// and versions can go back after a restore. Answers without an identity are compared field by
+	// field, which takes about a millisecond for 10,000 endpoints.
 	Identity string
 	// Version is the source's version of the answer, for logs and the debug page. It may be "".
 	Version string
@@ -35,28 +35,28 @@ type Answer struct {
 
 	// Empty declares that an answer without endpoints is intended. Calls then fail or use the next
 	// priority. Without Empty, such an answer counts as a failure and the last good answer stays in
-	// use, so that a registry that is starting, or a query that briefly matches nothing, does not
-	// take down all clients. Empty has no effect if there are endpoints.
+	// use, so that a registry that is still starting, or a query that briefly matches nothing, does
+	// not take down all clients. Empty has no effect if there are endpoints.
 	Empty bool
-	// Why explains in one line why no endpoint of the answer can take calls. It appears in the
-	// errors of calls, in the log and on the debug page, together with the reason of a later
+	// Why explains in one line why no endpoint of the answer can take calls. The text appears in
+	// the errors of calls, in the log and on the debug page, together with the reason for any later
 	// failure. The default is a count of the endpoints by health. Why has no effect if an endpoint
 	// can take calls.
 	Why string
 	// Notes lists the settings that have no effect, one line each. New notes are logged, and the
-	// debug page shows all notes of the answer in use.
+	// debug page shows all notes of the current answer.
 	Notes []string
-	// Names holds the result of each lookup, for a source that looks up several names; it is nil
-	// for other sources. Names are cached with the answer and are not compared. If a name cannot be
-	// looked up when an idle channel is used again, the source reuses the cached addresses of that
-	// name only (Receiver.Remembered).
+	// Names holds the result of each lookup, for a source that looks up several names; for other
+	// sources, Names is nil. It is cached with the answer and ignored when answers are compared. If
+	// a lookup fails when an idle channel is used again, the source reuses the cached addresses of
+	// that name only (Receiver.Remembered).
 	Names map[string]Name
 }
 
-// Name is the result of looking up one of several names.
+// Name is the result of looking up one of a source's names.
 type Name struct {
 	Addresses []string  // from the last successful lookup
-	Until     time.Time // when Addresses were last known to be current; zero if they still are
+	Until     time.Time // when Addresses were last known to be current; zero if they are still current
 }
 
 // Priority is a group of localities that share the calls.
@@ -70,8 +70,8 @@ type Locality struct {
 	// Region, Zone and SubZone identify the locality. Each may be "".
 	Region, Zone, SubZone string
 	// Weight is the locality's share of the calls, relative to the other localities of its
-	// priority. 0 selects the sum of the weights of its usable endpoints. The sum over a priority
-	// is at most 4,294,967,295.
+	// priority. If it is 0, the sum of the weights of the locality's usable endpoints is used. The
+	// sum over a priority is at most 4,294,967,295.
 	Weight uint32
 	// Endpoints may be empty or contain only unusable endpoints.
 	Endpoints []Endpoint
@@ -79,13 +79,13 @@ type Locality struct {
 
 // Endpoint is one server.
 type Endpoint struct {
-	// Addresses are of the form host:port, with an IP address or a name, or unix:/path. A usable
-	// endpoint has at least one. All lead to the same server, and the first identifies the endpoint
-	// (gRFC A61). If an answer contains an endpoint twice, the healthier entry is used, or else the
-	// first.
+	// Addresses have the form host:port, with an IP address or a name, or unix:/path. A usable
+	// endpoint has at least one address. All addresses lead to the same server, and the first one
+	// identifies the endpoint (gRFC A61). If an answer contains an endpoint twice, the healthier
+	// entry is used, or the first one if both are equally healthy.
 	Addresses []string
 	// Weight is the endpoint's share of the calls, relative to the other endpoints of its locality.
-	// 0 is the same as 1. The sum over a locality is at most 4,294,967,295.
+	// 0 means the same as 1. The sum over a locality is at most 4,294,967,295.
 	Weight uint32
 	// Health is the endpoint's health according to the source. Endpoints with the zero value can
 	// take calls.
@@ -107,7 +107,7 @@ type Health int
 const (
 	Unknown   Health = iota // the source has not checked
 	Healthy                 // the endpoint serves calls
-	Draining                // the endpoint finishes its calls and takes no new ones
+	Draining                // the endpoint finishes its calls and accepts no new ones
 	Unhealthy               // the endpoint does not serve calls
 )
 
@@ -121,10 +121,10 @@ func (h Health) String() string {
 	return healthNames[h]
 }
 
-// Drop makes clients fail a share of their calls at once, with UNAVAILABLE.
+// Drop makes clients fail a share of their calls immediately, with UNAVAILABLE.
 type Drop struct {
 	// Category is the name of the drop in metrics.
 	Category string
-	// PerMillion is at most 1,000,000.
+	// PerMillion is the number of calls to drop out of a million. It is at most 1,000,000.
 	PerMillion uint32
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A source can confirm its answer without repeating it. The channel gets no update.
+// A source can confirm its answer without repeating it. The channel then gets no update.
 func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -63,7 +63,8 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	})
 }
 
-// If no endpoint can take calls, calls see a failure in addition to the reason, until it ends.
+// If no endpoint can take calls and the source fails, the errors of calls contain the failure in
+// addition to the reason, until the failure ends.
 func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -83,7 +84,7 @@ func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	})
 }
 
-// The log contains the text of Trying once, after 2 s without a result.
+// The text of Trying is logged once, after 2 s without a result.
 func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -110,7 +111,8 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	})
 }
 
-// If the other mechanisms have failed, the errors of calls contain what this one waits for.
+// If the other mechanisms have failed, the errors of calls also contain the text that describes
+// what this mechanism is waiting for.
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
@@ -125,7 +127,7 @@ func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	})
 }
 
-// A mistake is shown as a mistake and otherwise handled like any failure.
+// A mistake is reported as a mistake, and is otherwise handled like any failure.
 func TestAMistakeIsShownAsOne(t *testing.T) {
 	s, cc := &scripted{}, &channel{}
 	r := build(t, one(s), cc)

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// shapes maps answers with endpoints to answers of the same shape without any.
+// shapes maps answers with endpoints to answers of the same shape without endpoints.
 var shapes = map[string]struct {
 	some   discovery.Answer
 	empty  []discovery.Answer
@@ -36,8 +36,9 @@ var shapes = map[string]struct {
 	},
 }
 
-// An answer without endpoints and without Empty is a failure. The last answer stays in use, also if
-// the channel was idle. If there is none, the errors of calls contain the reason.
+// An answer without endpoints and without Empty is a failure. The last answer stays in use, even if
+// the channel was idle in between. If there is no last answer, the errors of calls contain the
+// reason.
 func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	for about, shape := range shapes {
 		for i, empty := range shape.empty {
@@ -68,7 +69,7 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// An answer with Empty replaces the last one, also if the channel was idle.
+// An answer with Empty replaces the last answer, even if the channel was idle in between.
 func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	for about, shape := range shapes {
 		t.Run(about, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				s.Fail(errors.New("down"))
 				r.Close()
 				want := strings.Join([]string{shape.state, shape.nobody, shape.state, shape.nobody, shape.nobody}, "\n")
-				got := strings.ReplaceAll(cc.take(), "child1", "child0") // names of removed children are not used again
+				got := strings.ReplaceAll(cc.take(), "child1", "child0") // names of removed children are not reused
 				if got != want {
 					t.Errorf("the channel saw\n%s\nwant\n%s", got, want)
 				}
@@ -100,8 +101,8 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	}
 }
 
-// While the first of two sources answers [] by mistake, its endpoints stay in use. Once it sets
-// Empty, calls go to the second.
+// While the first of two sources returns an empty answer by mistake, its endpoints stay in use.
+// Once the source sets Empty, calls go to the second source.
 func TestAnEmptyFirstPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}

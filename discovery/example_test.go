@@ -24,7 +24,7 @@ type machine struct {
 }
 
 // register registers targets such as catalogue:///checkout. Near machines are used first, weighted
-// by size, and remote ones if no near one is left.
+// by size, and remote machines are used if there are no near ones.
 func register(c catalogue) {
 	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		service := t.Endpoint()

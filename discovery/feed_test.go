@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A repeated answer causes no update and no parsing.
+// A repeated answer causes no update of the channel, and no parsing of the service config.
 func TestAnswersThatChangeNothing(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -48,7 +48,7 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A resolver may reuse the slice of its last answer.
+// A resolver may reuse the slice of its last answer for the next one.
 func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	var of resolver.ClientConn
 	wrapped := building(func(cc resolver.ClientConn) { of = cc })
@@ -66,7 +66,7 @@ func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	}
 }
 
-// building is a builder whose resolvers send nothing after Build.
+// building is a builder that calls the function in Build. Its resolvers send nothing after Build.
 type building func(resolver.ClientConn)
 
 func (building) Scheme() string { return "building" }
@@ -77,7 +77,7 @@ func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 }
 
 // A37: all priorities of the first mechanism precede those of the second. Each mechanism has its
-// own children's names, re-resolution and authority.
+// own names of children, its own re-resolution and its own authority.
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
@@ -136,7 +136,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	})
 }
 
-// A failure is logged once for each text. The last answer stays in use.
+// Each failure text is logged once. The last answer stays in use.
 func TestFailures(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -202,8 +202,8 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 	}
 }
 
-// If no mechanism has a priority, the warning and the channel's error name the mechanisms and
-// reasons.
+// If no mechanism has a priority, the warning and the channel's error contain the names of the
+// mechanisms and the reasons.
 func TestWhatIsEmptyIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, first, second := &channel{}, &scripted{}, &scripted{}
@@ -253,7 +253,7 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	}
 }
 
-// Failures that differ only in the local port count as the same failure.
+// Failures whose texts differ only in the local port count as the same failure.
 func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -266,7 +266,7 @@ func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	}
 }
 
-// Names in an answer take effect only if the user trusts the source with names.
+// Hostnames in an answer take effect only if the user has set TrustNames for the source.
 func TestNamesInAnswers(t *testing.T) {
 	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1"})
 	answer.Priorities[0].Localities[0].Endpoints[0].Hostname = "forged"

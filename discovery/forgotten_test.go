@@ -32,14 +32,14 @@ func (a *asking) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bui
 	return ended{}, nil
 }
 
-// ended is a resolver without further answers.
+// ended is a resolver that sends no further answers.
 type ended struct{}
 
 func (ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (ended) Close()                                {}
 
-// splitting is a source that sends a list of one mechanism with a gRPC resolver. After later starts
-// it reports a failure.
+// splitting is a source that sends a list with one mechanism, which uses a gRPC resolver. When it
+// is started again, it reports a failure instead.
 type splitting struct {
 	target *discovery.Target
 	by     resolver.Builder
@@ -58,8 +58,8 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The next channel reuses stored mechanisms. Their resolvers keep no reference to the closed
-// channel.
+// A closed channel's mechanisms are stored, and the next channel uses them. Their resolvers keep no
+// reference to the closed channel.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
 	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
@@ -92,7 +92,7 @@ func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	}
 }
 
-// awaitGone waits until the garbage collector has closed gone.
+// awaitGone runs the garbage collector until gone is closed.
 func awaitGone(t *testing.T, gone <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {

@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// If a source hangs after the channel was idle, its stored answer is used after two seconds.
+// If a source hangs when an idle channel is used again, the stored answer is used after two
+// seconds.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -74,7 +75,8 @@ func TestASourceThatAnswersInTime(t *testing.T) {
 	})
 }
 
-// Each of several sources has two seconds. A hanging one does not delay the others longer.
+// Each of several sources has two seconds. A source that hangs does not delay the others any
+// longer.
 func TestOneOfTwoSourcesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
@@ -95,8 +97,9 @@ func TestOneOfTwoSourcesHangs(t *testing.T) {
 	})
 }
 
-// Mechanisms of a stored list have little time, because the source of the list has already used the
-// waiting time. One that can be looked up answers in that time.
+// The mechanisms of a stored list have little time to answer, because the source of the list has
+// already used up the waiting time. A mechanism that answers quickly is still used with its new
+// answer.
 func TestAListOfPartsHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs, looksUp, cc := &scripted{}, &scripted{}, &channel{}
@@ -121,7 +124,7 @@ func TestAListOfPartsHangs(t *testing.T) {
 	})
 }
 
-// An answer that arrives at the time when the stored answer would be used has precedence.
+// An answer that arrives at the very time when the stored answer would be used takes precedence.
 func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,7 @@ func startBackend(name string) *backend {
 	return b
 }
 
-// caller makes calls until b answers, and returns its name.
+// caller makes calls until b answers one, and then returns b's name.
 func (b *backend) caller(conn *grpc.ClientConn) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -73,7 +73,7 @@ func (b *backend) caller(conn *grpc.ClientConn) string {
 	}
 }
 
-// channel is a fake resolver.ClientConn that records updates, one line each.
+// channel is a fake resolver.ClientConn that records each update on one line.
 type channel struct {
 	resolver.ClientConn
 	mu       sync.Mutex
@@ -89,7 +89,7 @@ func (c *channel) add(format string, args ...any) {
 	c.lines = append(c.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns the lines since the last call.
+// take returns the lines that were recorded since the last call.
 func (c *channel) take() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfi
 // scripted is a source that a test controls.
 type scripted struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver // the same receiver, without waiting for the channel
+	raw     *discovery.Receiver // the same receiver, but calls do not wait for the channel
 	inStart func(*scripted)
 	closed  int
 	refuses string // the error of Start, if any
@@ -165,7 +165,7 @@ func (s *scripted) say(addresses ...string) error {
 	return s.Update(flat.Answer(endpoints...))
 }
 
-// resolving is a source that accepts re-resolution requests.
+// resolving is a source that supports ResolveNow.
 type resolving struct {
 	scripted
 	onAsk func()
@@ -207,7 +207,7 @@ func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Res
 	return r
 }
 
-// failure returns the error of calls to priorities without endpoints.
+// failure returns the error of calls to priorities that have no endpoints.
 func (c *channel) failure() (text string) {
 	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.last)).Failures {
 		text += why

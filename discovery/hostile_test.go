@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// E5: a source that answers inside Start, or is closed during an update, does not deadlock.
-// synctest detects a deadlock.
+// E5: a source that answers inside Start, or is closed during an update, does not cause a deadlock.
+// synctest would detect one.
 
 func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-// A source that cannot be started fails its own mechanism only. If it is the only one, the channel
-// cannot be built.
+// If a source cannot be started, only its own mechanism fails. If there is no other mechanism, the
+// channel cannot be built.
 func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	bad := &scripted{refuses: "no such thing"}
 	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
@@ -67,7 +67,8 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	}
 }
 
-// If a source cannot be started again after the channel was idle, the stored answer is used.
+// If a source cannot be started again when an idle channel is used again, the stored answer is
+// used.
 func TestASourceThatDoesNotStartAgain(t *testing.T) {
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	b, cc := one(s), &channel{}
@@ -105,7 +106,7 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 		cc, s := &channel{}, &scripted{}
 		r := build(t, one(s), cc)
 		cc.onUpdate = func(resolver.State) {
-			s.say("10.0.0.2:1") // pending
+			s.say("10.0.0.2:1") // queued, because an update is in progress
 			r.Close()
 			s.say("10.0.0.3:1")
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// While a channel is idle its last answer is stored, for an hour since the source last confirmed
-// it. It is used once the source has failed.
+// While a channel is idle, its last answer is stored for up to an hour after the source last
+// confirmed it. The stored answer is used if the source then fails.
 func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -39,7 +39,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 
 		const old = "x: down; the endpoints that were confirmed 59m0s ago are used"
 		before := logged.Count(old)
-		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // in use for a day
+		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // the channel is in use for a day
 		<-time.After(59 * time.Minute)
 		if got, want := use(b, here, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("after 59 minutes: channel saw %q, want %q", got, want)
@@ -70,7 +70,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// losing is a source that does not notice that it has lost its server.
+// losing is a source that loses its server without noticing.
 type losing struct {
 	scripted
 	lost time.Time
@@ -106,7 +106,7 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 	})
 }
 
-// The answer of a source that recovers replaces the stored one.
+// When a source recovers, its answer replaces the stored one.
 func TestRecoveryAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -128,7 +128,7 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 		r.Close()
 		broken.Store(true)
 		<-time.After(50 * time.Minute)
-		r = build(t, b, cc) // stored again after the recovery, with the same answer
+		r = build(t, b, cc) // the answer was stored again after the recovery, and is the same
 		synctest.Wait()
 		r.Close()
 		want := strings.TrimSuffix(strings.Repeat(`state 10.0.0.1:1["child0" "/"]`+"\n", 3), "\n")
@@ -138,7 +138,8 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 	})
 }
 
-// Programs with equal options share the stored answer of a target, others do not.
+// Programs with equal options share the stored answer of a target. Programs with different options
+// do not share it.
 func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

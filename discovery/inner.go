@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// FromResolver returns a source that wraps the resolver that builder builds for target. Its
-// endpoints form one priority, and a failed connection to one of them triggers a re-resolution.
-// Pass the ClientConn and BuildOptions of Target as cc and opts, with any changes for this
-// resolver. Service configs of the resolver are disabled. An error of Build is returned by Start;
-// Check cannot predict it.
+// FromResolver returns a source that wraps the resolver that builder builds for target. The
+// resolver's endpoints form one priority, and a failed connection to one of them triggers a
+// re-resolution. Pass the ClientConn and BuildOptions of Target as cc and opts, with any changes
+// for this resolver. Service configs of the resolver are disabled. If Build fails, Start returns
+// the error; Check cannot predict it.
 func FromResolver(builder resolver.Builder, target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) Source {
 	opts.DisableServiceConfig = true
 	return inner{builder, target, cc, opts}
@@ -39,7 +39,8 @@ func (i inner) Start(r *Receiver) (Started, error) {
 	return Started{Close: func() { of.close(built) }, ResolveNow: func() { built.ResolveNow(resolver.ResolveNowOptions{}) }}, nil
 }
 
-// Check implements Source. Errors occur only in Build, which needs a channel.
+// Check implements Source. It finds no errors, because only Build can report them, and Build needs
+// a channel.
 func (inner) Check(bool) error { return nil }
 
 // innerConn is the resolver.ClientConn of a wrapped resolver.
@@ -49,8 +50,9 @@ type innerConn struct {
 	calls               atomic.Int32 // number of calls in progress
 }
 
-// close closes a resolver. The resolvers of gRPC wait in Close for the goroutine that calls
-// UpdateState, and close may be running inside such a call.
+// close closes a resolver. gRPC's resolvers wait in Close for the goroutine that calls UpdateState,
+// and close may itself be running inside such a call. In that case, the resolver is closed on
+// another goroutine.
 func (c *innerConn) close(built resolver.Resolver) {
 	if c.calls.Load() > 0 {
 		go built.Close()

@@ -11,13 +11,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// If options of the target and the program conflict, the target's option is used, and the log notes
-// it once.
+// If an option of the target conflicts with an option of the program, the target's option is used,
+// and this is logged once.
 func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
 		opt       given.Option
-		want, not string // in the service config
+		want, not string // texts that the service config must and must not contain
 		note      string
 	}{
 		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, emptied, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},
@@ -45,7 +45,7 @@ func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	}
 }
 
-// The log notes an option for a source that no mechanism uses.
+// If no mechanism uses the source that an option is for, the log notes this.
 func TestAnOptionOfAnotherSourceIsLogged(t *testing.T) {
 	type other struct{}
 	build := func(opts ...given.Option) int {

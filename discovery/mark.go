@@ -1,7 +1,7 @@
 package discovery
 
-// Refused marks err as caused by an answer that the source refused. Metrics count the failure as
-// refused instead of failed. The text does not change. Refused(nil) is nil.
+// Refused marks err as caused by an answer that the source refused. Metrics then count the failure
+// as refused instead of failed. The error's text does not change. Refused(nil) is nil.
 func Refused(err error) error {
 	if err == nil {
 		return nil
@@ -9,8 +9,8 @@ func Refused(err error) error {
 	return refused{err}
 }
 
-// Mistake marks err as one that retrying cannot fix, because the user must change something. An
-// example is a service that the server does not have. The failure is handled like any other, but
+// Mistake marks err as an error that retrying cannot fix, because the user must change something.
+// An example is a service that the server does not have. The failure is handled like any other, but
 // its text says that it is a mistake. Mistake(nil) is nil.
 func Mistake(err error) error {
 	if err == nil {

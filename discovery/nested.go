@@ -12,10 +12,10 @@ import (
 )
 
 // Parts returns the mechanisms of inner, a target nested in t, such as an entry of a failover
-// target. Builder by reads inner; it must come from Register or from a source of this module. If by
-// is nil, the builder registered for inner's scheme is used. The options of t apply to inner,
-// except options of the policies, which apply to t as a whole. Each mechanism gets its own
-// authority, regardless of the authority of t.
+// target. The builder by parses inner; by must come from Register or from a source of this module.
+// If by is nil, Parts uses the builder registered for inner's scheme. The options of t also apply
+// to inner, except policy options, which apply to t as a whole. Each mechanism gets its own
+// authority, regardless of t's.
 func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
 	if by == nil {
 		by = resolver.Get(inner.URL.Scheme)

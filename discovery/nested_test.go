@@ -19,7 +19,8 @@ func withShelf(name string) given.Option {
 	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
-// looked returns a builder for a source that looks up names. The source writes its options to said.
+// looked returns a builder for a source that looks up names. The source writes the options that it
+// receives to said.
 func looked(said *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
@@ -60,8 +61,8 @@ func TestOptionsOfParts(t *testing.T) {
 	}
 }
 
-// Settings of the policies come from the whole target. Those of a mechanism's builder have no
-// effect, and those in a mechanism's query are a mistake.
+// Settings of the policies come from the whole target. Settings of a mechanism's builder have no
+// effect, and settings in a mechanism's query are a mistake.
 func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	var said string
 	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))

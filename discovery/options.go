@@ -6,15 +6,15 @@ import (
 	"reflect"
 )
 
-// SourceOption is an option of one source, for the field Sources of understudy.Options. The
-// packages of sources define them.
+// SourceOption is an option of a particular source, for the field Sources of understudy.Options.
+// Each source's package defines its options.
 type SourceOption struct {
 	of  reflect.Type // the type T of OwnOption
 	set any          // a func(*T)
 }
 
-// OwnOption returns an option for a custom source. The option calls set on a T, a type that the
-// source's package defines. The source reads it with OwnOptions.
+// OwnOption returns an option for a custom source. The option calls set on a T, which is a type
+// defined in the source's package. The source reads the option with OwnOptions.
 func OwnOption[T any](set func(*T)) SourceOption {
 	return SourceOption{reflect.TypeFor[T](), set}
 }
@@ -33,7 +33,8 @@ func OwnOptions[T any](t *Target, defaults T) T {
 	return defaults
 }
 
-// unasked returns a note for each source option that has no effect on the target.
+// unasked returns a note for each source option that has no effect, because the target does not use
+// that source.
 func (t *Target) unasked() (notes []string) {
 	for _, given := range t.given.Sources {
 		o, ok := given.(SourceOption)

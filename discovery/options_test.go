@@ -25,7 +25,7 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 	return cc.config()
 }
 
-// emptied is the configuration of outlier detection with default values.
+// emptied is the configuration of outlier detection with its default values.
 const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
@@ -191,7 +191,8 @@ func TestMistakesOfAParser(t *testing.T) {
 	}
 }
 
-// A source must not ask for a parameter common to all targets, which is meant for the channel.
+// A source must not read a parameter that is common to all targets, because such parameters are
+// meant for the channel.
 func TestASourceHasNoCommonParameter(t *testing.T) {
 	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
 		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// outliers returns an outlier_detection with an interval.
+// outliers returns an OutlierDetection with an interval of this many seconds.
 func outliers(t *testing.T, seconds int64) string {
 	t.Helper()
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}})
@@ -35,8 +35,8 @@ func (l *lab) intervals() string {
 	return strings.Join(all, ", ")
 }
 
-// A mechanism's outlier detection applies to all its priorities (gRFC A50). A change of it alone
-// reaches the policies without restarting the source.
+// A mechanism's outlier detection applies to all its priorities (gRFC A50). If only the outlier
+// detection changes, the change reaches the policies without restarting the source.
 func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -66,8 +66,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	if a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Another source under the name a has its own outlier detection, which also applies to the
-	// endpoints that it inherits.
+	// A new source under the name a has its own outlier detection, which also applies to the
+	// endpoints that the mechanism inherits.
 	next := &scripted{}
 	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
@@ -75,8 +75,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	want("a/child0 4s")
 }
 
-// With pick_first outlier detection has no effect, because pick_first would ignore an ejection. The
-// log notes it once.
+// With pick_first, outlier detection has no effect, because pick_first would ignore an ejection.
+// The log notes this once.
 func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
 	l := newLab(t, given.Set("PickFirst", true))
@@ -94,7 +94,7 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	}
 }
 
-// The target's setting takes precedence over the clusters', both on and off.
+// The target's setting takes precedence over the settings of the clusters, whether it is on or off.
 func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	for query, want := range map[string]string{"": `"interval":"1s"`, "?outlierDetection=true": emptied, "?outlierDetection=false": `"interval":"10s"`} {
 		cc, whole, a := &channel{}, &scripted{}, &scripted{}

@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A channel with another password does not get the answer stored for the first.
+// A channel with a different password does not get the answer that was stored for the first
+// channel.
 func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -43,8 +44,8 @@ func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	})
 }
 
-// Names and errors from outside cannot add lines or terminal control characters to the log or to
-// errors. Metrics and the channel contain no secret of the target.
+// Names and errors from outside the program cannot add lines or terminal control characters to the
+// log or to errors. Metrics and the channel contain no secrets of the target.
 func TestTextFromOutsideStaysALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"

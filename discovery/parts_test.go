@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lab is a channel over one source that answers with lists.
+// lab is a channel with a source that answers with lists.
 type lab struct {
 	t     *testing.T
 	cc    *channel
@@ -43,8 +43,8 @@ func (l *lab) saw(want string) {
 	}
 }
 
-// The entries of a list are mechanisms, in priority order. Nothing is sent before the first entry
-// has answered.
+// The entries of a list are mechanisms, in priority order. The channel receives nothing before the
+// first entry has answered.
 func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -59,7 +59,8 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if l.saw(""); a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Another order, with a new first entry, which is left out until it answers.
+	// In a list with another order and a new first entry, the new entry is left out until it
+	// answers.
 	c := &scripted{}
 	l.parts("c", c, "b", b, "a", a)
 	l.saw("")
@@ -68,7 +69,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
 		t.Errorf("config %s does not have all priorities in order", l.cc.config())
 	}
-	// A removed entry is closed, and its calls have no effect.
+	// When an entry is removed, its source is closed, and calls from the source have no effect.
 	l.parts("c", c, "a", a)
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	b.say("10.0.0.9:1")
@@ -77,7 +78,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// The list in use stays in use until the new list has answered.
+// The current list stays in use until the new list has answered.
 func TestPartsMakeBeforeBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -90,14 +91,14 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		l.saw("")
 		b.Fail(errors.New("no b"))
 		l.saw("")
-		a.say("10.0.0.2:1") // the endpoint is still in use
+		a.say("10.0.0.2:1") // the endpoint from the current list is still in use
 		l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
 		c.say("10.0.0.3:1")
 		l.saw(`state 10.0.0.3:1["c/child0" "/"]`)
 		if a.closed != 1 {
 			t.Errorf("a was closed %d times", a.closed)
 		}
-		// A slow entry is waited for until the failover time is over.
+		// The list waits for a slow entry until the failover timeout has expired.
 		d, e := &scripted{}, &scripted{}
 		l.parts("d", d, "e", e)
 		e.say("10.0.0.5:1")
@@ -132,8 +133,8 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	}
 }
 
-// If the source of an entry changes, its old answer is used until the new source has answered, and
-// stays in use if that fails.
+// If the source of an entry changes, the entry's old answer is used until the new source has
+// answered, and stays in use if the new source fails.
 func TestPartWithAnotherSource(t *testing.T) {
 	l := newLab(t)
 	one, two, three := &scripted{}, &scripted{}, &scripted{}
@@ -159,7 +160,7 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// If the sources of two entries change in one list, the channel receives one update for both.
+// If one list changes the sources of two entries, the channel receives a single update for both.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
 	now := func(address string) *scripted {
@@ -176,7 +177,7 @@ func TestPartsChangeTogether(t *testing.T) {
 	l.saw(`state 10.3.0.1:1["a/child0" "/"] 10.3.0.2:1["b/child0" "/"]`)
 }
 
-// Errors name the entry. Calls see them if there is no address.
+// Errors contain the name of the entry. Calls fail with them if there is no address.
 func TestErrorsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -184,7 +185,7 @@ func TestErrorsOfParts(t *testing.T) {
 		l.parts("a", a, "b", b)
 		a.Fail(errors.New("no such cluster"))
 		l.saw("error x: no part has an address: a: no such cluster; b: cannot start")
-		// If no endpoints are in use, a new list is used at once.
+		// If no endpoints are in use, a new list is used immediately.
 		c := &scripted{}
 		l.parts("c", c)
 		c.Fail(errors.New("nor that"))
@@ -199,7 +200,7 @@ func TestErrorsOfParts(t *testing.T) {
 	})
 }
 
-// A re-resolution request goes only to the entry that it concerns.
+// A re-resolution request goes only to the entry whose connection failed.
 func TestPartsResolveOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -217,8 +218,8 @@ func TestPartsResolveOnTheirOwn(t *testing.T) {
 	})
 }
 
-// A source may answer with a list inside Start, and its entries inside theirs. All are closed with
-// the channel.
+// A source may answer with a list inside Start, and the list's entries may answer inside their own
+// Start. All sources are closed with the channel.
 func TestPartsInStart(t *testing.T) {
 	a := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Mechanism{{Name: "a", Source: a}}) }}
@@ -238,7 +239,7 @@ func TestPartsInStart(t *testing.T) {
 	}
 }
 
-// The entries of a mechanism's list have its name as a prefix, and its authority.
+// The entries of a mechanism's list have the mechanism's name as a prefix, and use its authority.
 func TestPartsWithinAPart(t *testing.T) {
 	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{

@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// Each list has the full time to wait, regardless of the time that a replaced list has used.
+// Each list may wait for the full failover timeout, regardless of how long the list that it
+// replaces has waited.
 func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	for name, between := range map[string]func(l *lab, a *scripted){
 		"taken back":         func(l *lab, a *scripted) { l.parts("a", a) },
@@ -53,7 +54,8 @@ func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	}
 }
 
-// A list that changes more often than the time to wait is used eventually.
+// A list takes effect eventually, even if lists replace each other more often than the failover
+// timeout.
 func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -73,10 +75,10 @@ func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// waits is a source that answers once on a goroutine for which its Close waits, like a gRPC
-// resolver.
+// waits is a source that answers once on its own goroutine. Its Close waits for that goroutine, as
+// the Close of a gRPC resolver does.
 type waits struct {
-	rest            func() // before the answer
+	rest            func() // called before the answer
 	over            chan struct{}
 	closing, closed atomic.Bool
 }
@@ -97,14 +99,14 @@ func (w *waits) Start(to *discovery.Receiver) (discovery.Started, error) {
 	}}, nil
 }
 
-// The Close of a replaced source may wait for an answer in progress, because the answer needs no
-// lock that is held at that time. In this test, an update of the channel on the stack of the answer
-// takes a minute.
+// The Close of a replaced source may wait for an answer that is in progress, because the answer
+// needs no lock that is held at that time. In this test, the answer updates the channel on its own
+// stack, and the update takes a minute.
 func TestPartReplacedWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
-		part := &waits{rest: func() { time.Sleep(time.Second) }} // gives the test time to replace the mechanism
+		part := &waits{rest: func() { time.Sleep(time.Second) }} // leaves the test time to replace the mechanism
 		l.whole.raw.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 		time.Sleep(2 * time.Second)
 		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
@@ -122,7 +124,8 @@ func TestPartReplacedWhileItAnswers(t *testing.T) {
 	})
 }
 
-// Text that is not UTF-8 cannot be encoded or compared: each answer with such text counts as new.
+// Text that is not UTF-8 cannot be encoded or compared. Each answer with such text therefore counts
+// as new.
 func TestAnswersThatAreNotUTF8AreTold(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)

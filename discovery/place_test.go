@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// A preference has no effect if the location is unknown. The log notes it once, together with
-// errors in the environment. Without a preference, nothing is logged.
+// A preference has no effect if the client's location is unknown. The log notes this once, together
+// with errors in the environment. Without a preference, nothing is logged.
 func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	const note, wrong = "the location of this client is unknown", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {
@@ -45,7 +45,7 @@ func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// zoneCallers may contain a zone that no endpoint is in. The log notes it once.
+// zoneCallers may name a zone that has no endpoints. The log notes this once.
 func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	const note = "zoneCallers names zones that the source does not, which count as without endpoints: "
 	answer := func(zone string) discovery.Answer {
@@ -75,7 +75,7 @@ func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	}
 }
 
-// Without localities nothing is preferred, and the log notes it once.
+// If endpoints have no localities, the preference has no effect, and the log notes this once.
 func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	const note = "prefer=zone has no effect on endpoints without localities"
 	source, before := &scripted{}, logged.Count(note)
@@ -96,8 +96,8 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	}
 }
 
-// The log also notes it once if the endpoints lack the field of the locality that the preference
-// needs, or if they come from a list of names.
+// The log also notes once that a preference has no effect if the endpoints' locality lacks the
+// field that the preference needs, or if the endpoints come from a list of names.
 func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 	for _, test := range []struct {
 		prefer string

@@ -8,11 +8,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Poll returns a source that calls ask at once, and again one interval after each return. The
-// interval is randomized by 10% so that the clients of a fleet do not all poll at the same time. It
-// must be positive. Calls of ask do not overlap unless the source is started more than once. If ask
-// returns an error, the last good answer stays in use. The context is cancelled when the channel no
-// longer needs the source; ask must then return, and its result is ignored.
+// Poll returns a source that calls ask immediately, and then again one interval after each return.
+// The interval, which must be positive, is randomized by 10% so that the clients of a fleet do not
+// all poll at the same time. Calls of ask do not overlap unless the source is started more than
+// once. If ask returns an error, the last good answer stays in use. When the channel no longer
+// needs the source, the context is cancelled; ask must then return, and its result is ignored.
 func Poll(interval time.Duration, ask func(context.Context) (Answer, error)) Source {
 	return poller{interval, ask}
 }

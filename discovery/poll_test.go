@@ -37,7 +37,8 @@ func TestPoll(t *testing.T) {
 		if got, want := cc.take(), "error x: down"; got != want {
 			t.Errorf("at once: channel saw %q, want %q", got, want)
 		}
-		// About every 10 s: the second between 9 and 11 s, the third between 18 and 22 s.
+		// The polls are about 10 s apart: the second comes between 9 and 11 s, the third between 18
+		// and 22 s.
 		for _, at := range []struct {
 			seconds float64
 			want    string
@@ -56,7 +57,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// An invalid interval is an error of NewClient.
+// NewClient returns an error if the interval is invalid.
 func TestPollWithoutAnInterval(t *testing.T) {
 	ask := func(context.Context) (discovery.Answer, error) {
 		t.Error("the source was polled")

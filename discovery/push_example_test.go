@@ -26,7 +26,7 @@ func (b *board) put(machines ...string) {
 	for news := range b.watchers {
 		select {
 		case news <- struct{}{}:
-		default: // a wake-up is pending
+		default: // a wake-up is already pending
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (b *board) watch() (news chan struct{}, end func()) {
 	}
 }
 
-// answer returns the present machines.
+// answer returns the current machines as an answer.
 func (b *board) answer() discovery.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,7 +62,7 @@ func (b *board) answer() discovery.Answer {
 // watched is a source that pushes.
 type watched struct{ *board }
 
-// Check implements discovery.Source. There is nothing to check on this machine.
+// Check implements discovery.Source. There is nothing to check locally.
 func (watched) Check(bool) error { return nil }
 
 // Start implements discovery.Source.
@@ -77,15 +77,16 @@ func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 			case <-done:
 				return
 			case <-news:
-				_ = r.Update(w.answer()) // a refusal is logged, and the next answer follows on its own
+				_ = r.Update(w.answer()) // if the answer is refused, that is logged, and the next answer comes without a request
 			}
 		}
 	}()
 	return discovery.Started{Close: func() { close(done) }}, nil
 }
 
-// This source pushes, and all channels of the process share it. It is closed with the last of them;
-// an expensive watch can linger for some seconds. A program registers it in an init function.
+// This source pushes its answers, and all channels of the process share it. It is closed with the
+// last channel; an expensive watch can linger for some seconds. A program registers the source in
+// an init function.
 func ExampleShared() {
 	old, fresh := startBackend("the old machine"), startBackend("the new one")
 	defer fresh.Stop()

@@ -12,7 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// A source that pushes confirms its answer as long as it does not fail, whatever other sources do.
+// A source that pushes confirms its answer for as long as it does not fail, regardless of the other
+// sources.
 func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &scripted{}, &scripted{}
@@ -42,7 +43,8 @@ func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The answer of a list's entry is confirmed until its source is replaced, however old it is.
+// The answer of a list's entry counts as confirmed until the entry's source is replaced, however
+// old the answer is.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -71,8 +73,8 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// An entry that is removed and added again within an hour reuses its last answer, regardless of its
-// age.
+// If an entry is removed and added again within an hour, it reuses its last answer, however old the
+// answer is.
 func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -94,7 +96,8 @@ func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	}
 }
 
-// An evicted answer is stored again if its source confirms it and the store has room.
+// If an answer was evicted from the store, it is stored again when its source confirms it and the
+// store has room.
 func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -107,7 +110,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 			others = append(others, build(t, one(other), &channel{}))
 			other.say("10.0.0.2:1")
 		}
-		for _, o := range others { // they are closed, so that there is room an hour later
+		for _, o := range others { // the others are closed, so there is room an hour later
 			o.Close()
 		}
 		for range 20 {
@@ -125,7 +128,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	})
 }
 
-// nesting is a source that answers with a list whose source answers with a list.
+// nesting is a source that answers with a list, whose only source answers with a list, too.
 type nesting struct{ of discovery.Source }
 
 func (nesting) Check(bool) error { return nil }
@@ -135,7 +138,8 @@ func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Lists within lists are refused: calls see the error, and their sources are not started.
+// Lists within lists are refused: calls fail with the error, and the sources of the inner list are
+// not started.
 func TestPartsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

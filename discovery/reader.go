@@ -19,10 +19,10 @@ import (
 // not contain the scheme, because the builder adds it as a prefix.
 type Parser func(*Target) ([]Mechanism, error)
 
-// Register registers a source for understudy.NewClient, and for all channels of the process in the
-// same way as resolver.Register. parse parses the targets of the scheme. Register replaces an
-// earlier registration of the scheme. Call it only in an init function, because gRPC's registry is
-// not locked. The program must also import package understudy, which contains the policies.
+// Register registers a source for understudy.NewClient and, like resolver.Register, for all
+// channels of the process. parse parses the targets of the scheme. Register replaces an earlier
+// registration of the scheme. Call it only in an init function, because gRPC's registry is not
+// locked. The program must also import package understudy, which contains the policies.
 func Register(scheme string, parse Parser) {
 	options.Register(scheme, parse)
 	r := &reader{scheme: scheme, parse: parse}
@@ -70,7 +70,7 @@ type reader struct {
 	given  options.Program
 }
 
-// Authority returns the authority of a channel to target. The target's parameter has precedence
+// Authority returns the authority of a channel to target. The target's parameter takes precedence
 // over the option, and the option over the first mechanism's authority. If the target is invalid,
 // the result is arbitrary, because no channel is created.
 func (r *reader) Authority(target resolver.Target) string {
@@ -101,8 +101,9 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 	return r.Prefixed(err, target)
 }
 
-// Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
-// options that have no effect. Authority and TrustNames of the mechanisms are the effective ones.
+// Read returns the mechanisms of a channel's target, the options that apply to the target, and
+// notes about options that have no effect. Authority and TrustNames of the mechanisms are the
+// effective values.
 func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, notes []string, err error) {
 	t, parts, err := r.readWhole(target)
 	if err != nil {
@@ -144,8 +145,8 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	return &t, parts, err
 }
 
-// Prefixed adds the scheme to err as a prefix, and removes the secrets of the target. It does not
-// wrap err, because a status would end wait-for-ready calls.
+// Prefixed adds the scheme to err as a prefix, and removes the target's secrets. It does not wrap
+// err, because if err contained a status, that status would fail wait-for-ready calls.
 func (r *reader) Prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil

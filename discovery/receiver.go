@@ -11,15 +11,15 @@ import (
 // is updated on another goroutine, and events that arrive during an update are combined into one.
 // The exception is an answer of a gRPC resolver, which is applied on the caller's stack unless
 // another event is being applied. Methods never call the source on the caller's stack. After
-// Started.Close they do nothing and return nil.
+// Started.Close, they do nothing and return nil.
 //
 // The zero value does nothing.
 type Receiver struct{ hooks Hooks }
 
 var errNoReason = errors.New("the source failed without a reason")
 
-// Hooks are functions that implement the methods of a Receiver with the same names. The methods of
-// nil functions do nothing. The functions must be safe for concurrent use.
+// Hooks are functions that implement the methods of a Receiver with the same names. If a function
+// is nil, its method does nothing. The functions must be safe for concurrent use.
 type Hooks struct {
 	Update      func(Answer) error
 	Fail        func(error)
@@ -31,9 +31,9 @@ type Hooks struct {
 	Remembered  func() map[string]Name
 }
 
-// With returns a receiver that calls the non-nil functions of hooks, and r for the others. It is
-// for a source that changes the answers of another. r is not modified. Tests can use
-// new(Receiver).With.
+// With returns a receiver that calls the non-nil functions of hooks, and calls r for the other
+// methods. With is meant for a source that changes the answers of another source. It does not
+// modify r. Tests can use new(Receiver).With.
 func (r *Receiver) With(hooks Hooks) *Receiver {
 	to := *r
 	fields, set := reflect.ValueOf(&to.hooks).Elem(), reflect.ValueOf(hooks)
@@ -46,10 +46,10 @@ func (r *Receiver) With(hooks Hooks) *Receiver {
 }
 
 // Update replaces the last answer. Repeating an answer is cheap and confirms it. Update returns an
-// error if the answer is invalid, or has no endpoints without setting Answer.Empty; both count as
-// failures, and the source should look again soon. If the channel rejects the answer, the source's
-// ResolveNow is called. A wrapped gRPC resolver receives the error of the channel instead, if the
-// answer was applied before Update returns.
+// error if the answer is invalid, or if it has no endpoints and Answer.Empty is not set; both count
+// as failures, and the source should look again soon. If the channel rejects the answer, the
+// source's ResolveNow is called. For a wrapped gRPC resolver, Update returns the channel's error
+// instead, provided that the answer was applied before Update returns.
 func (r *Receiver) Update(a Answer) error {
 	if r.hooks.Update == nil {
 		return nil
@@ -57,10 +57,10 @@ func (r *Receiver) Update(a Answer) error {
 	return r.hooks.Update(a)
 }
 
-// Fail reports why there is no answer, or why the last one cannot be confirmed. The last good
-// answer stays in use; errors of calls contain the reason only if there is none. The reason is
-// logged when its text changes, so the same failure must always have the same text, without IDs,
-// local ports or times. Only the text of err is passed on, because a status would end
+// Fail reports why there is no answer, or why the last answer cannot be confirmed. The last good
+// answer stays in use; errors of calls contain the reason only if there is no such answer. The
+// reason is logged when its text changes, so the same failure must always have the same text,
+// without IDs, local ports or times. Only the text of err is passed on, because a status would fail
 // wait-for-ready calls. See also Mistake and Refused.
 func (r *Receiver) Fail(err error) {
 	if err == nil {
@@ -71,8 +71,9 @@ func (r *Receiver) Fail(err error) {
 	}
 }
 
-// Confirm reports that the last answer of this source is current, which ends a failure or a doubt.
-// Its cost does not depend on the size of the answer. It has no effect before the first answer.
+// Confirm reports that the source's last answer is current. This ends any failure or doubt. The
+// cost of Confirm does not depend on the size of the answer. Confirm has no effect before the first
+// answer.
 func (r *Receiver) Confirm() {
 	if r.hooks.Confirm != nil {
 		r.hooks.Confirm()
@@ -83,8 +84,8 @@ func (r *Receiver) Confirm() {
 // example because its server is unreachable. since is the time until which the answer was
 // confirmed, or zero if the answer is confirmed in another way. Calls are not affected, and the
 // debug page shows the state. The source itself should log the loss, because many channels may
-// share it. If since is set, the next Update or Confirm ends the state. A nil err also ends it: the
-// source is connected again but has not received an answer yet.
+// share the source. If since is set, the next Update or Confirm ends the state. A nil err also ends
+// it: the source is connected again but has not received an answer yet.
 func (r *Receiver) Unconfirmed(err error, since time.Time) {
 	if r.hooks.Unconfirmed != nil {
 		r.hooks.Unconfirmed(err, since)
@@ -93,7 +94,7 @@ func (r *Receiver) Unconfirmed(err error, since time.Time) {
 
 // Rejected reports that the source refused an update from its server, and why. The last answer is
 // not affected. The error appears on the debug page and in metrics; the source itself should log
-// it. A source that has no answer for this reason calls Fail(Refused(err)) instead.
+// it. A source that has no answer because of the refusal calls Fail(Refused(err)) instead.
 func (r *Receiver) Rejected(err error) {
 	if r.hooks.Rejected != nil && err != nil {
 		r.hooks.Rejected(err)
@@ -101,25 +102,25 @@ func (r *Receiver) Rejected(err error) {
 }
 
 // Trying describes in a few words what the source is waiting for before its first answer, such as
-// "looking up shop.example.com". "" clears the text. It appears on the debug page, in the errors of
-// calls whose deadline expires after 0.2 s or later, and in the log after 2 s. An answer or a
-// failure clears it, and later calls have no effect.
+// "looking up shop.example.com". An empty text clears the description. The text appears on the
+// debug page, in the errors of calls whose deadline expires after 0.2 s or later, and in the log
+// after 2 s. An answer or a failure clears the text, and later calls of Trying have no effect.
 func (r *Receiver) Trying(text string) {
 	if r.hooks.Trying != nil {
 		r.hooks.Trying(text)
 	}
 }
 
-// Parts replaces the answer of the source by a list of mechanisms, at least one. The priorities of
-// the first mechanism are followed by those of the second, and so on. The source keeps running, and
-// may send another list or an answer at any time. Each mechanism has a name, its own errors, and
-// its own last answer, which a mechanism of the same name in a later list inherits. If their
-// Sources are equal (==), the source is not restarted. Endpoints are verified as those of the
-// sending source; Authority and TrustNames are ignored. Lists do not nest: a list from one of these
-// sources counts as a failure.
+// Parts replaces the source's answer with a list of mechanisms, which must not be empty. The
+// priorities of the first mechanism are followed by those of the second, and so on. The source
+// keeps running, and may send another list or an answer at any time. Each mechanism has a name, its
+// own errors, and its own last answer. A mechanism of the same name in a later list inherits that
+// answer; if the Sources of both mechanisms are equal (==), the source is not restarted. Endpoints
+// are verified like those of the source that sent the list; Authority and TrustNames are ignored.
+// Lists do not nest: if the source of a mechanism sends a list, that counts as a failure.
 //
-// The previous endpoints stay in use until one mechanism of the new list has answered, and the
-// others have answered or failed or the failover timeout has expired.
+// The previous endpoints stay in use until one mechanism of the new list has answered, and either
+// the other mechanisms have answered or failed, or the failover timeout has expired.
 func (r *Receiver) Parts(parts []Mechanism) {
 	err := checkParts(parts)
 	if err == nil && parts[0].Name == "" {
@@ -135,8 +136,8 @@ func (r *Receiver) Parts(parts []Mechanism) {
 
 // Remembered returns the Names of the answer that was cached while the channel was idle, each with
 // the time until which it was current. Names older than an hour are omitted, and using a name does
-// not renew it. If the source replaces an earlier one, Remembered returns all names of the answer
-// in use.
+// not renew it. If the source replaces an earlier source, Remembered returns all names of the
+// answer in use.
 func (r *Receiver) Remembered() map[string]Name {
 	if r.hooks.Remembered == nil {
 		return nil

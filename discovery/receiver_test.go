@@ -26,7 +26,7 @@ func everything(r *discovery.Receiver, text string) {
 	_ = r.Remembered()
 }
 
-// After Close the source's reports have no effect, and are neither logged nor stored.
+// After Close, reports of the source have no effect, and are neither logged nor stored.
 func TestAReceiverAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -59,7 +59,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 	})
 }
 
-// Close is not called if the source could not be started. It may be nil.
+// Close is not called if the source could not be started. A started source may leave Close nil.
 func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
@@ -79,7 +79,7 @@ func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// Wrappers call Check of the wrapped source.
+// Wrapping sources call Check of the source that they wrap.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
@@ -90,7 +90,7 @@ func TestCheckIsAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// The set hooks are called in place of the first receiver's methods.
+// Hooks that are set are called in place of the original receiver's methods.
 func TestAReceiverWithHooks(t *testing.T) {
 	everything(new(discovery.Receiver), "to nobody")
 	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {

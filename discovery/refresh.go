@@ -18,9 +18,9 @@ type Refresh struct {
 	RemoveAfter int
 }
 
-// Refresh returns the values of the target's parameters "refresh" and "removeAfter". Values that
-// the target does not set come from the program's options, or else from defaults. It is for sources
-// that look up names.
+// Refresh returns the values of the target's parameters "refresh" and "removeAfter". If the target
+// does not set a value, the program's options apply, and otherwise defaults. The method is for
+// sources that look up names.
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	for _, name := range options.Names(options.Lookups) {
 		if text := t.parameter(name); text != "" {

@@ -14,15 +14,15 @@ import (
 )
 
 // dnsPause is the minimum time between two lookups of gRPC's DNS resolver. The setting is global to
-// the process, so this package does not change it. It builds a new resolver instead, which looks up
-// the name at once.
+// the process, so this package does not change it. Instead, it builds a new resolver, which looks
+// up the name immediately.
 const dnsPause = 30 * time.Second
 
-// Refreshed returns a source that requests a re-resolution from s every r.Every, in addition to
-// those that failed connections trigger. It keeps an address that is missing from an answer until
-// r.RemoveAfter consecutive answers lack it. The answers of s must set Resolved, and s must answer
-// each ResolveNow, as a FromResolver source for a DNS name does. If r.Every is 0, Refreshed returns
-// s.
+// Refreshed returns a source that requests a re-resolution from s every r.Every, in addition to the
+// re-resolutions that failed connections trigger. If an address is missing from an answer, it is
+// kept until r.RemoveAfter consecutive answers lack it. The answers of s must set Resolved, and s
+// must answer each ResolveNow, as a FromResolver source for a DNS name does. If r.Every is 0,
+// Refreshed returns s.
 func Refreshed(s Source, r Refresh) Source {
 	if r.Every == 0 {
 		return s
@@ -48,8 +48,8 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 }
 
 // refreshing is a source that is re-resolved at an interval. Each answer or failure starts the
-// timer for the next lookup, so lookups do not overlap. The source is called outside of events,
-// because it may send its answer on the caller's stack.
+// timer for the next lookup, so lookups do not overlap. The source is not called from inside
+// events, because it may send its answer on the caller's stack.
 type refreshing struct {
 	refreshed
 	receiver *Receiver

@@ -23,7 +23,7 @@ func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAf
 }
 
 // The time between lookups is the interval with a jitter of 10%, even if gRPC's resolver would wait
-// longer.
+// longer before the next lookup.
 func TestRefreshAsksAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 }
 
 // An answer without addresses and an error change nothing, are logged once each, and do not count
-// as answers without an address. The next lookup comes after the interval, although gRPC's resolver
-// backs off.
+// as answers that lack an address. The next lookup comes after the interval, although gRPC's
+// resolver is in backoff.
 func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1", "", "", "!no server", "!no server"}}
@@ -122,8 +122,8 @@ func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	})
 }
 
-// A re-resolution request goes to the resolver, which delays it. The next lookup comes an interval
-// after its answer.
+// A re-resolution request goes to the resolver, which delays the lookup. The next lookup comes one
+// interval after the answer.
 func TestRefreshPassesRequestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1"}}
@@ -143,7 +143,7 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 }
 
 // After Close, which may come at any time, no lookup is made and nothing is reported. The bubble
-// ends only when no goroutine is left.
+// ends only when all goroutines have ended.
 func TestRefreshEndsWithClose(t *testing.T) {
 	for at := range 25 {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 	}
 }
 
-// unwilling is a source that answers at each start, or cannot be started.
+// unwilling is a source that answers each time it is started, or cannot be started.
 type unwilling struct{ refuses atomic.Bool }
 
 func (*unwilling) Check(bool) error { return nil }
@@ -176,7 +176,7 @@ func (u *unwilling) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The failure to restart a source is reported, and the start is retried.
+// If a source cannot be restarted, the failure is reported, and the start is retried.
 func TestRefreshOfASourceThatDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &unwilling{}

@@ -11,16 +11,16 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// steered is a source that records its requests.
+// steered is a source that records the requests that it receives.
 type steered struct {
 	mu        sync.Mutex
-	receivers []*discovery.Receiver // one for each start
+	receivers []*discovery.Receiver // one receiver per start
 	closes    func()                // called inside the next start; may be nil
 	busy      chan struct{}         // requests block until it is closed
 	open      int
 	asked     int
-	updates   int   // accepted
-	refused   error // the result of an update
+	updates   int   // number of accepted updates
+	refused   error // returned by updates
 }
 
 func (*steered) Check(bool) error { return nil }
@@ -94,8 +94,8 @@ func wantSaw(t *testing.T, s *steered, want string) {
 	}
 }
 
-// After a failure or a refused answer, gRPC's resolvers back off. Instead of calling ResolveNow,
-// the source is closed and started again.
+// After a failure or a refused answer, gRPC's resolvers are in backoff. The source is therefore
+// closed and started again, instead of calling ResolveNow.
 func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	for _, refused := range []error{nil, errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestRefreshForgetsOldRounds(t *testing.T) {
 	})
 }
 
-// If Close is called while the source is restarted, the source is closed afterwards, and no request
-// is sent.
+// If Close is called while the source is being restarted, the source is closed afterwards, and
+// receives no request.
 func TestRefreshIsClosedInARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -158,8 +158,8 @@ func TestRefreshIsClosedInARestart(t *testing.T) {
 	})
 }
 
-// If the channel is closed during a call of the source and the interval has elapsed, the source
-// receives no request and is not started again.
+// If the channel is closed during a call of the source, and the interval elapses in the meantime,
+// the source receives no request and is not started again.
 func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steered{busy: make(chan struct{})}

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Shared returns a source that channels share: of all sources with the same key, the process starts
-// only one. An example is one watch of a registry's service for many channels. A channel that
-// starts using it later receives its last answer at once, followed by any failure or doubt since
-// then. The source is closed when no channel has used it for the duration linger, so that a channel
-// that is reopened soon does not have to wait. If linger is 0, the source is closed at once.
+// Shared returns a source that several channels can share: of all sources with the same key, the
+// process starts only one. For example, many channels can share one watch of a service in a
+// registry. A channel that starts using the source later immediately receives the last answer,
+// followed by any failure or doubt since then. The source is closed when no channel has used it for
+// the duration linger, so that a channel that is reopened soon does not have to wait. If linger is
+// 0, the source is closed as soon as no channel uses it.
 //
-// The key must be comparable, of a type defined in the source's package, and it must include
-// everything that determines the endpoints, such as credentials. If sources with equal keys differ,
-// the one that is started first is used. Channels do not wait for each other, so Update always
-// returns nil to the source. If a channel rejects an answer, the source's ResolveNow is called,
-// once until that channel accepts an answer.
+// The key must be comparable, have a type defined in the source's package, and include everything
+// that determines the endpoints, such as credentials. If sources with equal keys differ, the one
+// that is started first is used. Channels do not wait for each other, so Update always returns nil
+// to the source. If a channel rejects an answer, the source's ResolveNow is called. It is not
+// called again for that channel's rejections until the channel has accepted an answer.
 func Shared(key any, linger time.Duration, s Source) Source {
 	return shared{key, linger, s}
 }
@@ -77,7 +78,7 @@ type group struct {
 	begun    bool // guarded by starting
 	started  Started
 
-	asking sync.Mutex // held during calls of the source, so that they do not overlap or follow Close
+	asking sync.Mutex // held during calls of the source, so that calls neither overlap nor follow Close
 	ended  bool       // guarded by asking
 
 	mu      sync.Mutex
@@ -123,8 +124,8 @@ func (g *group) leave(linger time.Duration) {
 	g.timer = timer
 }
 
-// start starts the source if it is not started yet. Concurrent callers wait, and retry if the first
-// attempt fails.
+// start starts the source if it has not been started yet. Concurrent callers wait, and retry if the
+// first attempt fails.
 func (g *group) start(s Source, first *Receiver) error {
 	g.starting.Lock()
 	defer g.starting.Unlock()
@@ -185,7 +186,7 @@ func (g *group) receiver(first *Receiver) *Receiver {
 	})
 }
 
-// note changes the state and wakes all members.
+// note changes the state and wakes up all members.
 func (g *group) note(change func(*state)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -200,7 +201,7 @@ func (g *group) note(change func(*state)) {
 func (g *group) add(m *member) {
 	g.mu.Lock()
 	now := g.said
-	m.told.rejected = now.rejected // rejections before it joined are not reported
+	m.told.rejected = now.rejected // rejections from before the member joined are not reported
 	g.members[m] = true
 	g.mu.Unlock()
 	m.tell(now)
@@ -300,7 +301,7 @@ func (m *member) run() {
 	}
 }
 
-// tell sends the member the changes between the state it has and now.
+// tell sends the member the changes between the last state it received and now.
 func (m *member) tell(now state) {
 	r, before := m.receiver, m.told
 	m.told = now

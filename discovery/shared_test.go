@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// registry is a source that counts calls of its functions.
+// registry is a source that counts the calls of its functions.
 type registry struct {
 	scripted
 	starts, asked int
@@ -94,7 +94,8 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 	})
 }
 
-// The source is closed linger after its last channel, unless another channel comes before.
+// The source is closed when linger has elapsed after its last channel was closed, unless another
+// channel is opened before.
 func TestASharedSourceLingers(t *testing.T) {
 	share(t, 10*time.Second, func(s *sharing) {
 		for range 3 {
@@ -106,7 +107,7 @@ func TestASharedSourceLingers(t *testing.T) {
 		if s.starts != 1 || s.closed != 0 {
 			t.Errorf("after less than 10 s it was started %d times, and closed %d times", s.starts, s.closed)
 		}
-		s.say("10.0.0.2:1") // without members
+		s.say("10.0.0.2:1") // there are no members at this time
 		cc, r := s.open()
 		s.sees(cc, state2)
 		r.Close()
@@ -123,7 +124,8 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A late channel gets the failure since the last answer, unless it is over.
+// A channel that joins later receives the failure since the last answer, unless the failure is
+// over.
 func TestALateChannelHasTheFailure(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -155,7 +157,7 @@ func TestALateChannelHasTheFailure(t *testing.T) {
 	})
 }
 
-// A slow channel does not delay the others. It receives only the last answer.
+// A slow channel does not delay the others. It receives only the latest answer.
 func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		slow, rs := s.open()
@@ -197,8 +199,8 @@ func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// If a channel rejects an answer, the source's ResolveNow is called once until the channel accepts
-// one.
+// When a channel rejects an answer, the source's ResolveNow is called. It is not called again for
+// further rejections until the channel has accepted an answer.
 func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()

@@ -40,7 +40,7 @@ func listen(t *testing.T, s discovery.Source) *listener {
 	return l
 }
 
-// take returns the calls since the last time.
+// take returns the calls that were recorded since the last call of take.
 func (l *listener) take() string {
 	synctest.Wait()
 	words := strings.Join(l.words, " ")
@@ -48,8 +48,8 @@ func (l *listener) take() string {
 	return words
 }
 
-// All reports of a shared source reach all members. A late member gets the ones that are still in
-// effect.
+// All reports of a shared source reach all members. A member that joins later receives the reports
+// that are still in effect.
 func TestWhatASharedSourceSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -88,7 +88,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 				t.Errorf("the early member got %q, want %q", got, step.early)
 			}
 			late := listen(t, source)
-			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // these change nothing
+			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // the removed calls change nothing
 			if got != step.late {
 				t.Errorf("after %q a late member got %q, want %q", step.early, got, step.late)
 			}

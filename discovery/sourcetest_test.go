@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// Sources from a resolver keep the contract, with and without refresh, and with answers and failures.
+// Sources made from a resolver keep the contract, with and without refresh, and for answers and
+// failures.
 func TestTheContractOfSourcesOverResolvers(t *testing.T) {
 	for about, answers := range map[string][]string{
 		"well":     {"a:1"},

@@ -22,8 +22,8 @@ type Target struct {
 	resolver.Target
 	// Channel is the channel's target. It differs from Target if Target is nested.
 	Channel resolver.Target
-	// ClientConn and BuildOptions are those of the channel, for FromResolver. They are zero if only
-	// the authority is needed, or in understudy.Validate.
+	// ClientConn and BuildOptions are those of the channel, for FromResolver. They are zero in
+	// understudy.Validate, and when gRPC needs only the authority.
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
@@ -36,10 +36,10 @@ type Target struct {
 	asked  *sync.Map       // option types that this target or a nested one has read
 }
 
-// Parameter returns the value of a parameter in the target's query, or "" if it is not set. A
-// Parser must read all parameters that it supports, because a parameter of the query that is never
-// read is an error. Reading a parameter that is common to all targets is a bug in the source and
-// also an error.
+// Parameter returns the value of a parameter in the target's query, or "" if the parameter is not
+// set. A Parser must read all parameters that it supports, because a query parameter that is never
+// read is an error. Reading a parameter that is common to all targets is a bug in the source, and
+// is also an error.
 func (t *Target) Parameter(name string) string {
 	for _, place := range []options.Scope{options.Channel, options.Lookups} {
 		if slices.Contains(options.Names(place), name) {
@@ -116,7 +116,8 @@ func (t *Target) names() string {
 
 var errNoName = errors.New("part 1 has no name, want one")
 
-// checkParts returns an error if the list is empty or a mechanism has no source or no unique name.
+// checkParts returns an error if the list is empty, or if a mechanism has no source or its name is
+// not unique.
 func checkParts(parts []Mechanism) error {
 	if len(parts) == 0 {
 		return errors.New("the target has no parts")

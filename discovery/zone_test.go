@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// zone is a DNS name. It builds resolvers that look it up like gRPC's DNS resolver: when they are
-// built, and then on request, but at most every 30 s. After a failure the next lookup follows a
-// backoff of at least 1 s.
+// zone is a DNS name. Like gRPC's DNS resolver, the resolvers that it builds look up the name when
+// they are built, and then on request, but at most every 30 s. After a failure, the next lookup
+// follows a backoff of at least 1 s.
 type zone struct {
 	mu      sync.Mutex
 	answers []string // one per lookup, the last for all later lookups: addresses, or "!error"
 	lookups []time.Duration
 	builds  int
-	took    time.Duration // by a lookup
+	took    time.Duration // duration of a lookup
 	began   time.Time
 }
 
@@ -32,7 +32,7 @@ func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return r, nil
 }
 
-// next returns the answer to a lookup.
+// next returns the result of the next lookup.
 func (z *zone) next() string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -50,7 +50,7 @@ func (z *zone) set(answers ...string) {
 	z.answers = answers
 }
 
-// taken returns the times of the lookups since its last call.
+// taken returns the times of the lookups since the last call of taken.
 func (z *zone) taken() []time.Duration {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -21,7 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A call names the management server that accepts the connection but never responds.
+// The error of a call names the management server if the server accepts the connection but never
+// responds.
 func TestACallSaysThatTheServerIsAwaited(t *testing.T) {
 	for query, want := range map[string]string{
 		"":          "eds: no answer yet: waiting for management server dns:///192.0.2.1:1",

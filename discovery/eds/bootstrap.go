@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// The environment variables of the xDS bootstrap (gRFC A27). The file takes precedence.
+// These are the environment variables of the xDS bootstrap (gRFC A27). The file takes precedence.
 const (
 	bootstrapFileVar   = "GRPC_XDS_BOOTSTRAP"
 	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
@@ -35,7 +35,8 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap that the environment names. The default is an empty one.
+// loadBootstrap reads the bootstrap that the environment specifies. Without one, it returns an
+// empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
@@ -86,7 +87,8 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	return b, nil
 }
 
-// find ignores the scheme "dns". It returns nil if no server matches.
+// find returns the server with the given URI, or nil if there is no such server. It ignores the
+// scheme "dns".
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i := range b.servers {
 		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {

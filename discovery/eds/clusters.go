@@ -36,21 +36,21 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// hub passes the discovery mechanisms of a target to the receiver, and endpoints to those that use
-// EDS.
+// hub passes the discovery mechanisms of a target to the receiver, and passes endpoints to the
+// mechanisms that use EDS.
 type hub struct {
 	source   source
 	receiver *discovery.Receiver
 	maker    cds.Maker
-	open     *atomic.Pointer[hub] // points to this hub, nil once it is closed
+	open     *atomic.Pointer[hub] // points to this hub; holds nil after close
 	watch    atomic.Pointer[watch]
-	current  atomic.Pointer[adsclient.Snapshot] // the last snapshot passed on, nil if none
+	current  atomic.Pointer[adsclient.Snapshot] // the last snapshot that was passed on, or nil
 
 	events serial.Serializer // guards the fields below
 	noted  map[string]string // the last warning per cluster
 	held   *adsclient.Snapshot
 	passed bool
-	hold   serial.Timer // passes held on
+	hold   serial.Timer // passes held on when it expires
 	parts  map[*partWatch]bool
 }
 
@@ -82,7 +82,8 @@ func find(s adsclient.State) cds.Known {
 // waits for the first mechanism (docs/waits.md), so the delay is short.
 const holdFor = time.Second
 
-// pass passes a snapshot on. The first one waits up to holdFor for missing resources.
+// pass passes a snapshot on. The first snapshot is held for up to holdFor while resources are
+// missing.
 func (h *hub) pass(s adsclient.Snapshot) {
 	h.events.Run(func() {
 		if h.passed || !waits(s) {
@@ -128,7 +129,8 @@ func (h *hub) tell(s adsclient.Snapshot) {
 	}
 }
 
-// note logs a warning for each cluster with ignored fields. It does not repeat the last one.
+// note logs a warning for each cluster with ignored fields, unless the cluster's warning is the
+// same as before.
 func (h *hub) note(g *cds.Graph) {
 	for _, name := range g.Asked {
 		k := g.Known[name]
@@ -149,7 +151,8 @@ func (h *hub) close() {
 }
 
 // part is the source of a cluster that uses EDS. Its endpoints come from the server that sent the
-// cluster. A part outlives its channel, so it holds a pointer that close clears, and not the hub.
+// cluster. A part can outlive its channel, so instead of the hub it holds a pointer that close
+// clears.
 type part struct {
 	hub     *atomic.Pointer[hub]
 	source  source
@@ -157,8 +160,7 @@ type part struct {
 	service string
 }
 
-// Start implements discovery.Source. If the hub is closed, the part opens a subscription of its
-// own.
+// Start implements discovery.Source. If the hub is closed, the part opens its own subscription.
 func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if h := p.hub.Load(); h != nil {
 		w := &partWatch{part: p, hub: h, receiver: r}

@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// gRFC A37's example: EDS first, plain DNS as the last resort. The channel follows changes.
+// The example of gRFC A37: EDS first, and plain DNS as the last resort. The channel follows changes
+// of the clusters.
 func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -28,7 +29,7 @@ func TestClusters(t *testing.T) {
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
-		// A new cluster in front is not used until its endpoints arrive.
+		// A new cluster at the front is not used until its endpoints arrive.
 		catalogue.Set(adstest.Aggregate("shop", "new", "near", "rest"), adstest.EDS("new"))
 		s.expect("")
 		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
@@ -42,8 +43,8 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// A cluster without endpoints is removed. Later it replaces another cluster and receives endpoints.
-// The previous cluster, not the last resort, is used until then.
+// A cluster without endpoints is removed. Later, it replaces another cluster and then receives
+// endpoints. Until then, the channel uses the replaced cluster and not the last resort.
 func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -68,8 +69,8 @@ func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	})
 }
 
-// A cluster's outlier detection applies to its priorities (gRFC A50). The last good configuration
-// outlives an invalid one.
+// A cluster's outlier detection applies to its priorities (gRFC A50). If a later configuration is
+// invalid, the last good one stays in use.
 func TestOutlierDetectionOfClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -102,7 +103,7 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 	})
 }
 
-// A cluster that is not an aggregate may name its endpoints differently.
+// A cluster that is not an aggregate may request its endpoints under another name.
 func TestServiceNameOfACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -154,7 +155,7 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// The first list waits for a slow cluster for holdFor only.
+// The first list waits for a slow cluster, but no longer than holdFor.
 func TestClustersThatAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -171,7 +172,7 @@ func TestClustersThatAreSlow(t *testing.T) {
 	})
 }
 
-// If no cluster can be used, calls fail with all their errors.
+// If no cluster can be used, calls fail with the errors of all clusters.
 func TestNoClusterAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -222,7 +223,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 	})
 }
 
-// A channel that leaves idleness while its server is down uses the last good clusters.
+// A channel that leaves idle mode while its server is down uses the last good clusters.
 func TestClustersOfAnIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -241,8 +242,8 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 	})
 }
 
-// A channel that leaves idleness on an open stream starts immediately, even if one of its clusters
-// has no endpoints.
+// If the stream is still open, a channel that leaves idle mode starts immediately, even if one of
+// its clusters has no endpoints.
 func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -25,8 +25,8 @@ const (
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for a server, given its name in the target, if any, and
-// its gRPC target.
+// credentialsFor returns the credentials for a management server. host is the server's name in the
+// target, if the target names it, and uri is the server's gRPC target.
 func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
@@ -42,7 +42,7 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 
 // tlsFiles names the files of TLS credentials. It is comparable and serves as an identity.
 type tlsFiles struct {
-	CA          string `json:"ca_certificate_file"` // empty for the system's roots
+	CA          string `json:"ca_certificate_file"` // empty to use the system's roots
 	Certificate string `json:"certificate_file"`
 	PrivateKey  string `json:"private_key_file"`
 }

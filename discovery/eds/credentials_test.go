@@ -57,7 +57,7 @@ func tlsBootstrap(address, ca string, pair testcert.Pair) string {
 		address, ca, pair.Certificate, pair.Key)
 }
 
-// A renewed certificate is used without a restart.
+// A renewed client certificate is used without a restart.
 func TestBootstrapWithMutualTLS(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -104,7 +104,7 @@ func TestDefaultCredentials(t *testing.T) {
 	}
 }
 
-// Credentials that cannot be compared with == do not share a stream.
+// Channels whose credentials cannot be compared with == do not share a stream.
 func TestCredentialsThatCannotBeCompared(t *testing.T) {
 	type sliced struct {
 		credentials.TransportCredentials

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// longestPause exceeds the longest backoff.
+// longestPause is longer than the longest backoff.
 const longestPause = 150 * time.Second
 
 // shopOf returns an aggregate of the given clusters, whose addresses begin with prefix, and a DNS
@@ -27,7 +27,7 @@ func shopOf(prefix string, clusters ...string) []proto.Message {
 	return all
 }
 
-// Two management servers fail and return before, during and after the channel's start.
+// Two management servers fail and come back before, during and after the channel's start.
 func TestServersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -49,7 +49,7 @@ func TestServersTakeTurns(t *testing.T) {
 		s.expect("") // The last good clusters stay in use.
 		s.start(second, other.Serve)
 		time.Sleep(longestPause)
-		s.expect("") // still, because no resource is missing
+		s.expect("") // the clusters still stay in use, because no resource is missing
 		s.stop(second)
 		first.Set(adstest.Cluster("a", "10.1.0.9:1"))
 		s.start(server, first.Serve)
@@ -58,7 +58,8 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
-// A server that returns with a cluster that does not use EDS has all resources and is used again.
+// If a server comes back with a cluster that does not use EDS, the channel has all the resources
+// that it needs, and uses the server again.
 func TestServerIsBackWithANameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -72,7 +73,8 @@ func TestServerIsBackWithANameAlone(t *testing.T) {
 	})
 }
 
-// After two management servers swap their addresses, the channel uses the one at the first address.
+// After two management servers have swapped their addresses, the channel uses the server at the
+// first address.
 func TestServersExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -106,8 +108,8 @@ func TestServersExchange(t *testing.T) {
 	})
 }
 
-// For random failures of two servers, endpoints are never mixed, some are always in use, and the
-// first server is used in the end.
+// When two servers fail at random times, their endpoints are never mixed, the channel always has
+// endpoints once it has received some, and the first server is used in the end.
 func TestServersAtRandom(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {

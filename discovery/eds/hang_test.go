@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A management server that hangs delays a channel that leaves idleness by about two seconds.
+// If a management server hangs, it delays a channel that leaves idle mode by about two seconds.
 func TestAServerThatHangsAfterIdleness(t *testing.T) {
 	for _, path := range []string{"/a", "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {

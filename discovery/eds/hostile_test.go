@@ -22,11 +22,11 @@ import (
 
 // hostility is a misbehavior of a management server.
 type hostility struct {
-	answer func(*adstest.Stream) error // on the first stream, and on each later one
-	bytes  func(net.Conn)              // on each connection except the first, instead of gRPC
+	answer func(*adstest.Stream) error // called on the first stream and on each later stream
+	bytes  func(net.Conn)              // called on each connection except the first, instead of gRPC
 	metric string                      // the metric that must reach count
 	count  int64
-	log    string // expected in a log line that names the server
+	log    string // text expected in a log line that names the server
 }
 
 var hostilities = map[string]hostility{
@@ -83,8 +83,9 @@ var hostilities = map[string]hostility{
 	},
 }
 
-// A server serves one backend, then misbehaves. No call fails or goes elsewhere, and the metrics
-// and the log report the reason. Then the server serves another backend, which the client uses.
+// A server serves one backend, and then misbehaves. No call fails or reaches another backend, and
+// the metrics and the log report the reason. Then the server serves a second backend, which the
+// client uses.
 func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -144,8 +145,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate passes the first connection to gRPC and, until mended is closed, the others to bytes, if it
-// is set.
+// gate passes the first connection to gRPC. Until mended is closed, it passes the other connections
+// to bytes, if bytes is set.
 type gate struct {
 	net.Listener
 	bytes  func(net.Conn)
@@ -186,9 +187,10 @@ func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return all, nil
 }
 
-// halfAResponse uses HTTP/2 to begin a response of 1000 bytes, and then resets the connection.
+// halfAResponse sends the beginning of a 1000-byte response over HTTP/2, and then resets the
+// connection.
 func halfAResponse(c net.Conn) {
-	// A stream exists only after the client's HEADERS frame.
+	// A stream exists only after the client has sent a HEADERS frame.
 	if !readUntilHeaders(c) {
 		return
 	}
@@ -206,7 +208,7 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 
-// readUntilHeaders reports whether the client opens a stream.
+// readUntilHeaders reads until the client opens a stream, and reports whether it does.
 func readUntilHeaders(c net.Conn) bool {
 	c.Write(frame(4, 0, 0, nil))
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel that leaves idleness while its management server is down uses the last confirmed
+// A channel that leaves idle mode while its management server is down uses the last confirmed
 // endpoints.
 func TestIdleChannelAndADeadServer(t *testing.T) {
 	address := backend(t)

@@ -131,8 +131,8 @@ func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	})
 }
 
-// By Envoy's rules, a response that lacks a cluster deletes it. This client ignores the deletion,
-// as gRFC A53 allows.
+// By Envoy's rules, a response that lacks a cluster deletes that cluster. This client ignores the
+// deletion, as gRFC A53 allows.
 func TestClusterThatIsNoLongerSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -146,7 +146,7 @@ func TestClusterThatIsNoLongerSent(t *testing.T) {
 				for _, c := range list {
 					r.Resources = append(r.Resources, adstest.Any(c))
 				}
-				time.Sleep(time.Second) // until the client requests the next cluster
+				time.Sleep(time.Second) // leaves the client time to request the next cluster
 				return stream.Send(r)
 			}
 			err := errors.Join(send(shop), send(shop, near))

@@ -17,14 +17,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// silent is a resolver.ClientConn that reports the number of endpoints and retains nothing.
+// silent is a resolver.ClientConn that reports the number of endpoints in each state and retains
+// nothing.
 type silent struct {
 	*channel
 	came chan int
 }
 
 func (c silent) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // no answer yet
+	if awaiting.Is(s) { // there is no answer yet
 		return nil
 	}
 	c.came <- len(s.Endpoints)
@@ -45,7 +46,7 @@ func open(t *testing.T, text string, n int) silent {
 	return c
 }
 
-// Channels share the server's resources.
+// A channel that is opened later shares the resources that the server has already sent.
 func TestLaterChannelsShareWhatCame(t *testing.T) {
 	const n, channels = 2000, 40
 	for name, path := range map[string]string{"endpoints": "/c", "clusters": "/shop?cds=true"} {

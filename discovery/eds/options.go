@@ -23,8 +23,8 @@ func init() { discovery.Register(Scheme, parts) }
 const defaultMaxResponse = 64 << 20
 
 type options struct {
-	credentials *channelCredentials // nil for those of the bootstrap, or the default
-	node        *corev3.Node        // nil for that of the bootstrap, or the default
+	credentials *channelCredentials // nil to use those of the bootstrap, or the default
+	node        *corev3.Node        // nil to use the bootstrap's node, or the default
 	maxResponse int
 
 	reachabilityOnly bool
@@ -53,7 +53,7 @@ func (o *options) check() error {
 //
 // The credentials of calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
-	// Each option value identifies credentials that cannot be compared.
+	// The address of a new variable identifies credentials that cannot be compared.
 	identity := any(new(byte))
 	if c != nil && reflect.ValueOf(c).Comparable() {
 		identity = c
@@ -81,7 +81,7 @@ func WithNode(node *corev3.Node) discovery.SourceOption {
 
 // WithMaxResponseSize sets the size in bytes of the largest response that is accepted. A larger
 // response ends the stream. The default is 64 MiB, which is several times the size of 100,000
-// endpoints. While a response is being applied, it takes about ten times its size in memory.
+// endpoints. Applying a response temporarily takes about ten times its size in memory.
 func WithMaxResponseSize(bytes int) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
 }
@@ -98,8 +98,8 @@ func WithFallbackOnReachabilityOnly() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
 }
 
-// WithCDS requests the Cluster of the target's name first. It may be an aggregate, name a host in
-// DNS, or name the ClusterLoadAssignment to request (gRFC A37).
+// WithCDS first requests the Cluster that has the target's name. The Cluster may be an aggregate,
+// name a host in DNS, or name the ClusterLoadAssignment to request (gRFC A37).
 func WithCDS() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.cds = true })
 }

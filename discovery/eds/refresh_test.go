@@ -55,8 +55,8 @@ func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
 func (*rotatingName) Close() {}
 
 // The names in clusters are resolved at the target's refresh interval, and an address is removed
-// after removeAfter answers without it. With three rotating subsets, removeAfter=3 keeps the
-// endpoints stable.
+// after removeAfter consecutive answers without it. With three rotating subsets, removeAfter=3
+// keeps the endpoints stable.
 func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	}
 }
 
-// pending is a DNS resolver without an answer.
+// pending is a DNS resolver that never answers.
 type pending struct {
 	mu   sync.Mutex
 	open []resolver.ClientConn
@@ -108,8 +108,8 @@ func (d *pending) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
 func (*pending) Close()                                {}
 
-// While a name of the second server's clusters is being resolved, the first server's clusters are
-// used, with their own endpoints.
+// While a name in the second server's clusters is being resolved, the first server's clusters stay
+// in use, with their own endpoints.
 func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -133,8 +133,8 @@ func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	})
 }
 
-// A server returns without its clusters. The last good clusters are used, and their endpoints are
-// still updated.
+// A server comes back without its clusters. The last good clusters stay in use, and their endpoints
+// are still updated.
 func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

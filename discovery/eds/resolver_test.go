@@ -69,7 +69,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A pending update does not block Close.
+// Close does not wait for an update that is in progress.
 func TestCloseDuringAnUpdate(t *testing.T) {
 	gone := make(chan struct{})
 	t.Cleanup(func() { close(gone) })

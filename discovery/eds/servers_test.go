@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// managers are two management servers with a backend each. The first one fails until up is set.
+// managers are two management servers, each with its own backend. The first server fails until up
+// is set.
 type managers struct {
 	up                          atomic.Bool
 	first, second               string
@@ -62,8 +63,8 @@ func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	})
 }
 
-// With gRFC A95's rule, the second server is used as soon as the first is unreachable, even if
-// there are endpoints.
+// With the rule of gRFC A95, the second server is used as soon as the first is unreachable, even if
+// the channel has endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T, m *managers) *traffic{
 		"parameter": func(t *testing.T, m *managers) *traffic {

@@ -66,7 +66,7 @@ func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// The site is also a DNS resolver.
+// Scheme makes the site a DNS resolver as well.
 func (*site) Scheme() string { return "dns" }
 
 func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
@@ -99,7 +99,7 @@ func (s *site) end() {
 	synctest.Wait()
 }
 
-// told is a channel that records its states and errors as lines.
+// told is a channel that records the states and errors that it receives as lines.
 type told struct {
 	*channel
 	lines  chan string
@@ -107,7 +107,7 @@ type told struct {
 }
 
 func (c told) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // no answer yet
+	if awaiting.Is(state) { // there is no answer yet
 		return nil
 	}
 	var parts []string
@@ -124,7 +124,7 @@ func (c told) UpdateState(state resolver.State) error {
 
 func (c told) ReportError(err error) { c.lines <- "error " + err.Error() }
 
-// saw returns the lines since its last call.
+// saw returns the lines that were recorded since the last call of saw.
 func (s *site) saw() string {
 	synctest.Wait()
 	var lines []string

@@ -53,17 +53,17 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 }
 
 type source struct {
-	hosts    []string // empty for those of the bootstrap
+	hosts    []string // empty to use the servers of the bootstrap
 	cluster  string
 	options  options
-	network  *adsclient.Network // nil for the system's network
+	network  *adsclient.Network // nil to use the system's network
 	recorder stats.MetricsRecorder
 
 	*location.Learned // the node's locality, set before the first request
 }
 
-// Start implements discovery.Source. Invalid options, and an invalid bootstrap in the environment,
-// are errors. Files are read again until they are valid.
+// Start implements discovery.Source. It returns an error if an option, or a bootstrap given
+// directly in the environment, is invalid. Invalid files are read again until they are valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -114,7 +114,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 	return servers, err
 }
 
-// serversWith is servers with a loaded bootstrap.
+// serversWith is like servers, but uses a bootstrap that is already loaded.
 func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	node := s.options.node
 	if node == nil {
@@ -155,7 +155,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// read parses a resource to a *discovery.Answer or a *cds.Cluster, which all channels share.
+// read parses a resource into a *discovery.Answer or a *cds.Cluster, which all channels share.
 func read(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:

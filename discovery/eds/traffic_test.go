@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// backend starts a server that sends its address in the header "backend" of each response.
+// backend starts a server that sends its own address in the "backend" header of each response.
 func backend(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
@@ -54,7 +54,7 @@ func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	return &traffic{t, conn, m}
 }
 
-// call makes a call, which must not fail, and returns its backend.
+// call makes a call, which must not fail, and returns the address of the backend that answered it.
 func (c *traffic) call() string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -76,7 +76,7 @@ func (c *traffic) stays(want string, n int) {
 	}
 }
 
-// until makes calls until one reaches want.
+// until makes calls until one of them reaches want.
 func (c *traffic) until(want string) {
 	c.t.Helper()
 	for end := time.Now().Add(patience); c.call() != want; {

@@ -16,7 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// While a bootstrap cannot be read, or is invalid, calls fail with an error that names it.
+// While a bootstrap cannot be read, or is invalid, calls fail with an error that names the
+// bootstrap.
 func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
@@ -74,8 +75,8 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	}
 }
 
-// A certificate that is partially written, or does not match its key, is read again. In a failover
-// target, the other mechanism is used until then.
+// If a certificate is only partially written, or does not match its key, it is read again. In a
+// failover target, the other mechanism is used until the certificate is valid.
 func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -106,7 +107,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	wait(t, "state", c.states)
 }
 
-// A file that the bootstrap names is read again.
+// If a file that the bootstrap names cannot be read, it is read again.
 func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	cert := testcert.New(t)
 	path := filepath.Join(t.TempDir(), "ca.pem")
@@ -115,15 +116,15 @@ func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	c := build(t, "eds:///c?cds=true")
 	expectError(t, c, "ca_certificate_file: open "+path)
 	rename(t, cert.File(), path)
-	expectError(t, c, address) // the server does not use TLS
+	expectError(t, c, address) // the handshake fails, because the server does not use TLS
 }
 
 func TestAChannelThatIsClosedBeforeItsBootstrapIsRead(t *testing.T) {
 	t.Setenv(bootstrapFileVar, filepath.Join(t.TempDir(), "bootstrap.json"))
-	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain checks for leaked goroutines
+	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain checks that this leaves no goroutines behind
 }
 
-// A channel that leaves idleness while its bootstrap cannot be read uses the last good endpoints.
+// A channel that leaves idle mode while its bootstrap cannot be read uses the last good endpoints.
 func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 	for _, query := range []string{"", "?cds=true"} {
 		path := filepath.Join(t.TempDir(), "bootstrap.json")

@@ -62,7 +62,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	for len(wait(t, "state", c.states).Endpoints) != last {
 		states++
 	}
-	// The server may receive the ACK before the last update gets here.
+	// The server may receive the ACK before the last update reaches the channel.
 	const few = 5
 	if states > few {
 		t.Errorf("%d updates became %d states, want a few", last, states)
@@ -83,12 +83,12 @@ func tenThousand() *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// A changed weight among 10,000 endpoints causes no new connection.
+// When the weight of one endpoint among 10,000 changes, no new connection is opened.
 func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 	before := tenThousand()
 	after := proto.CloneOf(before)
 	after.Endpoints[3].LbEndpoints[7].LoadBalancingWeight = wrapperspb.UInt32(999)
-	const heavy = "10.3.0.7:443" // has half of the weight of its locality, which has a tenth of the calls
+	const heavy = "10.3.0.7:443" // has half the weight of its locality, which gets a tenth of the calls
 	next := make(chan struct{})
 	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n1", before); err != nil {
@@ -115,14 +115,14 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		for _, sc := range cc.SubConns() {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		<-time.After(time.Second) // pickers of many endpoints are delayed
+		<-time.After(time.Second) // the pickers of many endpoints are updated with a delay
 		synctest.Wait()
 		if got := shareOf(cc, heavy); got != 1 {
 			t.Errorf("%d of 10,000 picks before the update, want 1", got)
 		}
 		apply(t, b, p, second)
 		synctest.Wait()
-		// The standard deviation is 8. The bounds are 5 standard deviations.
+		// The standard deviation is 8. The bounds are 5 standard deviations from the mean.
 		if got := shareOf(cc, heavy); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}

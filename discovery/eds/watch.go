@@ -21,7 +21,7 @@ type watch struct {
 	cancel   context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil until the servers are known
-	lost      *adsclient.Outage                   // why the answer is unconfirmed, nil if it is confirmed
+	lost      *adsclient.Outage                   // why the answer is unconfirmed, or nil if it is confirmed
 }
 
 func (w *watch) Changed(s adsclient.Snapshot) {
@@ -55,13 +55,13 @@ func passOn(r *discovery.Receiver, s adsclient.State) {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // an error requests a re-resolution, but the server pushes updates
+		_ = r.Update(answer) // an error would request a re-resolution, but the server pushes updates anyway
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}
 }
 
-// confirmed returns when the server in use last sent a message.
+// confirmed returns the time at which the server in use last sent a message.
 func (w *watch) confirmed() time.Time {
 	if following := w.following.Load(); following != nil {
 		return following.Heard()
@@ -82,8 +82,8 @@ func (w *watch) stop() {
 	}
 }
 
-// fileError is an error in a file. It may be temporary: the file may be partially written, or its
-// volume not yet mounted.
+// fileError is an error in a file. It may be temporary: the file may be only partially written, or
+// its volume may not be mounted yet.
 type fileError struct{ error }
 
 // begin subscribes, unless the watch is closed.

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// E5: a resolver that answers during Build or closes during an update does not deadlock. synctest
-// detects a deadlock.
+// E5: a resolver that answers during Build, or closes during an update, does not cause a deadlock.
+// synctest would detect one.
 
 func TestPartsMayAnswerWhileTheyAreBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,8 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 	})
 }
 
-// ResolveNow is not called while or after the resolver of a mechanism is closed.
+// ResolveNow is not called while the resolver of a mechanism is being closed, or after it is
+// closed.
 func TestCloseWhileAPartIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, cc := newFakes(), &channel{}
@@ -155,8 +156,8 @@ func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
 	})
 }
 
-// Updates do not overlap, whatever the order of concurrent answers, and the last one contains the
-// last answers. Run with -race.
+// Updates do not overlap, whatever the order of concurrent answers, and the last update contains
+// the last answer of each mechanism. Run with -race.
 func TestManyAnswersAtOnce(t *testing.T) {
 	f, cc := newFakes(), &channel{}
 	var asker atomic.Pointer[func(string, bool)]

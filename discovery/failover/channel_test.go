@@ -29,7 +29,7 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// E2: the same address in two mechanisms is accepted.
+// E2: two mechanisms may contain the same address.
 func TestTheSamePartTwice(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
@@ -39,7 +39,7 @@ func TestTheSamePartTwice(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// An idle channel closes its resolver, and builds another one for the next call.
+// An idle channel closes its resolver, and builds another resolver for the next call.
 func TestAfterAnIdleTime(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///%s,passthrough:///192.0.2.1:1", us.address), plaintext, grpc.WithIdleTimeout(50*time.Millisecond))
@@ -93,7 +93,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("call = %v, want Unavailable with %q", err, want)
 	}
 
-	// A waiting call is sent as soon as there is an address.
+	// A waiting call is sent as soon as the mechanism has an address.
 	eu := startTier(t, "eu", insecure.NewCredentials())
 	done := make(chan error, 1)
 	go func() {
@@ -107,7 +107,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("a call that waits failed: %v", err)
 	}
 
-	// An answer without addresses leaves the last one in use.
+	// After an answer without addresses, the last addresses stay in use.
 	n.set("eu", nil)
 	await(t, conn, "eu as eu")
 }

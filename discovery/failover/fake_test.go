@@ -29,7 +29,8 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take waits until no goroutine is running and returns the events since the last call.
+// take waits until all other goroutines are blocked, and returns the events since the last call of
+// take.
 func (j *journal) take() string {
 	settle.Wait()
 	j.mu.Lock()
@@ -46,7 +47,7 @@ func (j *journal) take() string {
 type channel struct {
 	resolver.ClientConn
 	journal
-	refuse   error                // the result of UpdateState
+	refuse   error                // returned by UpdateState
 	onUpdate func(resolver.State) // called by UpdateState
 	last     resolver.State
 	config   string // the last service config
@@ -108,7 +109,7 @@ type fakes struct {
 	journal
 	resolvers map[string]*fake
 	prepare   func(*fake) // called in Build
-	refuse    string      // the name whose Build fails
+	refuse    string      // the name for which Build fails
 }
 
 func newFakes() *fakes { return &fakes{resolvers: make(map[string]*fake)} }
@@ -150,7 +151,7 @@ func (r *fake) Close() {
 	}
 }
 
-// answer sends the channel an endpoint for each address.
+// answer sends the channel one endpoint for each address.
 func (r *fake) answer(addresses ...string) {
 	state := resolver.State{Endpoints: []resolver.Endpoint{}}
 	for _, a := range addresses {

@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// authority is a test's certificate authority.
+// authority is a certificate authority for tests.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -65,7 +65,7 @@ func sign(t *testing.T, template, parent *x509.Certificate, public *ecdsa.Public
 	return cert
 }
 
-// server returns credentials for a server with a certificate for names.
+// server returns credentials for a server, with a certificate for names.
 func (a *authority) server(t *testing.T, names ...string) credentials.TransportCredentials {
 	t.Helper()
 	key := newKey(t)
@@ -77,19 +77,19 @@ func (a *authority) server(t *testing.T, names ...string) credentials.TransportC
 	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
 }
 
-// client returns credentials that trust a, with serverName unless it is empty.
+// client returns credentials that trust a. They use serverName unless it is empty.
 func (a *authority) client(serverName string) credentials.TransportCredentials {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
 }
 
-// tier is a server on a loopback port. It answers health checks, with its name and the call's
+// tier is a server on a loopback port. It answers health checks, and sends its name and the call's
 // :authority in the response header.
 type tier struct {
 	name    string
 	creds   credentials.TransportCredentials
-	fails   func() bool // whether the next call fails; may be nil
+	fails   func() bool // reports whether the next call fails; may be nil
 	address string
 	server  *grpc.Server
 }
@@ -102,7 +102,7 @@ func startTier(t *testing.T, name string, creds credentials.TransportCredentials
 	return s
 }
 
-// start starts the server, on its previous port if it had one.
+// start starts the server. If the server ran before, it uses the same port again.
 func (s *tier) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
@@ -155,7 +155,7 @@ func await(t *testing.T, conn *grpc.ClientConn, want string) {
 	}
 }
 
-// dial opens a channel to target until the end of the test.
+// dial opens a channel to target and closes it at the end of the test.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(target, opts...)
@@ -213,7 +213,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return w, nil
 }
 
-// ResolveNow answers at once if the name was set.
+// ResolveNow sends an answer immediately if the name has been set.
 func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
 	w.names.mu.Lock()
 	addresses, known := w.names.addresses[w.name]

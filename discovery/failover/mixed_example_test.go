@@ -18,9 +18,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// Two DNS names are looked up every 30 s, so that new backends are used without waiting for a
-// failure. The target names this example's own DNS server; usually an entry is just a name and a
-// port.
+// Two DNS names are looked up every 30 s, so that new backends are used before a connection fails.
+// The target contains the address of this example's own DNS server; usually, an entry is just a
+// name and a port.
 func Example_twoNames() {
 	us, usPort := exampleServer()
 	eu, euPort := exampleServer()
@@ -69,8 +69,9 @@ func Example_edsBeforeDNS() {
 	// what DNS knows answers: true
 }
 
-// An entry may have parameters. Its ? is written %3F, so that it does not begin the parameters of
-// the whole target. Here the second entry is verified against another name.
+// An entry may have parameters. Its question mark is written %3F, because a plain question mark
+// would begin the parameters of the whole target. Here, the second entry is verified against
+// another name.
 func ExampleValidate_parameters() {
 	fmt.Println(understudy.Validate("failover:///us.example.com:443,10.0.0.1:443%3Fauthority=eu.example.com?refresh=30s", understudy.Options{}))
 	// Output: <nil>
@@ -96,7 +97,8 @@ func exampleClient(target string) *grpc.ClientConn {
 	return conn
 }
 
-// answeredBy makes calls until one is answered, and returns the port of its server.
+// answeredBy makes calls until one of them is answered, and returns the port of the server that
+// answered it.
 func answeredBy(conn *grpc.ClientConn) int {
 	for {
 		var from peer.Peer

@@ -11,8 +11,8 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// The endpoints of names have no zones. The log notes once for each mechanism that prefer has no
-// effect.
+// The endpoints of DNS names have no zones, so prefer has no effect. The log notes this once for
+// each mechanism.
 func TestAPreferenceOfNames(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	const note = "prefer=zone has no effect on endpoints without localities, such as those of DNS"

@@ -32,8 +32,8 @@ type list struct {
 	first string // the authority of the first mechanism
 }
 
-// parse returns the mechanisms of the target in priority order, at least one. An entry with several
-// mechanisms, such as a list, is replaced by them.
+// parse returns the mechanisms of the target in priority order, at least one. If an entry has
+// several mechanisms, as a list does, they take its place.
 func (l *list) parse() ([]discovery.Mechanism, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func checkShape(u url.URL) error {
 	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, printable.Quote(given), form)
 }
 
-// parsePart parses one entry. The mechanism's name is the decoded text, unless the entry has its
-// own names.
+// parsePart parses one entry. The mechanism's name is the decoded text of the entry, unless the
+// mechanisms of the entry have names of their own.
 func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
@@ -158,8 +158,7 @@ func (o *options) own(scheme string) resolver.Builder {
 	return nil
 }
 
-// checkDNS returns an error if target is for gRPC's DNS resolver, and that resolver would refuse
-// it.
+// checkDNS returns an error if target uses gRPC's DNS resolver and that resolver would refuse it.
 func (o *options) checkDNS(target resolver.Target) error {
 	if target.URL.Scheme != "dns" || o.own("dns") != nil {
 		return nil
@@ -168,8 +167,8 @@ func (o *options) checkDNS(target resolver.Target) error {
 	return err
 }
 
-// hostPort returns endpoint as host:port, parsed like in gRPC's DNS resolver: the default port is
-// 443, the default host localhost.
+// hostPort returns endpoint as host:port. It parses endpoint like gRPC's DNS resolver: the default
+// port is 443, and the default host is localhost.
 func hostPort(endpoint string) (string, error) {
 	if endpoint == "" {
 		return "", errors.New("no host is given; want host:port")
@@ -203,7 +202,8 @@ func isAddress(endpoint string) bool {
 	return err == nil
 }
 
-// uniqueName returns name, with a number if it is taken, and adds the result to taken.
+// uniqueName returns name, with a number appended if the name is taken, and adds the result to
+// taken.
 func uniqueName(name string, taken map[string]bool) string {
 	unique := name
 	for i := 2; taken[unique]; i++ {
@@ -225,7 +225,7 @@ func shown(escaped string) string {
 	return escaped
 }
 
-// unread returns why text does not parse, without the text.
+// unread explains why text cannot be parsed, without repeating the text.
 func unread(text string, err error) error {
 	if strings.Contains(text, "@") {
 		return errors.New("it does not parse (why is not shown, because a password may stand in it)")

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// inner describes the mechanisms of a target: name -> target authority.
+// inner describes the mechanisms of a target, one per line: name -> target authority.
 func inner(t *testing.T, target string) string {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -55,20 +55,22 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///:443":               ":443 -> dns:///:443 localhost:443",
 		"failover:///[2001:db8::1]:443":  "[2001:db8::1]:443 -> dns:///[2001:db8::1]:443 [2001:db8::1]:443",
 		"failover:///192.0.2.1:443":      "192.0.2.1:443 -> dns:///192.0.2.1:443 192.0.2.1:443",
-		// gRPC accepts one slash in place of three.
+		// gRPC accepts one slash instead of three.
 		"failover:/us:443": "us:443 -> dns:///us:443 us:443",
-		// Each entry is decoded once, after the list was split.
+		// Each entry is decoded once, after the list has been split.
 		"failover:///fake:///a%2Cb,c:1":     "fake:///a,b -> fake:///a,b a,b\nc:1 -> dns:///c:1 c:1",
 		"failover:///fake:///a%3Fx=1":       "fake:///a?x=1 -> fake:///a a",
 		"failover:///fake:///a%252Cb":       "fake:///a%2Cb -> fake:///a,b a,b",
 		"failover:///fake%3A%2F%2F%2Fa":     "fake:///a -> fake:///a a",
 		"failover:///fake:///a b,fake:///c": "fake:///a b -> fake:///a b a%20b\nfake:///c -> fake:///c c",
-		// A source of this module is an entry like any other, and a nested list replaces its entry.
+		// A target of this module's sources is an entry like any other, and a nested list replaces
+		// its entry.
 		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
 			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
 		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
-		// An entry may have parameters. The innermost authority applies.
+		// An entry may have parameters. If several authorities are given, the innermost one
+		// applies.
 		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
 			"eds://h:1/shop?authority=y/z -> its own y%2Fz\nb:1 -> dns:///b:1 b:1",
 		"failover:///failover:///a:1%253Fauthority=x%2Cb:1%3Fauthority=y": "a:1?authority=x -> dns:///a:1 x\nb:1 -> dns:///b:1 y",
@@ -156,8 +158,8 @@ func TestTheBuilderIsRegistered(t *testing.T) {
 	}
 }
 
-// FuzzParseTarget looks for targets that panic, whose error is not one short line, or whose
-// mechanisms do not have different names and valid authorities.
+// FuzzParseTarget looks for targets that cause a panic, whose error is not one short line, or whose
+// mechanisms do not have distinct names and valid authorities.
 func FuzzParseTarget(f *testing.F) {
 	long := "l" + strings.Repeat("%89", 1000)
 	for _, seed := range []string{

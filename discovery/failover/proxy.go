@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// proxyFunc is the type of http.ProxyFromEnvironment, which gRPC uses, too.
+// proxyFunc is the type of http.ProxyFromEnvironment, which gRPC also uses.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
 // uses reports whether a connection to address would go through a proxy.
@@ -25,23 +25,23 @@ func (f proxyFunc) uses(address string) (bool, error) {
 
 // way describes how the endpoints of a mechanism are found and reached.
 type way struct {
-	address string // host:port; empty if the mechanism's resolver finds it
+	address string // host:port; empty if the mechanism's resolver finds the addresses
 	byProxy bool   // the proxy looks address up; otherwise it is dialled directly
 }
 
 // route decides whether the name of a DNS mechanism is looked up locally. On a channel that uses a
-// proxy, gRPC sends every address through it, except those in NO_PROXY:
+// proxy, gRPC sends every address through the proxy, except addresses in NO_PROXY:
 //
 //	the mechanism's name           is looked up    and its addresses are
 //	goes through the proxy         by the proxy    its name alone
-//	goes, WithLocalDNSResolution   here            the addresses found
+//	same, WithLocalDNSResolution   here            the addresses found
 //	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
-//	                                               too, else its name
+//	                                               too, otherwise its name
 //
 // The last row needs direct, because NO_PROXY seldom lists the addresses behind the names.
 func (s source) route() (way, error) {
 	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
-		return way{}, nil // a dialer looks names up itself
+		return way{}, nil // a custom dialer looks names up itself
 	}
 	// gRPC looks up the proxy for the whole target as if it were one host.
 	channel, err := s.options.proxy.uses(s.list)
@@ -66,9 +66,9 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct is a receiver that makes the channel dial a mechanism's endpoints without its proxy. If the
-// channel would use the proxy for an address, direct replaces the endpoints by the mechanism's name,
-// which is in NO_PROXY.
+// direct is a receiver that makes the channel dial a mechanism's endpoints without its proxy. If
+// the channel would use the proxy for one of the addresses, direct replaces the endpoints with the
+// mechanism's name, which is in NO_PROXY.
 type direct struct {
 	receiver *discovery.Receiver
 	address  string // the mechanism's name and port

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// dnsFake is a name that gRPC's scheme dns resolves. Lookups cycle through its answers.
+// dnsFake is a name that gRPC's scheme dns resolves. Successive lookups cycle through its answers.
 type dnsFake struct {
 	mu      sync.Mutex
 	answers []string
@@ -69,7 +69,7 @@ func (w *dnsWatch) ResolveNow(resolver.ResolveNowOptions) {
 func (*dnsWatch) Close() {}
 
 // memory is an in-memory network with a server at every address. It counts how often the client
-// dials and closes.
+// dials and closes connections.
 type memory struct {
 	mu            sync.Mutex
 	listeners     map[string]*bufconn.Listener
@@ -155,7 +155,7 @@ func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts 
 	})
 }
 
-// shares returns how many of n calls each address answers.
+// shares returns how many of n calls each address answered.
 func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	t.Helper()
 	counts := make(map[string]int)
@@ -169,7 +169,7 @@ func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	return fmt.Sprint(counts)
 }
 
-// With removeAfter n, a name that rotates n subsets for an hour closes no connection.
+// If a name rotates through n subsets for an hour, no connection is closed with removeAfter=n.
 func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	for _, subsets := range [][]string{{"a:1"}, {"a:1 b:1", "c:1 d:1"}, {"a:1 b:1", "b:1 c:1", "d:1"}, {"a:1", "b:1", "c:1", "d:1", "e:1"}} {
 		d := &dnsFake{answers: subsets}
@@ -200,8 +200,8 @@ func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 }
 
 // A new backend gets its share of the calls within the refresh interval plus the time of the
-// lookup. A removed one stays in use after the first answer without it, and is dropped after the
-// second. Other connections are not closed.
+// lookup. A removed backend stays in use after the first answer without it, and is dropped after
+// the second. Other connections are not closed.
 func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 	const refresh, jitter = 30 * time.Second, 3 * time.Second
 	d := &dnsFake{answers: []string{"a:1 b:1"}}

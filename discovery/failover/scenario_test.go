@@ -14,10 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// TestScenarios runs the files in testdata. The output of each command is the events of the channel
-// and the mechanisms' resolvers:
+// TestScenarios runs the files in testdata. The output of each command consists of the events of the
+// channel and of the mechanisms' resolvers:
 //
-//	build a b c          a target with these entries
+//	build a b c          build a resolver for a target with these entries
 //	answer a 10.0.0.1:1  a's resolver answers
 //	fail a text          a's resolver reports an error
 //	pass 10s             time passes

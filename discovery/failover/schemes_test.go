@@ -1,6 +1,7 @@
 package failover_test
 
-// The schemes of entries. They are imported in a test because package file uses failover, too.
+// These packages register the schemes of entries. They are imported in a test because package file
+// itself uses package failover.
 import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/file"

@@ -27,14 +27,16 @@ type options struct {
 	proxy     proxyFunc
 }
 
-// WithResolvers makes the schemes of builders available to the entries of a list, in preference to
-// globally registered ones. The channel's own grpc.WithResolvers are not available to them.
+// WithResolvers makes the schemes of builders available to the entries of a list. They take
+// precedence over globally registered schemes. The channel's own grpc.WithResolvers are not
+// available to the entries.
 func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.resolvers = append(o.resolvers, builders...) })
 }
 
-// WithLocalDNSResolution looks up DNS names in this process even if a proxy would do it, like
-// grpc.WithLocalDNSResolution for a channel to one target. It has no effect without a proxy.
+// WithLocalDNSResolution looks up DNS names in this process even if a proxy would otherwise look
+// them up, like grpc.WithLocalDNSResolution for a channel to one target. It has no effect without a
+// proxy.
 func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
@@ -51,12 +53,12 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return l.parse()
 }
 
-// grpcs holds the schemes of gRPC's own resolvers. They ignore the query, so that this package can
-// use it for parameters.
+// grpcs holds the schemes of gRPC's own resolvers. These resolvers ignore the query, so this
+// package can use it for parameters.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
-// within returns the mechanisms of an entry with a scheme of this module. Several of them have
-// their own names.
+// within returns the mechanisms of an entry with a scheme of this module. If there are several,
+// each has its own name.
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
@@ -100,7 +102,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 type part struct {
 	name      string // for the log
 	target    resolver.Target
-	authority string // of a channel to this entry alone
+	authority string // the authority of a channel to this entry alone
 }
 
 // nameOf returns the name of an entry for the log.
@@ -118,7 +120,8 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	return xnet.AuthorityOfEndpoint(target.Endpoint())
 }
 
-// source finds the endpoints of an entry by its resolver, unless a proxy looks the name up.
+// source finds the endpoints of an entry with the entry's resolver, unless a proxy looks the name
+// up.
 type source struct {
 	discovery.Source // the entry's resolver
 	part             part
@@ -134,7 +137,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	case err != nil:
 		return discovery.Started{}, err
 	case way.byProxy:
-		// An error is ignored, because there is no other answer.
+		// The error is ignored, because there is no other answer.
 		_ = r.Update(answerWith(way.address))
 		return discovery.Started{}, nil
 	case way.address != "":

@@ -15,8 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// inChild names the case for the child process of TestChannelThroughAProxy, because Go reads the
-// proxy environment once per process.
+// inChild is the environment variable that names the case for the child process of
+// TestChannelThroughAProxy. Each case needs its own process because Go reads the proxy environment
+// once per process.
 const inChild = "FAILOVER_TEST_CASE"
 
 func TestChannelThroughAProxy(t *testing.T) {
@@ -38,7 +39,7 @@ func TestChannelThroughAProxy(t *testing.T) {
 	}
 }
 
-// testProxyLooksUpNames lets the proxy look up both names, which exist nowhere else.
+// testProxyLooksUpNames has the proxy look up both names, which only the proxy can resolve.
 func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	us := startTier(t, "us", ca.server(t, "us-east.example.com"))

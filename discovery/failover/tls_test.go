@@ -38,7 +38,7 @@ func TestEachTierIsVerifiedAgainstItsOwnCertificate(t *testing.T) {
 	await(t, conn, "us as us.test:443")
 }
 
-// The first mechanism's certificate is not valid for the second.
+// A certificate of the first mechanism is not accepted from the second.
 func TestATierWithTheCertificateOfAnotherIsRefused(t *testing.T) {
 	ca := newAuthority(t)
 	us, _, found := twoTiers(t, ca, "us.test", "us.test")
@@ -96,7 +96,7 @@ func TestCredentialsInABundle(t *testing.T) {
 	await(t, conn, "eu as eu.test:443")
 }
 
-// The authority of a mechanism is the one that gRPC gives a channel to it alone.
+// The authority of a mechanism is the authority that gRPC gives a channel to that mechanism alone.
 func TestAuthoritiesAreThoseOfChannelsToOnePart(t *testing.T) {
 	n := newNames()
 	server := startTier(t, "x", insecure.NewCredentials())

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// backend is a server that refuses each call's first attempt.
+// backend is a server that refuses the first attempt of each call.
 type backend struct {
 	healthpb.UnimplementedHealthServer
 	port      int
@@ -85,7 +85,7 @@ func TestOnAChannel(t *testing.T) {
 		t.Fatalf("without the file: %v, want UNAVAILABLE with %q", err, want)
 	}
 	write(t, path, at(first))
-	_ = check(grpc.WaitForReady(true)) // created without a service config, so it may not be retried
+	_ = check(grpc.WaitForReady(true)) // the call may not be retried, because it was created without a service config
 	if err := check(); err != nil || first.calls.Load() == 0 {
 		t.Fatalf("with the file: %v after %d calls", err, first.calls.Load())
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// static returns a cluster with one endpoint, aggregate one that names others.
+// static returns a cluster with one endpoint. aggregate returns a cluster that names other
+// clusters.
 func static(name, address string) string {
 	return "- name: " + name + "\n  type: STATIC\n  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + address + ", port_value: 1}}}}]}]}\n"
 }
@@ -39,7 +40,7 @@ func TestAggregateInAFile(t *testing.T) {
 	if got, want := c.next(t), `10.0.0.2:1["b/child0" "/"] 10.0.0.3:1["c/child0" "/"] 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Fatalf("state = %s, want %s", got, want)
 	}
-	// Another order and another address keep the names of children.
+	// If the order and an address change, the names of the children stay the same.
 	replace(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.9"), static("b", "10.0.0.2")))
 	for want := `10.0.0.9:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`; ; {
 		if got := c.next(t); got == want {
@@ -56,8 +57,8 @@ func TestAggregateInAFile(t *testing.T) {
 	c.expect(t, 80)
 }
 
-// A mistake in one cluster is the error of its priority, with the position in the file. The other
-// clusters stay in use.
+// A mistake in one cluster becomes the error of its priority, with the position in the file. The
+// other clusters stay in use.
 func TestMistakesInClusters(t *testing.T) {
 	deep := []string{static("good", "10.0.0.1")}
 	name := func(i int) string { return "c" + strings.Repeat("i", i) }
@@ -93,7 +94,7 @@ func TestMistakesInClusters(t *testing.T) {
 	}
 }
 
-// A mistake in the file as a whole changes nothing.
+// If the file as a whole is invalid, nothing changes.
 func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	for content, want := range map[string]string{
 		clustersFile(static("a", "10.0.0.1"), static("b", "10.0.0.2")): `holds 2 clusters, "a", "b": want one of them in the target, as in ?cluster=a`,
@@ -134,7 +135,7 @@ func TestAuthorityOfACluster(t *testing.T) {
 	}
 }
 
-// The log has fields of a cluster without effect once.
+// The fields of a cluster that have no effect are logged once.
 func TestNotesOfClusters(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n  outlier_detection: {interval: 1s, consecutive_5xx: 3}\n"))
@@ -143,8 +144,8 @@ func TestNotesOfClusters(t *testing.T) {
 	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
 }
 
-// A cluster's outlier detection applies to its priorities, and an edit of it alone reaches the
-// policies.
+// A cluster's outlier detection applies to its priorities. If an edit changes only the outlier
+// detection, the change reaches the policies.
 func TestOutlierDetectionInAFile(t *testing.T) {
 	path := newPath(t)
 	file := func(seconds string) string {
@@ -159,7 +160,7 @@ func TestOutlierDetectionInAFile(t *testing.T) {
 	}
 }
 
-// The name of a cluster is not a path: logs, pages and errors show all of it.
+// The name of a cluster is not treated as a path: logs, pages and errors show the whole name.
 func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
@@ -203,7 +204,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 func (*names) ResolveNow(resolver.ResolveNowOptions) {}
 func (*names) Close()                                {}
 
-// say answers for a name.
+// say sends the current addresses of a name to the last resolver that was built for it.
 func (n *names) say(name string) {
 	n.mu.Lock()
 	state := resolver.State{}
@@ -247,7 +248,7 @@ func TestNamesInClusters(t *testing.T) {
 	if got := c.next(t); !strings.HasPrefix(got, `10.2.0.3:1["strict/child0" "east"] 10.2.0.9:1`) || !strings.Contains(got, `10.2.0.2:1["strict/child1" "west"]`) {
 		t.Errorf("state = %s, want the new address, and the one that is free now", got)
 	}
-	// An edit of another cluster does not look the names up again.
+	// An edit of another cluster does not cause another lookup of the names.
 	builds := dns.built("backup.example.com:443")
 	replace(t, path, strings.Replace(content, "[strict, logical]", "[logical, strict]", 1))
 	for got := c.next(t); !strings.HasPrefix(got, `10.1.0.1:443["logical" "/"]`); {

@@ -11,8 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The file is read during a write that then changes neither its size nor its time. This can happen
-// because the timestamps of some file systems have a resolution of two seconds.
+// The file is read in the middle of a write, and the rest of the write changes neither the size nor
+// the time of the file. This can happen because the timestamps of some file systems have a
+// resolution of two seconds.
 func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

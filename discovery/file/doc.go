@@ -2,9 +2,10 @@
 //
 //	file:///path/to/endpoints.yaml[?cluster=CLUSTER&authority=NAME&…]
 //
-// to the endpoints in a file, and watches the file. An edit takes effect within a second, or with
-// 100,000 endpoints within about three. Importing the package registers the resolver and its
-// policies. A file is watched, read and parsed once per process, however many channels use it.
+// to the endpoints in a file, and watches the file. An edit takes effect within a second, or within
+// about three seconds if the file has 100,000 endpoints. Importing the package registers the
+// resolver and its policies. A file is watched, read and parsed once per process, however many
+// channels use it.
 //
 // The file is an envoy.config.endpoint.v3.ClusterLoadAssignment, which is what an xDS control plane
 // sends for a cluster, in YAML or JSON. Field names are those of protobuf's JSON form (lb_endpoints
@@ -24,7 +25,7 @@
 //
 // If no locality of a priority has a weight, each has weight 1. Otherwise a locality without
 // weight, or with weight 0, gets no traffic, and the log notes it. One locality of each priority
-// may lack a name, and the file its cluster_name.
+// may have no name, and the cluster_name may be omitted.
 //
 // Alternatively, the file is a list of clusters, each an envoy.config.cluster.v3.Cluster. The
 // target names one of them:
@@ -50,27 +51,30 @@
 //	      - endpoint: {address: {socket_address: {address: far.example.com, port_value: 443}}}
 //
 // The priorities of an aggregate's clusters are priorities of the channel, in order (gRFC A37).
-// Aggregates may contain aggregates, up to 16 deep and 256 clusters in total. A cluster that occurs
-// twice counts at its first position. The file contains the endpoints of type STATIC. With
-// STRICT_DNS each name is resolved to all its addresses, which have the weight of the name.
-// LOGICAL_DNS has one name. Endpoints of type EDS come from the management servers of the xDS
-// bootstrap (package eds). Names are refreshed as in a failover: target. An invalid cluster is a
-// priority without endpoints, whose error names the path to it and its position in the file; the
-// other clusters stay in use. docs/xds.md lists the fields that are read.
+// Aggregates may contain aggregates, up to 16 levels deep and 256 clusters in total. A cluster that
+// occurs twice counts at its first position. The endpoints of a cluster of type STATIC are in the
+// file. With STRICT_DNS, each name is resolved to all its addresses, each of which has the weight
+// of the name. A LOGICAL_DNS cluster has one name. Endpoints of type EDS come from the management
+// servers of the xDS bootstrap (package eds). Names are refreshed as in a failover: target. An
+// invalid cluster becomes a priority without endpoints, and the error names the path to the cluster
+// and its position in the file; the other clusters stay in use. docs/xds.md lists the fields that
+// are read.
 //
-// A file of more than 16 MiB or with mistakes is rejected. The log has the line and column of each
-// mistake once. The last good endpoints stay in use, also while a channel is idle, for up to an
-// hour. Without any, calls fail with the error. An existing file that cannot be read, for example
-// because too many files are open, is retried with gRPC's backoff.
+// A file that is larger than 16 MiB or contains mistakes is rejected. The line and column of each
+// mistake are logged once. The last good endpoints stay in use, and they are kept for up to an hour
+// while a channel is idle. If there are no such endpoints, calls fail with the error. An existing
+// file that cannot be read, for example because too many files are open, is retried with gRPC's
+// backoff.
 //
-// Replace files by rename: a file that was renamed is read at once. A file that was written in
-// place may be incomplete, for example with a port 844 instead of 8443, and is read when its size
-// and time have not changed for half a second. This becomes 2 seconds if the file is smaller than
-// before or ends in the middle of a line. The same holds for a new channel if the file is that
-// recent, and if links or directories on its path have changed, as with a ConfigMap of Kubernetes.
-// The log notes a file that keeps changing for 10 seconds.
+// Replace files by rename: a renamed file is read immediately. A file that was written in place may
+// be incomplete, for example with a port 844 instead of 8443, so it is read only when its size and
+// time have not changed for half a second. This time is 2 seconds if the file is smaller than
+// before or ends in the middle of a line. The same rules apply to a new channel if the file was
+// written that recently, and when links or directories on the file's path have changed, as with a
+// ConfigMap of Kubernetes. If a file keeps changing for 10 seconds, the log notes it.
 //
-// The channel's authority, which certificates are verified against, is NAME, or else CLUSTER, or
-// else the name of the file without its extension. It never comes from the content. If the
-// certificates have another name, set NAME. docs/options.md lists the parameters of every target.
+// The channel's authority, against which certificates are verified, is NAME if it is set, otherwise
+// CLUSTER if it is set, and otherwise the name of the file without its extension. The authority
+// never comes from the content. If the certificates have another name, set NAME. docs/options.md
+// lists the parameters of every target.
 package file

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The client's endpoints are in a file, and it has its own service config.
+// The client's endpoints come from a file, and the client has its own service config.
 func Example() {
 	conn, err := understudy.NewClient("file:///etc/checkout/endpoints.yaml?authority=checkout.example.com",
 		understudy.Options{ServiceConfig: `{"methodConfig": [{"name": [{}], "waitForReady": true}]}`},

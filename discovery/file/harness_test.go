@@ -33,8 +33,8 @@ type fakeChannel struct {
 	resolver.ClientConn // nil; only for methods that grpc-go adds
 	states              chan resolver.State
 	errors              chan error
-	rejects             error // for every service config
-	answers             error // for every state
+	rejects             error // returned for every service config
+	answers             error // returned for every state
 }
 
 type config struct {
@@ -119,7 +119,7 @@ func target(t testing.TB, text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// watchFile builds a resolver for path until the end of the test.
+// watchFile builds a resolver for path and closes it at the end of the test.
 func watchFile(t *testing.T, path string, opts ...given.Option) *fakeChannel {
 	t.Helper()
 	channel := newFakeChannel()
@@ -183,7 +183,7 @@ func symlink(t *testing.T, to, path string) {
 	}
 }
 
-// expect fails the test unless the next state is that of the port.
+// expect fails the test unless the next state has the port as its only endpoint.
 func (c *fakeChannel) expect(t *testing.T, port int) {
 	t.Helper()
 	if got := c.next(t); got != one(port) {
@@ -196,10 +196,10 @@ func newPath(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
 
-// polled disables notifications, which do not work in a bubble.
+// polled disables notifications from the system, which do not work in a bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
-// pass advances the time and waits until no goroutine is running.
+// pass lets d pass and waits until all other goroutines are blocked.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// An EDS cluster of a file requests the endpoints of that cluster only, even if eds: targets begin
-// with a cluster of the same name (cds=true).
+// An EDS cluster in a file requests only the endpoints of that cluster, even if eds: targets first
+// request a cluster of the same name from the server (cds=true).
 func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	}
 }
 
-// A file name may be any bytes. Each edit takes effect.
+// The name of a file may consist of any bytes. Each edit takes effect.
 func TestFileWhoseNameIsNotUTF8(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "caf\xe9.yaml")
 	write(t, path, onePort(1))

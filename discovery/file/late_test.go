@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// If other channels use a file, a channel that opens just after an edit begins with the edited
-// content once it is complete, or with the others' content if that takes too long.
+// If a channel opens just after an edit of a file that other channels already use, it begins with
+// the edited content as soon as the content is complete. If that takes too long, it begins with the
+// content that the other channels use.
 func TestAChannelThatComesAfterAnEdit(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

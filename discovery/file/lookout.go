@@ -14,9 +14,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// lookout watches and reads a file for all channels that use it. Examining a file twice a second
-// for each of 1,000 channels would take almost 5% of a core, and parsing it for each would take
-// megabytes.
+// lookout watches and reads a file for all channels that use it. If each of 1,000 channels examined
+// the file itself twice a second, that would take almost 5% of a core, and if each parsed the file
+// itself, that would take megabytes per channel.
 type lookout struct {
 	of    watched
 	users int           // guarded by lookouts.mu
@@ -24,20 +24,20 @@ type lookout struct {
 
 	mu   sync.Mutex
 	last *reading      // nil until the file has been read
-	info fs.FileInfo   // of the file when it was read, nil if it did not exist
+	info fs.FileInfo   // describes the file when it was read; nil if it did not exist
 	news chan struct{} // closed and replaced after each reading
 
-	// Used by run only.
+	// The following fields are used by run only.
 	file   *filewatch.File
-	parsed reading // the last content
+	parsed reading // the last content that was parsed
 	sum    [sha256.Size]byte
 }
 
 // reading is the result of reading a file, shared by all channels.
 type reading struct {
 	known   bool                  // the content is known
-	doc     *clusterfile.Document // nil if err is the reason for having none
-	version string                // of the content
+	doc     *clusterfile.Document // nil if err says why there is no document
+	version string                // the version of the content
 	err     error
 }
 
@@ -76,7 +76,8 @@ func (l *lookout) leave() {
 	}
 }
 
-// read returns the last reading, nil before the first, and a channel that is closed after the next.
+// read returns the last reading, or nil before the first one, and a channel that is closed after
+// the next reading.
 func (l *lookout) read() (*reading, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +95,7 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish makes a reading available to all channels. It may equal the last one.
+// publish makes a reading available to all channels. It may be called with the same reading again.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +163,8 @@ func (l *lookout) take() {
 	l.publish(&parsed)
 }
 
-// fail publishes the reason why the file cannot be read, and retries if it may be temporary.
+// fail publishes the reason why the file cannot be read, and retries if the failure may be
+// temporary.
 func (l *lookout) fail(err error) {
 	if mayPass(err) {
 		l.file.Failed()
@@ -173,8 +175,8 @@ func (l *lookout) fail(err error) {
 	l.publish(&reading{err: err})
 }
 
-// mayPass reports whether err is a system error that may end without a change of the file, such as
-// too few descriptors. A file that appears is noticed anyway.
+// mayPass reports whether err is a system error that may end without a change to the file, such as
+// too few descriptors. A missing file is not such an error, because its creation is noticed anyway.
 func mayPass(err error) bool {
 	_, system := errors.AsType[syscall.Errno](err)
 	return system && !errors.Is(err, fs.ErrNotExist)

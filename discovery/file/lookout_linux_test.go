@@ -26,8 +26,8 @@ func notifiers(t *testing.T) int {
 	return n
 }
 
-// The channels of a file share one inotify instance. Each receives every edit, also after other
-// channels were opened or closed.
+// The channels of a file share one inotify instance. Each channel receives every edit, even after
+// other channels have been opened or closed.
 func TestChannelsOfOneFileShareItsWatch(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))

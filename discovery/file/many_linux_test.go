@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// All files of a process share one inotify instance. Each channel receives the edits of its file,
-// and nothing is left after the last Close.
+// All files of a process share one inotify instance. Each channel receives the edits of its own
+// file, and no instance remains after the last Close.
 func TestManyFilesTakeOneNotifier(t *testing.T) {
 	const files = 40
 	const before = 0
@@ -49,7 +49,7 @@ func TestManyFilesTakeOneNotifier(t *testing.T) {
 	for _, r := range open[:files/2] {
 		r.Close()
 	}
-	for notifiers(t) != before { // it is closed shortly after the last Close
+	for notifiers(t) != before { // the instance is closed shortly after the last Close
 		runtime.Gosched()
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// manyClusters returns a file with an aggregate of clusters, each with this many endpoints on its
-// port.
+// manyClusters returns a file with an aggregate of clusters, one for each port. Each cluster has
+// this many endpoints on its port.
 func manyClusters(ports []int, endpoints int) string {
 	var names, list []string
 	for i, port := range ports {
@@ -28,7 +28,7 @@ func manyClusters(ports []int, endpoints int) string {
 	return clustersFile(append(list, aggregate("all", strings.Join(names, ", ")))...)
 }
 
-// heap returns the bytes in use.
+// heap returns the number of bytes in use after garbage collection.
 func heap() int64 {
 	var m runtime.MemStats
 	for range 3 { // finalizers may need several cycles
@@ -38,7 +38,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// drain discards all states and returns the number of endpoints of the last one with the port.
+// drain discards all pending states, and returns the number of endpoints of the last state that
+// have the given port.
 func (c *fakeChannel) drain(port int) (n int) {
 	for len(c.states) > 0 {
 		n = 0
@@ -51,8 +52,8 @@ func (c *fakeChannel) drain(port int) (n int) {
 	return n
 }
 
-// While a file's clusters are edited one after the other, only one copy of the file is in memory:
-// old versions are freed, and unchanged clusters do not keep an old file alive.
+// While the clusters of a file are edited one after the other, only one copy of the file is in
+// memory: old versions are freed, and unchanged clusters do not keep an old version alive.
 func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	path, ports := newPath(t), make([]int, 25)
 	for i := range ports {
@@ -75,7 +76,7 @@ func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// The memory for the answers of closed channels is bounded in total.
+// The total memory for the answers of closed channels is bounded.
 func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, manyClusters([]int{1, 1, 1}, 700))
@@ -110,6 +111,6 @@ func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 		}
 		r.Close()
 		_ = os.Remove(path)
-		heap() // frees what the stored answer does not reference
+		heap() // frees everything that the stored answer does not reference
 	}
 }

@@ -88,7 +88,7 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	r.Close()
 	write(t, path, onePort(2))
 	rename(t, path, path+".gone")
-	// Another channel receives both edits. By then the first would have received them, too.
+	// Another channel receives both edits. The first channel would have received them by then, too.
 	other := watchFile(t, path)
 	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {
@@ -109,7 +109,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 	return c.fakeChannel.UpdateState(s)
 }
 
-// Row E5: a resolver that is closed during an update does not deadlock.
+// Row E5: a resolver that is closed during an update does not cause a deadlock.
 func TestCloseDuringAnUpdate(t *testing.T) {
 	path := newPath(t) // written later, because an existing file would be sent from inside Build
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
@@ -184,8 +184,8 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	}
 }
 
-// With ErrBadResolverState a policy reports a priority without endpoints, which the file intends.
-// It is not logged as a refusal, unlike other errors.
+// A policy returns ErrBadResolverState for a priority without endpoints, which the file may intend.
+// Unlike other errors, this is not logged as a refusal.
 func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 	for because, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {
 		path := newPath(t)

@@ -34,7 +34,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // clusters with names read these parameters themselves
+	if _, err := t.Refresh(cds.DNS); err != nil { // named clusters read these parameters themselves
 		return nil, err
 	}
 	cds.Reach(t)
@@ -89,11 +89,12 @@ type watch struct {
 
 	maker   cds.Maker
 	current explainer
-	noted   string // the last notes about clusters
+	noted   string // the last notes that were logged about clusters
 }
 
-// eds returns the source of an EDS cluster's endpoints: the management servers of the bootstrap.
-// The cluster is the file's, even if the user's eds: targets begin with a server's cluster.
+// eds returns the source for the endpoints of an EDS cluster, which come from the management
+// servers of the bootstrap. The cluster itself is defined in the file, even if the user's options
+// make eds: targets request their clusters from a server.
 func (w *watch) eds(service string) (discovery.Source, error) {
 	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
@@ -106,7 +107,7 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
-	defer w.current.Store(nil) // stored sources need no document
+	defer w.current.Store(nil) // stored sources do not need the document
 	if r, news := l.read(); r != nil && !l.isCurrent() && !w.wait(news, time.After(current)) {
 		return
 	}
@@ -161,7 +162,7 @@ func (w *watch) tell(r *reading) {
 	}
 }
 
-// pass sends the mechanisms of a cluster to the receiver, and logs fields without effect.
+// pass sends the mechanisms of a cluster to the receiver, and logs the fields that have no effect.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)
@@ -184,7 +185,7 @@ type explainer struct {
 	*atomic.Pointer[clusterfile.Document]
 }
 
-// of returns the explainer of a cluster's endpoints.
+// of returns the function that explains mistakes in the endpoints of a cluster.
 func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 	return func(invalid *envoy.Invalid) error {
 		if doc := e.Load(); doc != nil {
@@ -194,7 +195,7 @@ func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 	}
 }
 
-// Check reads the file if read is set, and returns its mistakes.
+// Check reads the file if read is set, and returns the mistakes that it finds.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

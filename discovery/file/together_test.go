@@ -63,8 +63,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A file is parsed once per process, and all channels share the message, including later ones. The
-// cost of an edit does not grow with their number.
+// A file is parsed once per process, and all channels share the result, including channels that are
+// opened later. The cost of an edit does not grow with the number of channels.
 func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, large(1))
@@ -108,8 +108,8 @@ func first(a discovery.Answer) *discovery.Endpoint {
 	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
-// A mistake is also found once for all channels, and finding its position takes at most another
-// parse.
+// A mistake is also found only once for all channels, and finding its position costs at most as
+// much as parsing the file again.
 func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	for what, mistake := range map[string]string{
 		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),
@@ -147,8 +147,8 @@ func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	}
 }
 
-// Each channel gets the position of an invalid field, although the document's nodes are freed by
-// then.
+// Each channel receives the position of an invalid field, although the document's nodes have been
+// freed by then.
 func TestPlacesAreFoundLater(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, onePort(1)+"  priority: 3\n")

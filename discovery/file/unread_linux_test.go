@@ -13,7 +13,7 @@ import (
 )
 
 // limitFiles prevents the process from opening files until restore is called or the test ends. No
-// other test may run meanwhile.
+// other test may run during this time.
 func limitFiles(t *testing.T) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -32,8 +32,8 @@ func limitFiles(t *testing.T) (restore func()) {
 	return restore
 }
 
-// An edit that is made while the process has no free descriptor is used once a descriptor is
-// available. The log notes the lack of descriptors once.
+// If a file is edited while the process has no free descriptor, the edit takes effect when a
+// descriptor is available again. The log notes the lack of descriptors once.
 func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
 		path := newPath(t)
@@ -60,7 +60,7 @@ func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	}
 }
 
-// A file that cannot be read when the channel opens is read soon after that is possible.
+// If a file cannot be read when the channel opens, it is read soon after reading becomes possible.
 func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -87,8 +87,8 @@ type failures struct {
 
 func (f *failures) Fail(error) { f.count.Add(1) }
 
-// The intervals between attempts to read the file grow, and an edit resets them. A missing or
-// invalid file is not read again until it changes.
+// The intervals between attempts to read the file grow, and an edit resets them. If a file is
+// missing or invalid, it is not read again until it changes.
 func TestHowOftenAFileIsReadAgain(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
