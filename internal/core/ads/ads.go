@@ -26,22 +26,22 @@ const (
 type Subscriptions struct {
 	phase     phase
 	heard     bool    // a response of any type was received on this stream
-	version   string  // of the last fully accepted response, on any stream
-	rejected  *string // of the last rejected response on this stream, nil if none
-	nonce     string  // of the last response on this stream
+	version   string  // version of the last fully accepted response, on any stream
+	rejected  *string // version of the last rejected response on this stream, or nil
+	nonce     string  // nonce of the last response on this stream
 	responses uint64
 	wanted    map[string]*subscription
 	timers    uint64
 	heards    uint64 // number of responses, on all streams
-	failure   error  // the error of the last stream, nil if it received a response
+	failure   error  // the error of the last stream, or nil if that stream received a response
 }
 
 type subscription struct {
-	watchers int // 0 after the last watcher left, see Unwatch
+	watchers int // 0 after the last watcher has left; see Unwatch
 	has      bool
 	body     []byte // the last good resource
 	err      error
-	timer    Timer  // its ID is 0 if none is running
+	timer    Timer  // the timer's ID is 0 if no timer is running
 	asked    uint64 // the value of heards when the timer was started
 }
 
@@ -50,20 +50,20 @@ func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }
 
-// Actions are carried out after an event, in the order of the fields.
+// Actions contains what must be done after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
 	Start   []Timer   // pass each timer to Expired when it fires
 	Deliver []Named   // good resources, for their watchers
 	Fail    []Failure // failures of resources without a good update
 	Kept    []Failure // rejected updates of resources that have a good one
-	Send    *Request  // replaces an unsent request, see Replacing; nil for none
+	Send    *Request  // replaces an unsent request, see Replacing; nil if there is nothing to send
 	Later   bool      // Send may be delayed: it rejects a version that was rejected before
 	Renew   bool      // end the stream without a failure and open another
 }
 
-// Timer limits the wait for a resource. ID distinguishes it from earlier timers. Short means that
-// the resource was known to be missing and may arrive soon.
+// Timer limits the wait for a resource. ID distinguishes the timer from earlier timers. Short means
+// that the resource was known to be missing and may arrive soon.
 type Timer struct {
 	Name  string
 	ID    uint64
@@ -76,8 +76,9 @@ type Named struct {
 	Body []byte
 }
 
-// Failure is the reason for a missing resource. Err is ErrMissing if the server does not have it,
-// and ErrSilent if that is unclear. Otherwise, it may still arrive.
+// Failure is the reason why a resource is missing. Err is ErrMissing if the server does not have
+// the resource, and ErrSilent if it is unclear whether the server has it. With any other error, the
+// resource may still arrive.
 type Failure struct {
 	Name string
 	Err  error
@@ -89,8 +90,9 @@ type Rejected struct{ error }
 // Unwrap returns the reason for the rejection.
 func (r Rejected) Unwrap() error { return r.error }
 
-// Request is a request to the server. Names is complete and sorted. Reject is the reason of a NACK.
-// Version is that of the last good response, or empty until one is received on the stream.
+// Request is a request to the server. Names is complete and sorted. Reject is the reason for a
+// NACK. Version is the version of the last good response; it is empty until a response is received
+// on the stream.
 type Request struct {
 	Names   []string
 	Version string
@@ -115,10 +117,10 @@ func (s *Subscriptions) names() []string {
 	return slices.Sorted(maps.Keys(s.wanted))
 }
 
-// request returns the current request. Before the first response on a stream, it has no version,
-// although the protocol asks for the last one: a server may not respond to the current version, and
-// would look as if it hangs. Other servers treat a version as proof that the client has all
-// resources, and would not send new ones.
+// request returns the current request. Before the first response on a stream, the request has no
+// version, although the protocol asks for the last one. With the current version, a server might
+// not respond, and would appear to hang. Other servers treat a version as proof that the client has
+// all resources, and would not send new ones.
 func (s *Subscriptions) request() *Request {
 	r := &Request{Names: s.names(), Nonce: s.nonce, answers: s.responses}
 	if s.phase == answered {
@@ -127,7 +129,8 @@ func (s *Subscriptions) request() *Request {
 	return r
 }
 
-// fail records why there is no good resource, unless there is one.
+// fail records the reason why there is no good resource. It has no effect if there is a good
+// resource.
 func (s *Subscriptions) fail(a *Actions, name string, err error) {
 	w := s.wanted[name]
 	if w.has {

@@ -11,7 +11,7 @@ func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// Resources without watchers are limited to 100 resources and 16 MiB.
+// At most 100 resources without watchers, and at most 16 MiB of them, are kept.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()

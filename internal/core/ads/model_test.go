@@ -12,7 +12,7 @@ import (
 
 // model is a simple model of Subscriptions.
 type model struct {
-	watchers map[string]int // 0 while kept without watchers
+	watchers map[string]int // 0 while a resource is kept without watchers
 	good     map[string]string
 	running  map[Timer]bool
 	streams  bool
@@ -228,7 +228,7 @@ func (m *model) check(t *rapid.T, a Actions) {
 	}
 	version := m.version
 	if !m.answered {
-		version = "" // before the first response
+		version = "" // this is the request before the first response
 	}
 	if a.Send != nil && a.Send.Version != version {
 		t.Fatalf("sent version %q, want %q", a.Send.Version, version)

@@ -20,7 +20,7 @@ import (
 //	await                          an unreachable server responds
 //	again                          precedes a response from a silent server
 //	fire NAME                      the resource's newest timer fires
-//	fire-old NAME                  the timer before it fires, although it was stopped
+//	fire-old NAME                  the timer before that fires, although it was stopped
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/conversations", func(t *testing.T, path string) {
 		s := &scenario{subs: New(), timers: make(map[string][]Timer)}

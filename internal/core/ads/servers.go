@@ -3,13 +3,15 @@ package ads
 // Servers selects the management server whose resources a target uses, from a list in order of
 // preference (gRFC A71). All resources in use come from one server.
 //
-// The next server is added when the last one in use is unreachable and has not sent all resources.
-// A preferred server that has sent all resources replaces those behind it.
+// The next server is added when the last server added is unreachable and a resource has not arrived
+// from it yet. A preferred server that has sent all resources replaces the servers behind it.
 //
-// gRFC A71 returns to a preferred server with its first resource. Servers waits for all resources,
-// with at least one good one, so that an incomplete server does not replace a working one.
+// gRFC A71 returns to a preferred server when its first resource arrives. Servers waits until no
+// resource is missing and at least one is good, so that an incomplete server does not replace a
+// working one.
 type Servers struct {
-	// also add the next server if no resource is missing (gRFC A95)
+	// reachabilityOnly means that the next server is also added if no resource is missing (gRFC
+	// A95).
 	reachabilityOnly bool
 
 	states []serverState
@@ -34,15 +36,15 @@ const (
 	All
 )
 
-// NewServers returns a selection among count servers. It starts with the first.
+// NewServers returns a selection among count servers. At first, only the first server is asked.
 func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), asked: 1, used: -1}
 }
 
-// Asked returns the number of servers to subscribe to, from the first.
+// Asked returns the number of servers to subscribe to, counted from the first.
 func (s *Servers) Asked() int { return s.asked }
 
-// Used returns the server whose resources are to be used, or -1 if there is none.
+// Used returns the server whose resources must be used, or -1 if there is no such server.
 func (s *Servers) Used() int { return s.used }
 
 // Reachable is called when a server becomes reachable or unreachable.

@@ -14,7 +14,7 @@ import (
 //
 //	servers N [reachability]      creates N servers, optionally with the rule of gRFC A95
 //	lost I, answered I            server I is unreachable or reachable
-//	waiting I, nothing I, all I   how many of the needed resources it has sent
+//	waiting I, nothing I, all I   how many of the needed resources server I has sent
 func TestServers(t *testing.T) {
 	datadriven.Walk(t, "testdata/servers", func(t *testing.T, path string) {
 		var s *Servers
@@ -89,7 +89,7 @@ func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[
 			return
 		}
 	}
-	for i := range s.Asked() - 1 { // servers that were skipped
+	for i := range s.Asked() - 1 { // the servers that were skipped
 		if has[i] == All && !lost[i] {
 			t.Fatalf("server %d was skipped, although it has all resources", i)
 		}

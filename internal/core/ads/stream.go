@@ -35,10 +35,10 @@ func (s *Subscriptions) Outset() *Request {
 // Closed ends the stream. Watched resources stay in use. The others are dropped, because the server
 // no longer updates them.
 //
-// A stream that ends without a response is a failure, described by err. One that ends after a
-// response is not, because servers end streams to rebalance their clients (gRFC A57). When the
-// client renews its stream, err is nil. The timers continue to run, because a server that ends each
-// stream early would otherwise delay them forever.
+// A stream that ends without a response is a failure, described by err. A stream that ends after a
+// response is not a failure, because servers end streams to rebalance their clients (gRFC A57).
+// When the client renews its stream, err is nil. The timers continue to run, because a server that
+// ends each stream early would otherwise delay them forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
@@ -116,13 +116,15 @@ type Resource struct {
 
 var errTwice = errors.New("the response contains it more than once")
 
-// Received applies a response. Deliver has the changed good resources, even if others are bad. Send
-// is the ACK or the NACK. Resources without a subscription are ignored. Resources with the same
-// name are rejected. A missing resource stays pending, because a response need not be complete.
+// Received applies a response. Deliver contains the good resources that have changed, even if
+// others are bad. Send is the ACK or the NACK. Resources without a subscription are ignored.
+// Resources with the same name are rejected. A missing resource stays pending, because a response
+// need not be complete.
 //
-// Some servers resend a rejected response after a NACK. The NACK of a version that was rejected
-// before is therefore sent Later, because both sides would otherwise loop at full speed. It must
-// still be sent, because many servers send no update before they receive a reply.
+// Some servers resend a rejected response after a NACK. If the client replied immediately each
+// time, both sides would loop at full speed. The NACK of a version that was rejected before is
+// therefore sent Later. It must still be sent, because many servers send no update before they
+// receive a reply.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
@@ -138,7 +140,7 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 		switch {
 		case r.Err != nil && r.Name == "":
 			bad.add(fmt.Sprintf("resource %d", i), r.Err)
-		case w == nil || times[r.Name] == 0: // not subscribed to, or already handled
+		case w == nil || times[r.Name] == 0: // the client has no subscription for it, or has already handled it
 		case times[r.Name] > 1:
 			times[r.Name] = 0
 			s.reject(&a, &bad, r.Name, errTwice)
@@ -184,7 +186,7 @@ func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	}
 }
 
-// A NACK lists each bad resource with its reason, up to these limits.
+// These are the limits on the bad resources that a NACK lists, each with its reason.
 const (
 	maxReasons = 20
 	maxReason  = 500

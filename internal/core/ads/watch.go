@@ -2,17 +2,17 @@ package ads
 
 import "errors"
 
-// The limits on resources that are kept without watchers.
+// These are the limits on resources that are kept without watchers.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of name. Deliver or Fail has the current state of the resource, for the new
-// watcher only.
+// Watch adds a watcher of name. Deliver or Fail contains the current state of the resource, which
+// is meant only for the new watcher.
 //
 // mayCome means that a resource that was missing when its last watcher left may arrive soon. A
-// short timer then delays its failure.
+// short timer then delays the resource's failure.
 func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -43,11 +43,11 @@ func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	return a
 }
 
-// Unwatch removes a watcher of name. A resource without watchers stays subscribed to until the
-// stream ends. If it were unsubscribed and requested again, the server might not send it: two
-// requests may be merged, an outdated request may be ignored, and some servers do not resend
-// resources. Only a new stream is certain to receive it. If too many such resources accumulate, the
-// stream is renewed.
+// Unwatch removes a watcher of name. A resource without watchers remains subscribed until the
+// stream ends. If the client unsubscribed and later requested the resource again, the server might
+// not send it: two requests may be merged, an outdated request may be ignored, and some servers do
+// not resend resources. Only on a new stream is the resource certain to be sent. If too many such
+// resources accumulate, the stream is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -85,7 +85,8 @@ func (s *Subscriptions) forgetKept() {
 	}
 }
 
-// ErrMissing means that the server does not have a resource, because it did not arrive in time.
+// ErrMissing means that the server does not have a resource. The client concludes this when the
+// resource does not arrive in time.
 var ErrMissing = errors.New("the server has no such resource")
 
 // ErrSilent means that no response arrived in time. The server may hang.

@@ -6,8 +6,8 @@
 //
 // "If an underlying cluster appears more than once in the list of clusters, only one discovery
 // mechanism entry should be created for it, in the earliest position in the list in which it is
-// seen." A cluster that cannot be resolved becomes an entry with an error, so that the others can
-// be used. gRFC A37 would fail the whole list.
+// seen." A cluster that cannot be resolved becomes an entry with an error, so that the other
+// clusters can be used. According to gRFC A37, the whole list would fail.
 package clusters
 
 import (
@@ -39,18 +39,19 @@ type Cluster struct {
 type Entry struct {
 	// Name is the name of the cluster. It is unique in the list.
 	Name string
-	// Parent is the aggregate that names the cluster, "" for the first one. Index is the cluster's
-	// index in Parent's children.
+	// Parent is the aggregate that names the cluster. It is "" for the first cluster. Index is the
+	// cluster's index in Parent's children.
 	Parent string
 	Index  int
 	// Err is the reason why the entry has no endpoints, with the path to the cluster.
 	Err error
-	// Waiting means that the cluster is not known yet. It may become several entries.
+	// Waiting means that the cluster is not known yet. Once it is known, it may become several
+	// entries.
 	Waiting bool
 }
 
-// Resolve returns the list of the cluster first, with at least one entry, and the names passed to
-// find, in order.
+// Resolve returns the list of mechanisms for the cluster named first, with at least one entry. It
+// also returns the names that it passed to find, in order.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
@@ -80,8 +81,8 @@ type place struct {
 	cut bool
 }
 
-// visit adds the mechanisms of the cluster of e, to which way is the path. It reports whether the
-// path hid a descendant.
+// visit adds the mechanisms of the cluster of e. way is the path to that cluster. visit reports
+// whether the path hid a descendant.
 func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))
@@ -95,7 +96,7 @@ func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	case deep && len(way) == MaxDepth:
 		return true
 	case at == nil && !deep && len(r.seen)+len(r.deep) >= MaxClusters:
-		if !r.full { // reported once
+		if !r.full { // this is reported once
 			r.full = true
 			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, show(way, e.Name))
 			r.add(e)

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paths returns the end of every path from the last element of way, and reports whether there is a
-// cycle. Paths that are too deep have no end.
+// paths returns the last cluster of every path that begins with way, and reports whether there is a
+// cycle. Paths that are too deep have no last cluster.
 func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
 	name := way[len(way)-1]
 	if slices.Contains(way[:len(way)-1], name) {

@@ -15,16 +15,16 @@
 //
 // Any stretch of the sequence can be computed directly, so there is no queue. Entries with the
 // same weight and the same Left form a class, which has a single progression of deadlines. To
-// compute a stretch, the deadlines of all classes within a span of time are sorted, and each is
-// replaced by the members of its class. A short period is kept and reused:
+// compute a stretch, the package sorts the deadlines of all classes within a span of time and
+// replaces each deadline by the members of its class. A short period is kept and reused:
 //
 //	weights 3 1 3  ->  0 2 0 2 0 1 2, repeated
 package edf
 
 // Entry is one endpoint of a scheduler.
 type Entry struct {
-	// Weight is the number of picks of the entry in a number of picks equal to the sum of all
-	// weights. 0 counts as 1. The sum of all weights must be below 2^32.
+	// Weight is the number of times the entry is picked in a number of picks equal to the sum of
+	// all weights. 0 counts as 1. The sum of all weights must be below 2^32.
 	Weight uint32
 	// Left is the fraction of its first interval that the entry waits. 0 counts as Full.
 	Left Left

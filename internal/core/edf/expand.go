@@ -9,7 +9,7 @@ import (
 // expand appends the picks for the sorted events in s.events.
 func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
-		for _, e := range s.events { // each event is a pick, and ties are in order
+		for _, e := range s.events { // each event is one pick, and events with equal deadlines are in order
 			picks = append(picks, x.class(e))
 		}
 		return picks
@@ -46,7 +46,7 @@ func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 		return append(picks, c)
 	}
 	members := q.members[q.bounds[c]:q.bounds[c+1]]
-	if len(members) == 1 { // common for entries with large weights, which have most picks
+	if len(members) == 1 { // this is common for entries with large weights, which have most of the picks
 		return append(picks, members[0])
 	}
 	return append(picks, members...)
@@ -57,7 +57,7 @@ func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []ui
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	exact := func(e uint64) uint64 { // since begin; a class has only one deadline per encoded deadline
+	exact := func(e uint64) uint64 { // time since begin; a class has only one deadline per encoded deadline
 		shown := e >> x.idBits << x.shift
 		return q.first(x.class(e), x.begin+shown-1) - x.begin
 	}
@@ -87,8 +87,8 @@ func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uin
 	return picks
 }
 
-// sortOffsets sorts distinct offsets below size: many offsets by a bit set, which makes a pick
-// among 10,000 entries with weights from 1 to 100 twice as fast.
+// sortOffsets sorts distinct offsets below size. If there are many, it uses a bit set, which makes
+// a pick among 10,000 entries with weights from 1 to 100 twice as fast.
 func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
 	if 16*len(offsets) < words {

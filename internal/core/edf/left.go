@@ -3,19 +3,19 @@ package edf
 import "math/bits"
 
 // Left is the fraction of its interval 1/weight that an entry still waits until its next pick:
-// (deadline - now) · weight, in (0, 1], as a fixed-point number in which Full is 1. It has no
-// unit, so it keeps its meaning if the weight or the other entries change. Lefts therefore
+// (deadline - now) · weight, in (0, 1], as a fixed-point number in which Full is 1. A Left has no
+// unit, so it keeps its meaning if the weight or the other entries change. Lefts can therefore
 // transfer a position from one scheduler to the next.
 //
-// Of the entries with the same deadline as the last pick, some may have been picked and others
-// not. To avoid a Left of 0 for the others, the Lefts of a position are measured from one unit
-// of time (2^-62 of a period, see Scheduler) before that deadline. The Lefts of the entries
-// that were already picked are then above Full by that unit, which is at most 2^-30. Pass such
-// values on unchanged.
+// Of the entries with the same deadline as the last pick, some may have been picked and others not.
+// To avoid a Left of 0 for the others, the Lefts of a position are measured from one unit of time
+// (2^-62 of a period; see the package comment) before that deadline. The Left of an entry that was
+// already picked then exceeds Full by the equivalent of that unit, which is at most 2^-30. Pass
+// such values on unchanged.
 type Left uint64
 
-// Full is the Left of an entry that waits its whole interval, such as an entry that was just
-// picked, or one in a new scheduler according to A34.
+// Full is the Left of an entry that waits its whole interval. Examples are an entry that was just
+// picked, and an entry in a new scheduler according to A34.
 const Full Left = 1 << 62
 
 // RandomLeft returns a Left that is uniformly distributed over (0, 1]. random must return
@@ -30,13 +30,13 @@ type Position struct {
 	skip uint64 // number of picks of the sequence before the start position
 }
 
-// startOf returns the position that the Lefts of the entries describe, and reports whether
-// Lefts above Full are part of it. They are if they belong to the first of the entries whose
-// deadline is the next unit of time, as in the result of Lefts. If weights or the order have
-// changed so that this does not hold, Lefts above Full count as Full.
+// startOf returns the position that the Lefts of the entries describe, and reports whether Lefts
+// above Full are part of that position. They are if, as in the result of Lefts, they belong to the
+// first entries among those whose deadline is the next unit of time. If this does not hold because
+// weights or the order have changed, Lefts above Full count as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
 	p = Position{last: -1}
-	waiting := false // an entry that is next has not been picked
+	waiting := false // an entry whose deadline is the next unit of time has not been picked
 	for i, e := range entries {
 		left, w := e.left(), Left(e.weight()/divisor)
 		switch {
@@ -74,8 +74,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position after the given number of picks of a stretch. Its now is one unit
-// before the deadline of the last of these picks.
+// After returns the position after the given number of picks of a stretch. The position's now is
+// one unit before the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}

@@ -11,9 +11,9 @@ import (
 // A class consists of the entries with the same weight and phase. Classes are numbered in the
 // order of their first members.
 type Sequence struct {
-	// deadlines contains the next deadline of each class that is not in a stretch yet. They are
-	// not in the class type, because each stretch reads all deadlines but few of the other
-	// fields.
+	// deadlines contains, for each class, the first deadline that is not in a stretch yet. The
+	// deadlines are not in the class type, because each stretch reads all deadlines but few of the
+	// other fields.
 	deadlines []uint64
 	classes   []class
 
@@ -23,14 +23,14 @@ type Sequence struct {
 	bounds  []uint32
 	classOf []uint32 // the class of each entry
 
-	period uint64   // in picks
+	period uint64   // number of picks in a period
 	end    uint64   // all deadlines up to this time are in stretches
-	cycle  []uint32 // the picks of the current period so far, if it is kept
+	cycle  []uint32 // the picks of the current period so far, if the period is kept
 }
 
 type class struct {
 	step   uint64 // 2^62 / weight, rounded down
-	weight uint32 // divided by the greatest common divisor
+	weight uint32 // the entries' weight, divided by the greatest common divisor of all weights
 	slack  uint32 // (deadline minus its exact value) · weight; less than weight
 }
 
@@ -39,14 +39,14 @@ func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
-// leftAt returns the Left, in (0, Full], of class c if everything up to now has been picked and
-// nothing after it.
+// leftAt returns the Left, in (0, Full], of class c if all entries with deadlines up to now have
+// been picked and no others.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
 }
 
-// inPeriod returns left modulo Full, in (0, Full].
+// inPeriod returns the value in (0, Full] that equals left modulo Full.
 func inPeriod(left uint64) uint64 { return (left-1)&uint64(Full-1) + 1 }
 
 // first returns the first deadline of class c after now.

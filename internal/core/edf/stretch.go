@@ -26,8 +26,8 @@ func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 
 // Stretch is a part of the sequence. It is never modified.
 type Stretch struct {
 	Picks  []uint32 // indexes of entries
-	Begin  uint64   // the deadlines of the picks are after this time
-	Cyclic bool     // Picks contains whole periods and is repeated
+	Begin  uint64   // all deadlines of the picks are later than this time
+	Cyclic bool     // Picks consists of whole periods and can be repeated
 }
 
 // Next computes the next stretch of about size picks; see FirstSize and LaterSize.
@@ -51,14 +51,14 @@ func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	return next
 }
 
-// length returns the time in which about size picks occur, at most a period.
+// length returns the span of time in which about size picks occur. It is at most one period.
 func (q *Sequence) length(size uint64) uint64 {
 	hi, lo := bits.Mul64(uint64(Full), min(size, q.period))
 	length, _ := bits.Div64(hi, lo, q.period)
 	return length
 }
 
-// keep adds picks to the cycle. It does not copy them if they are the whole cycle.
+// keep adds picks to the cycle. If they are the whole cycle, it does not copy them.
 func (q *Sequence) keep(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks

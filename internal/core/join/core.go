@@ -1,7 +1,7 @@
 // Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
-// It is a state machine: no goroutines, no locks, no clock, no gRPC types. Events go in together
-// with the time, and actions come out. Once all pending events are handled, Next returns the
-// message for the channel:
+// It is a state machine without goroutines, locks, a clock or gRPC types. Events
+// come with the current time if they depend on it, and return the actions to execute. After all
+// pending events have been handled, Next returns the message for the channel:
 //
 //	east answered            ->  keep east's answer; Next: nothing, west has not started
 //	west was started         ->  Next: send east
@@ -10,11 +10,11 @@
 //
 // Guarantees:
 //
-//   - Nothing is sent before all sources are started and the first mechanism that has not failed has answered. So the first calls do not go to a lower priority only because a higher one is slow. The wait is bounded by the rules in wait.go.
-//   - An answer stays in use until another replaces it, whatever fails meanwhile.
+//   - Nothing is sent before all sources are started and the first mechanism that has not failed has answered. Therefore, the first calls do not go to a lower priority just because a higher one is slow. The rules in wait.go limit the wait.
+//   - An answer stays in use until another answer replaces it, even if sources fail in the meantime.
 //   - A mechanism that fails or stays silent before its first answer uses the answer kept from before the channel was idle, if there is one.
-//   - A mechanism may answer with a list of mechanisms. The list replaces it once one of its entries has answered and the others need not be waited for.
-//   - After Closed, events only end the start of sources.
+//   - A mechanism may answer with a list of mechanisms. The list replaces the mechanism once one of the list's entries has answered and the channel need not wait for the others.
+//   - After Closed, the only effect of events is to complete the start of sources.
 package join
 
 import (
@@ -22,18 +22,20 @@ import (
 	"time"
 )
 
-// ID identifies a mechanism within a core. 0 identifies none.
+// ID identifies a mechanism within a core. 0 identifies no mechanism.
 type ID int
 
 // Mechanism is a discovery mechanism. It has one source.
 type Mechanism struct {
-	// Name is shown to people. It is unique, and empty only if the channel has a single mechanism.
+	// Name is the name that is shown to users. It is unique, and empty only if the channel has a
+	// single mechanism.
 	Name string
-	// Source identifies a source. An entry of a list is the same mechanism as an entry of the list
-	// before if both name and source are equal. It must be comparable. nil is equal to nothing.
+	// Source identifies a source. An entry of a list is the same mechanism as an entry of the
+	// previous list if both name and source are equal. Source must be comparable. nil is not equal
+	// to any source.
 	Source any
-	// OutlierDetection is the configuration from the mechanism's cluster, opaque to the core, or
-	// "".
+	// OutlierDetection is the configuration from the mechanism's cluster, or "". The core does not
+	// interpret it.
 	OutlierDetection string
 	// Given is opaque to the core, which returns it in Start and Keep.
 	Given any
@@ -41,22 +43,22 @@ type Mechanism struct {
 
 // Answer is the part of a mechanism's answer that the core needs.
 type Answer struct {
-	// Content is opaque to the core. It must be comparable: equal contents are the same answer. nil
-	// is no answer.
+	// Content is opaque to the core. It must be comparable: answers with equal contents are the
+	// same answer. nil means that there is no answer.
 	Content any
 	// Why is the reason why no call can be made with the answer, or "".
 	Why string
-	// Version is the source's version of the answer, and Names are the DNS names that it was made
-	// from. Both may change while the content stays.
+	// Version is the source's version of the answer. Names are the DNS names from which the answer
+	// was made. Both may change while the content stays the same.
 	Version string
 	Names   any
 }
 
-// Kept is the answer or the list of a mechanism from before the channel was idle.
+// Kept is the answer or the list that a mechanism had before the channel was idle.
 type Kept struct {
 	Answer Answer
 	Parts  []Mechanism
-	// Confirmed is when it was last known to be valid.
+	// Confirmed is the time at which the answer or list was last known to be valid.
 	Confirmed time.Time
 }
 
@@ -70,19 +72,19 @@ type Hears struct {
 type Config struct {
 	// Patience limits how long a slow mechanism holds back the others.
 	Patience time.Duration
-	// Kept returns what is stored of a mechanism and whether there is anything. No list is stored
-	// for an entry of a list.
+	// Kept returns what is stored for a mechanism, and whether anything is stored. For an entry of
+	// a list, no list is stored.
 	Kept func(ID) (Kept, bool)
 }
 
 // Phase is the progress of a mechanism.
 type Phase int
 
-// The phases.
+// These are the phases.
 const (
-	Outstanding Phase = iota // no answer and no failure yet
+	Outstanding Phase = iota // the source has neither answered nor failed yet
 	Failed                   // the source failed before its first answer
-	Answered                 // there is an answer, maybe kept or inherited, or a list
+	Answered                 // there is an answer, possibly kept or inherited, or a list
 )
 
 // String returns the phase in words.
@@ -94,9 +96,9 @@ func (p Phase) String() string {
 type origin int
 
 const (
-	own         origin = iota // its own source
-	memory                    // its own source, before the channel was idle
-	predecessor               // the source of the entry of the same name in the list before
+	own         origin = iota // the mechanism's own source
+	memory                    // the mechanism's own source, before the channel was idle
+	predecessor               // the source of the entry with the same name in the previous list
 )
 
 // Trouble is a problem of a source.
@@ -109,48 +111,49 @@ type Trouble struct {
 type mechanism struct {
 	Mechanism
 	id    ID
-	whole *mechanism // the mechanism whose list holds this one, or nil
-	begun bool       // its source was started, or could not be
-	gone  bool       // removed: its events are ignored
+	whole *mechanism // the mechanism whose list contains this one, or nil
+	begun bool       // the source was started, or could not be started
+	gone  bool       // the mechanism was removed, and its events are ignored
 	hears Hears
 
 	phase  Phase
-	answer Answer // the last answer, empty before the first one and while a list is in use
+	answer Answer // the last answer; empty before the first answer and while a list is in use
 	from   origin
-	until  time.Time // with predecessor: when the predecessor's source last confirmed the answer
-	number int       // the number of the last answer, own or inherited; 0 for none
-	err    string    // why there is no answer
+	until  time.Time // if from is predecessor: when the predecessor's source last confirmed the answer
+	number int       // the number of the last answer, own or inherited, or 0 if there is none
+	err    string    // the reason why there is no answer
 
-	parts  []*mechanism // the list in use in its place, nil for none
-	next   []*mechanism // the list that will replace parts, nil for none
+	parts  []*mechanism // the list in use in place of the mechanism, or nil
+	next   []*mechanism // the list that will replace parts, or nil
 	listed bool         // the source's last answer was a list
 
-	complaint Trouble   // the last failure, if it is not over
+	complaint Trouble   // the last failure, unless it is over
 	lost      Trouble   // why the source cannot verify its answer
 	heard     time.Time // when the source last confirmed its answer
-	lastError string    // the last problem, even if it is over
+	lastError string    // the last problem, even if that problem is over
 	failedAt  time.Time // when lastError occurred
 
 	waits   waits
 	hush    time.Duration // the limit of ForWord
-	trying  string        // what the source waits for before its first answer
+	trying  string        // what the source was waiting for before its first answer
 	overdue bool          // calls report trying
 	told    bool          // the source knows that the channel refused an update
 }
 
-// Core is the state of a channel's mechanisms. Each method except Next, Look and Said is an event,
-// and returns the actions to carry out in order. Events about a removed mechanism have no effect.
+// Core is the state of a channel's mechanisms. Each method except Next, Look and Said handles an
+// event. The actions that it returns must be executed in order. Events about a removed mechanism
+// have no effect.
 type Core struct {
 	config  Config
 	list    []*mechanism // in priority order
 	byID    map[ID]*mechanism
 	last    ID
-	actions []Action // of the current event
+	actions []Action // the actions of the current event
 	now     time.Time
 
 	answers  int    // the number of answers so far
-	starting int    // the number of sources whose start is not over
-	waits    waits  // only ForFirst
+	starting int    // the number of sources that are being started
+	waits    waits  // used only for ForFirst
 	sent     bool   // an update was sent
 	changed  bool   // Next may have something to return
 	refused  bool   // the channel refused the last update
@@ -158,7 +161,7 @@ type Core struct {
 	closed   bool
 }
 
-// New returns a core of at least one mechanism, in priority order, and its first actions.
+// New returns a core with at least one mechanism, in priority order, and its first actions.
 func New(config Config, list []Mechanism) (*Core, []Action) {
 	c := &Core{config: config, byID: make(map[ID]*mechanism)}
 	for _, m := range list {
@@ -195,7 +198,7 @@ func (c *Core) start(m *mechanism, heir *mechanism) {
 	c.do(a)
 }
 
-// at begins an event. It returns the mechanism, or nil if the event is to be ignored.
+// at begins an event. It returns the mechanism, or nil if the event must be ignored.
 func (c *Core) at(now time.Time, id ID) *mechanism {
 	c.now = now
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
@@ -204,8 +207,8 @@ func (c *Core) at(now time.Time, id ID) *mechanism {
 	return nil
 }
 
-// Started handles that a source was started. hears lists the requests that it accepts. Answers that
-// the source gave inside Start count from now on.
+// Started handles the successful start of a source. hears lists the requests that the source
+// accepts. Answers that the source gave inside Start count from now on.
 func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	m := c.byID[id]
 	c.starting--
@@ -223,7 +226,7 @@ func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	return c.take()
 }
 
-// NotStarted handles that a source could not be started.
+// NotStarted handles a source that could not be started.
 func (c *Core) NotStarted(now time.Time, id ID, why string) []Action {
 	m := c.byID[id]
 	if c.at(now, id) != nil {
@@ -255,8 +258,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.take()
 }
 
-// Said returns a mechanism's answer in use and whether it has answered. The answer is empty while a
-// list is in use.
+// Said returns the answer of a mechanism that is in use, and reports whether the mechanism has
+// answered. The answer is empty while a list is in use.
 func (c *Core) Said(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {
@@ -265,14 +268,14 @@ func (c *Core) Said(id ID) (Answer, bool) {
 	return m.answer, true
 }
 
-// repeats reports whether a is the last answer of m's source, the channel has accepted it, and no
-// failure that calls see has occurred since.
+// repeats reports whether a is the last answer of m's source, the channel has accepted that answer,
+// and calls have not seen a failure since.
 func (c *Core) repeats(m *mechanism, a Answer) bool {
 	return m.phase == Answered && m.from != predecessor && !c.refused && len(m.all()) == 0 &&
 		m.answer.Content == a.Content && !m.failsStill()
 }
 
-// use replaces m's answer by a new one.
+// use replaces m's answer with a new one.
 func (c *Core) use(m *mechanism, a Answer) {
 	c.well(m)
 	c.put(m, a, own)
@@ -281,7 +284,7 @@ func (c *Core) use(m *mechanism, a Answer) {
 	c.turn()
 }
 
-// put replaces m's answer and its lists by an answer.
+// put replaces m's answer and its lists with an answer.
 func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.spoke(m)
 	m.phase, m.answer, m.from, m.err, m.listed = Answered, a, from, "", false
@@ -291,7 +294,7 @@ func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.drop(m, before)
 }
 
-// Failed handles that a source has no answer, or cannot confirm its last one.
+// Failed handles a failure of a source: it has no answer, or cannot confirm its last answer.
 func (c *Core) Failed(now time.Time, id ID, why string) []Action {
 	if m := c.at(now, id); m != nil {
 		c.fail(m, why)
@@ -303,7 +306,7 @@ func (c *Core) fail(m *mechanism, why string) {
 	switch {
 	case m.phase == Answered:
 		if m.holds() && m.from == own {
-			// The source did not contradict the answer until now, even if it polls.
+			// Until now the source had not contradicted the answer, even if it polls.
 			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
 		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {
@@ -325,7 +328,7 @@ func (c *Core) fail(m *mechanism, why string) {
 }
 
 // recall uses the kept answer of a source that failed before its first answer. It reports whether
-// there is one.
+// there is a kept answer.
 func (c *Core) recall(m *mechanism, why string) bool {
 	k, some := c.config.Kept(m.id)
 	if !some {
@@ -346,7 +349,7 @@ func (c *Core) recall(m *mechanism, why string) bool {
 	return true
 }
 
-// Confirmed handles that a source confirmed its last answer.
+// Confirmed handles a source's confirmation of its last answer.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Answered || m.from != own {
@@ -362,7 +365,7 @@ func (c *Core) confirm(m *mechanism) {
 	c.do(Action{Kind: Confirm, ID: m.id, Answer: m.said(), At: c.now})
 }
 
-// said returns the last answer of m's source, empty if that was a list.
+// said returns the last answer of m's source. It is empty if the source answered with a list.
 func (m *mechanism) said() Answer {
 	if m.listed {
 		return Answer{}
@@ -370,9 +373,10 @@ func (m *mechanism) said() Answer {
 	return m.answer
 }
 
-// Doubted handles that a source cannot verify its last answer, or with why "" that it can again.
-// confirmed is when the answer was last known to be valid, zero if something else confirms it.
-// Calls are not affected, unlike after a failure.
+// Doubted handles a source's report that it cannot verify its last answer. If why is "", the source
+// can verify its answer again. confirmed is the time at which the answer was last known to be
+// valid, or zero if something else confirms the answer. Unlike a failure, a doubt does not affect
+// calls.
 func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
 	m := c.at(now, id)
 	switch {
@@ -399,16 +403,17 @@ func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []
 	return c.take()
 }
 
-// Rejected handles that a source refused a response. Its last answer stays valid.
+// Rejected handles a response that a source refused. The source's last answer stays valid.
 func (c *Core) Rejected(now time.Time, id ID, why string) {
 	if m := c.at(now, id); m != nil {
 		m.wrong(why, now)
 	}
 }
 
-// LookAgain handles a re-resolution request of the channel that names no mechanism. It is ignored
-// if several mechanisms are in use: endpoints of a management server that stay down would otherwise
-// cause DNS lookups all the time. gRFC A37 has ignore_reresolution_requests for the same reason.
+// LookAgain handles a re-resolution request of the channel that names no mechanism. If several
+// mechanisms are in use, the request is ignored: endpoints from a management server that stay down
+// would otherwise cause DNS lookups all the time. gRFC A37 has ignore_reresolution_requests for the
+// same reason.
 func (c *Core) LookAgain() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].id, false)
@@ -416,8 +421,8 @@ func (c *Core) LookAgain() []Action {
 	return nil
 }
 
-// EndpointsFail handles that endpoints of a mechanism fail. It requests a re-resolution from the
-// mechanism's source, unless ignored is set.
+// EndpointsFail handles a report that endpoints of a mechanism fail. It requests a re-resolution
+// from the mechanism's source, unless ignored is set.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
 		if !ignored {
@@ -436,7 +441,7 @@ func (c *Core) ask(m *mechanism) {
 	}
 }
 
-// Closed handles that the channel no longer needs endpoints.
+// Closed handles the close of the channel, which no longer needs endpoints.
 func (c *Core) Closed(now time.Time) []Action {
 	if c.closed {
 		return nil
@@ -464,8 +469,8 @@ func (c *Core) stop(m *mechanism) {
 	delete(c.byID, m.id)
 }
 
-// inUse returns the mechanisms in priority order, with lists in place of the mechanisms that
-// answered them.
+// inUse returns the mechanisms in use, in priority order. A mechanism that answered with a list is
+// replaced by the entries of the list.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -478,7 +483,8 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// all returns all mechanisms, including those replaced by a list and those of lists not yet in use.
+// all returns all mechanisms, including those replaced by a list and those in lists that are not
+// yet in use.
 func (c *Core) all() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -492,5 +498,5 @@ func (c *Core) touch(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }
 
-// holds reports whether m has an answer and its source has not failed since.
+// holds reports whether m has an answer and has not failed since.
 func (m *mechanism) holds() bool { return m.phase == Answered && m.complaint.Text == "" }

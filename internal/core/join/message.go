@@ -10,33 +10,34 @@ import (
 type Message struct {
 	Kind MessageKind
 	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
-	Text string  // for Report: why there is no endpoint; for Await: what calls wait for
+	Text string  // for Report: why there is no endpoint; for Await: what calls are waiting for
 	Name string  // the mechanism that Text is about, "" for the channel
 }
 
 // MessageKind is the kind of a Message.
 type MessageKind int
 
-// The kinds of messages.
+// These are the kinds of messages.
 const (
 	Nothing MessageKind = iota
-	Await               // calls wait for a source, and no update was sent
+	Await               // calls are waiting for a source, and no update has been sent
 	Report              // no mechanism has answered, and some have failed
-	Send                // an update: at least one mechanism has answered
+	Send                // an update; at least one mechanism has answered
 )
 
 // Shown is a mechanism in a Message.
 type Shown struct {
 	ID               ID
 	Name             string
-	Failed           bool // before its first answer
+	Failed           bool // the source failed before its first answer
 	Answer           Answer
 	LookAgain        bool // its source accepts re-resolution requests
 	OutlierDetection string
 	Trouble          string // the present problem, "" for none
 }
 
-// Explained returns why no call can be made with an answer, together with the present problem.
+// Explained returns the reason why no call can be made with an answer, together with the present
+// problem.
 func (s *Shown) Explained(why string) string {
 	if why == "" || s.Trouble == "" {
 		return why
@@ -44,9 +45,9 @@ func (s *Shown) Explained(why string) string {
 	return s.Trouble + lastAnswer + why
 }
 
-// Next returns the message for the channel, or Nothing. The shell calls it when no event is
-// pending, so that simultaneous events become one message, and reports the channel's verdict to
-// Taken. It calls Next until it returns Nothing.
+// Next returns the message for the channel, or Nothing. The shell calls Next when no event is
+// pending, so that simultaneous events become one message, and repeats the call until Next returns
+// Nothing. After each message, the shell reports to Taken whether the channel accepted it.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.starting > 0 {
 		return Message{}
@@ -111,9 +112,9 @@ func shown(list []*mechanism) (shown []Shown) {
 	return shown
 }
 
-// whyNone returns one line with the reason of each mechanism.
+// whyNone returns one line with the reasons why each mechanism has no answer.
 func whyNone(list []*mechanism) string {
-	const most = 4 // more are not readable
+	const most = 4 // a longer list is not readable
 	var causes []string
 	for _, m := range list[:min(len(list), most)] {
 		cause := m.err
@@ -128,7 +129,7 @@ func whyNone(list []*mechanism) string {
 	return "no part has an address: " + strings.Join(causes, "; ")
 }
 
-// awaited returns the Await message for the first source that reports what it waits for.
+// awaited returns the Await message for the first source that reports what it is waiting for.
 func awaited(list []*mechanism) Message {
 	for _, m := range list {
 		if m.phase == Outstanding && m.overdue {
@@ -138,10 +139,11 @@ func awaited(list []*mechanism) Message {
 	return Message{}
 }
 
-// Taken handles whether the channel accepted the last message. It reports whether a refusal
-// concerns the endpoints: it does not if a mechanism without addresses explains it, whose source
-// knows that already. After a refusal each source is asked once for a re-resolution, until the
-// channel accepts an update. told is the mechanism whose source is notified in another way.
+// Taken handles the channel's acceptance or refusal of the last message. It reports whether a
+// refusal concerns the endpoints. A refusal does not concern them if it is explained by a mechanism
+// without addresses whose source already knows that. After a refusal, each source of the update is
+// asked for a re-resolution; it is not asked again until the channel accepts an update. told is the
+// mechanism whose source is notified in another way.
 func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	c.refused = false

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// The oracle follows the table in docs/waits.md and the guarantees of the package. It keeps no
-// record of changes: after each event it looks at all mechanisms and computes what the channel
-// should have. It is slow and obvious. It leaves out refusals, doubts, re-resolution,
-// confirmations, the log and what calls wait for, which the scenarios cover.
+// The oracle follows the table in docs/waits.md and the guarantees of the package. It does not
+// track changes: after each event, it looks at all mechanisms and computes what the channel should
+// have. It is slow but simple. It omits refusals, doubts, re-resolution, confirmations, the log,
+// and the reports of what calls wait for; the scenarios cover these.
 
 var schedules = flag.Int("schedules", 4_000, "number of random schedules to compare with the oracle")
 
-// oracle holds the expected state.
+// oracle contains the expected state.
 type oracle struct {
 	start   time.Time
 	list    []*theirs
 	kept    map[string]Kept // by name
-	first   time.Time       // when the wait for the first mechanism began, zero for not yet
+	first   time.Time       // when the wait for the first mechanism began; zero if it has not begun
 	sent    bool
 	told    string
 	closed  bool
 	answers int // the number of answers so far
-	pending int // the number of sources whose start is not over
+	pending int // the number of sources that are being started
 }
 
 // theirs is a mechanism or an entry of a list, as the oracle sees it.
@@ -39,16 +39,16 @@ type theirs struct {
 
 	phase     Phase
 	answer    Answer
-	answered  int  // the number of its last answer, 0 for none
-	inherited bool // the answer is the predecessor's
+	answered  int  // the number of its last answer, or 0 if there is none
+	inherited bool // the answer comes from the predecessor
 	recalled  bool
 	err       string
 	trouble   string
-	silentTil time.Time // when its kept answer is used, zero for never
+	silentTil time.Time // when its kept answer will be used; zero if it will not
 
 	parts, next []*theirs // parts is nil unless the list is in use
 	nextFrom    time.Time // when the wait for next began
-	waited      bool      // that wait is over
+	waited      bool      // the wait for next is over
 }
 
 func (o *oracle) alive() (all []*theirs) {
@@ -72,14 +72,15 @@ func (o *oracle) byID(id ID) *theirs {
 	return nil
 }
 
-// heard records an answer or a failure, or a silence that is over.
+// heard records an answer, a failure, or the end of a silence.
 func (m *theirs) heard() { m.silentTil = time.Time{} }
 
 func (o *oracle) answered(m *theirs, a Answer) {
 	m.heard()
 	o.answers++
 	m.answered = o.answers
-	// A repeated answer is kept already, unless another entry of the name has answered since.
+	// A repeated answer is already kept, unless another entry with the same name has answered
+	// since.
 	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.parts == nil && m.next == nil && (a.Why == "" || m.trouble == "")
 	m.phase, m.answer, m.inherited, m.recalled, m.err, m.trouble = Answered, a, false, false, "", ""
 	m.parts, m.next = nil, nil
@@ -88,7 +89,8 @@ func (o *oracle) answered(m *theirs, a Answer) {
 	}
 }
 
-// failed records a failure or, with kept, a silence after which the kept answer is used.
+// failed records a failure or the end of a silence. Before the first answer, the kept answer is then
+// used, if there is one.
 func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	k, some := o.kept[m.name]
 	switch {
@@ -147,7 +149,8 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 	m.phase, m.err = Answered, ""
 }
 
-// partOf returns the same entry, or a new one that inherits.
+// partOf returns the existing entry if it is the same mechanism, or else a new entry that inherits
+// an answer.
 func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	name := m.name + "/" + given.Name
 	p := &theirs{name: name, source: given.Source, whole: m}
@@ -160,7 +163,7 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 			return b
 		}
 		if heir == nil || heir.phase != Answered && b.phase == Answered || b.answered > heir.answered {
-			heir = b // it has the last answer
+			heir = b // b has the last answer
 		}
 	}
 	if heir != nil {
@@ -171,14 +174,15 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	return p
 }
 
-// begunParts records that a list of several is in use: the first of them is waited for.
+// begunParts records that a list of several entries is in use, and that the channel waits for the
+// first entry.
 func (o *oracle) begunParts(now time.Time, m *theirs) {
 	if len(m.parts) > 1 && o.first.IsZero() && !o.sent {
 		o.first = now
 	}
 }
 
-// settle applies what follows from the time and the present state.
+// settle applies all changes that follow from the time and the present state.
 func (o *oracle) settle(now time.Time) {
 	if o.closed {
 		return
@@ -206,7 +210,7 @@ func (o *oracle) settle(now time.Time) {
 	}
 }
 
-// mayFollow is the row of the table about a list that replaces what is in use.
+// mayFollow implements the row of the table about a list that replaces what is in use.
 func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	is := func(list []*theirs, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *theirs) bool { return p.phase == phase })
@@ -220,7 +224,7 @@ func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	return is(m.next, Answered) && (over || !unheard)
 }
 
-// tell returns the last message that the channel should have.
+// tell returns the last message that the channel should have received.
 func (o *oracle) tell(now time.Time) string {
 	if o.closed || o.pending > 0 {
 		return o.told
@@ -306,7 +310,7 @@ func (r *rival) failf(format string, args ...any) {
 	}
 }
 
-// do carries out the core's actions and reads its messages.
+// do executes the core's actions and reads its messages.
 func (r *rival) do(actions []Action) {
 	r.act(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {

@@ -7,10 +7,10 @@ import (
 
 const errPartOfPart = "it is a part and gives a list of parts: want these in the list that it is in"
 
-// Replaced handles that a source answered with a list of at least one mechanism with different
-// names. The list replaces its answer. An entry with the name of an entry before it inherits that
-// one's last answer. An entry with the same source, too, is the same mechanism and continues. A
-// list within a list is a failure of its source.
+// Replaced handles an answer that is a list of at least one mechanism; the names in the list are
+// distinct. The list replaces the previous answer of the source. An entry with the same name as an
+// entry of the previous list inherits that entry's last answer. If its source is the same, too, it
+// is the same mechanism and continues. A list within a list is treated as a failure of its source.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	m := c.at(now, id)
 	switch {
@@ -28,7 +28,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.take()
 }
 
-// split sets m's next list, and uses it at once if it need not wait.
+// split sets m's next list, and uses the list immediately if it need not wait.
 func (c *Core) split(m *mechanism, list []Mechanism) {
 	c.spoke(m)
 	before := m.all()
@@ -51,13 +51,13 @@ func (c *Core) split(m *mechanism, list []Mechanism) {
 	}
 }
 
-// newPart is an entry whose source is to be started.
+// newPart is an entry whose source must be started.
 type newPart struct {
 	*mechanism
 	heir *mechanism
 }
 
-// replace sets m's next list and returns the entries whose sources are to be started.
+// replace sets m's next list and returns the entries whose sources must be started.
 func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	before := m.all()
 	m.next = nil
@@ -82,8 +82,8 @@ func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	return fresh
 }
 
-// find returns the entry of the same name and source, if there is one. Otherwise it returns the
-// entry of the same name that answered last, whose answer m inherits.
+// find returns the entry with the same name and source, if there is one. Otherwise it returns the
+// entry with the same name that answered last, whose answer m inherits.
 func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	for _, p := range before {
 		switch {

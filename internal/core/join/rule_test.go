@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestNextFollowsTheRule holds the rule: no message before the first mechanism that has not failed has answered
-// or the wait for it is over; then those that answered or failed, or why none answered.
+// TestNextFollowsTheRule checks the following rule. There is no message until the first mechanism
+// that has not failed has answered, or the wait for it is over. Then the message contains the
+// mechanisms that have answered or failed, or the reasons why no mechanism has answered.
 func TestNextFollowsTheRule(t *testing.T) {
 	r := rand.New(rand.NewPCG(37, 74))
 	counts := make(map[MessageKind]int)
@@ -55,7 +56,7 @@ func TestNextFollowsTheRule(t *testing.T) {
 	}
 }
 
-// told is the rule, computed from the phases alone.
+// told computes the message from the phases alone, by the rule.
 func told(phases []Phase, late, sent bool) MessageKind {
 	switch {
 	case sent:

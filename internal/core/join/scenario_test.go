@@ -11,17 +11,17 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// The scenarios are in testdata, each below its sentence. Each line is an event. Below it stand the
-// actions and the messages for the channel:
+// The scenarios are in testdata, each below a sentence that describes it. Each line of the input is
+// an event. In the output, each event is followed by its actions and the messages for the channel:
 //
-//	mechanisms a b             the channel has these
-//	kept a X 10m               X is kept of a, and was confirmed 10 minutes ago
-//	kept a b=S c=T 10m         a list is kept of a, with the source of each entry
-//	started a [asks] [heeds]   its source is started, and accepts re-resolution or reports of failures
+//	mechanisms a b             the channel has these mechanisms
+//	kept a X 10m               X is kept for a, and was confirmed 10 minutes ago
+//	kept a b=S c=T 10m         a list is kept for a, with the source of each entry
+//	started a [asks] [heeds]   a's source is started, and accepts re-resolution or reports of failures
 //	not-started a WHY
 //	answered a X [WHY]         WHY is why no call can be made with X
 //	failed a WHY
-//	replaced a b=S c=T         by a list, with the source of each entry
+//	replaced a b=S c=T         a answered with a list, with the source of each entry
 //	confirmed a
 //	doubted a 10m WHY          it was confirmed until 10 minutes ago; "-": something else
 //	                           confirms it; "doubted a" ends the doubt
@@ -62,7 +62,7 @@ type stage struct {
 	closes     bool
 	hears      string // who is notified of a refusal
 	transcript strings.Builder
-	seen       []string // names so far, to number mechanisms of one name
+	seen       []string // all names so far, to number mechanisms with the same name
 }
 
 func newStage() *stage {
@@ -73,7 +73,7 @@ func (s *stage) printf(format string, args ...any) {
 	fmt.Fprintf(&s.transcript, format+"\n", args...)
 }
 
-// id returns the mechanism of a name.
+// id returns the ID of the mechanism with a name.
 func (s *stage) id(name string) ID {
 	for id, n := range s.names {
 		if n == name {
@@ -165,7 +165,7 @@ func (s *stage) recall(id ID) (Kept, bool) {
 	return k, some
 }
 
-// pass lets timers fire in order.
+// pass lets time pass and timers fire in order.
 func (s *stage) pass(text string) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -264,7 +264,7 @@ func (s *stage) told(m Message) {
 	s.do(actions)
 }
 
-// with returns the answer of a confirmation, which is kept again if it was evicted.
+// with returns the answer of a confirmation, which is stored again if the store had evicted it.
 func with(a Answer) string {
 	if a.Content == nil {
 		return ""

@@ -28,7 +28,7 @@ func play(seed uint64) (wrong string, log []string) {
 	var list []Mechanism
 	most := 3
 	if seed%2 == 0 {
-		most = 1 // so that more happens to each entry
+		most = 1 // with fewer entries, more happens to each of them
 	}
 	for _, name := range []string{"a", "b", "c"}[:1+rnd.IntN(most)] {
 		list = append(list, Mechanism{Name: name})

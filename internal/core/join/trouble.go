@@ -7,8 +7,8 @@ const (
 	staysInUse = "; the endpoints from before stay in use"
 )
 
-// complain records a problem of m. If its text is new, complain warns of it and of the consequence,
-// and returns true.
+// complain records a problem of m. If the text of the problem is new, complain logs a warning with
+// the text and the consequence, and returns true.
 func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	m.wrong(text, c.now)
 	if m.complaint.Text == text {
@@ -22,7 +22,7 @@ func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	return true
 }
 
-// consequence returns what follows from a failure after an answer.
+// consequence describes what follows from a failure after an answer.
 func (m *mechanism) consequence() string {
 	if m.answer.Why != "" {
 		return lastAnswer + m.answer.Why
@@ -30,10 +30,11 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// failsStill reports whether calls see a failure because no call can be made with the answer.
+// failsStill reports whether calls see a failure because no call can be made with the last answer.
 func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint.Text != "" }
 
-// well records that the last answer of m is valid. A doubt that does not concern the answer stays.
+// well records that the last answer of m is valid. A doubt that does not concern the answer
+// remains.
 func (c *Core) well(m *mechanism) {
 	if m.failsStill() {
 		c.touch(m) // calls no longer see the failure
@@ -45,7 +46,7 @@ func (c *Core) well(m *mechanism) {
 	m.heard = c.now
 }
 
-// over ends a problem.
+// over records that a problem is over.
 func (c *Core) over(m *mechanism, t *Trouble) {
 	if t.Text != "" {
 		c.do(Action{Kind: ShowWell, ID: m.id, After: c.now.Sub(t.Since)})
@@ -80,13 +81,13 @@ type Status struct {
 	ID        ID
 	Name      string
 	Phase     Phase
-	Listed    bool // a list is in use in its place
+	Listed    bool // a list is in use in place of the mechanism
 	Failed    bool
 	Trying    string
 	Answer    Answer
-	Answered  time.Time // when the source last confirmed its answer, zero for never
+	Answered  time.Time // when the source last confirmed its answer, or zero if it never did
 	Trouble   Trouble   // the present problem
-	LastError string    // the last problem, even if it is over
+	LastError string    // the last problem, even if that problem is over
 	FailedAt  time.Time // when LastError occurred
 }
 

@@ -5,42 +5,44 @@ import "time"
 // Wait is the reason for a wait. docs/waits.md lists all waits.
 type Wait int
 
-// The reasons.
+// These are the reasons.
 const (
-	// ForFirst: the channel waits for the first mechanism that has not failed. Only the end of the
-	// patience ends the timer. It has no effect if that mechanism has answered by then.
+	// ForFirst: the channel waits for the first mechanism that has not failed. The timer is not
+	// stopped when that mechanism answers, but it then has no effect.
 	ForFirst Wait = iota
 	// ForList: the mechanisms in use wait for the list that will replace them. The wait ends when
-	// one entry of the list has answered and each other one has answered or failed, or the patience
-	// is over. It ends at once if nothing in use has ever answered. A further list during the wait
-	// does not extend it, so that a source that often changes its list does not keep old endpoints
-	// in use. A list after the wait begins a new one if one of its sources is new.
+	// one entry of the list has answered and each of the others has answered or failed, or when the
+	// patience is over. If nothing in use has ever answered, the wait ends immediately. A further
+	// list during the wait does not extend it, so that a source that often changes its list does
+	// not keep old endpoints in use. A list that arrives after the wait begins a new wait if one of
+	// the list's sources is new.
 	ForList
-	// ForWord: a source has some time for its first answer before its kept answer is used.
+	// ForWord: a source has some time to give its first answer before its kept answer is used.
 	ForWord
-	// ForCalls and ForLog: the errors of calls and the log report what a source waits for after
-	// some time.
+	// ForCalls and ForLog: after some time, the errors of calls and then the log report what a
+	// source is waiting for.
 	ForCalls
 	ForLog
 )
 
 const (
-	// Patience is the default of Config.Patience, for channels without a failover timeout of their
-	// own.
+	// Patience is the default of Config.Patience. It applies to channels without a failover timeout
+	// of their own.
 	Patience = 10 * time.Second
-	// Hush limits the silence of a source with a kept answer. A hanging connection attempt would
-	// otherwise hold calls back for the 20 s that gRPC gives it.
+	// Hush is how long a source with a kept answer may stay silent. A hanging connection attempt
+	// would otherwise hold calls back for the 20 s that gRPC allows it.
 	Hush = 2 * time.Second
-	// HushOfPart replaces Hush for an entry of a kept list, because the source of the list has used
-	// up Hush. It suffices for a DNS lookup.
+	// HushOfPart replaces Hush for an entry of a kept list, because the source of the list has
+	// already used up Hush. It is long enough for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
-	// CallsSayAfter is when errors of calls begin to report what a source waits for.
+	// CallsSayAfter is the time after which errors of calls begin to report what a source is
+	// waiting for.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is the delay before the log reports it.
+	// LogSaysAfter is the time after which the log reports what a source is waiting for.
 	LogSaysAfter = 2 * time.Second
 )
 
-// limit returns the duration of a wait. m is the mechanism that is waited for, nil for ForFirst.
+// limit returns the duration of a wait. m is the mechanism that is waited for, or nil for ForFirst.
 func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	switch {
 	case w == ForCalls:
@@ -102,7 +104,7 @@ func (c *Core) spoke(m *mechanism) {
 	m.trying = ""
 }
 
-// Waited handles that a timer fired.
+// Waited handles the firing of a timer.
 func (c *Core) Waited(now time.Time, t Timer) []Action {
 	m := c.at(now, t.ID)
 	if c.closed || m == nil && t.Wait != ForFirst {
@@ -129,8 +131,8 @@ func (c *Core) Waited(now time.Time, t Timer) []Action {
 	return c.take()
 }
 
-// Trying handles that a source reports what it waits for, "" for nothing. It has no effect once the
-// source has answered or failed.
+// Trying handles a source's report of what it is waiting for; "" means that it is not waiting. The
+// report has no effect once the source has answered or failed.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Outstanding || m.trying == text {
@@ -143,7 +145,7 @@ func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	return c.take()
 }
 
-// unanswered returns a text that there is no answer, with what m's source waits for.
+// unanswered returns a text that says that there is no answer, and what m's source is waiting for.
 func (m *mechanism) unanswered() string {
 	if m.trying == "" {
 		return "no answer yet"

@@ -10,12 +10,12 @@ type Lingering[K comparable, V any] struct{ items []item[K, V] }
 type item[K comparable, V any] struct {
 	key    K
 	value  V
-	misses int // number of consecutive answers that lacked it
+	misses int // number of consecutive answers that lacked the value
 }
 
-// Next processes an answer and returns the current values: those of the answer, and those that
-// fewer than after consecutive answers lacked. Existing values keep their position; new ones are
-// appended.
+// Next processes an answer and returns the current values. These are the values of the answer, and
+// the earlier values that have been absent from fewer than after consecutive answers. Existing
+// values keep their position; new ones are appended.
 //
 //	after 2:  a b  ->  a b
 //	          c b  ->  a b c   first answer without a

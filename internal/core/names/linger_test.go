@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// A value keeps its position until consecutive answers lack it, and occurs once.
+// A value keeps its position until enough consecutive answers lack it. It is never listed twice.
 func TestNext(t *testing.T) {
 	for _, test := range []struct {
 		after int
-		steps string // answer->values; and so on
+		steps string // a series of answer->values
 	}{
 		{1, "ab->ab; cb->bc; b->b; ->"},
 		{2, "ab->ab; cb->abc; bc->bc; ->bc; c->c"},

@@ -4,7 +4,7 @@
 //
 //   - An answer waits until each name has a result, but at most for Hold.
 //   - A name whose look-up fails keeps its last addresses.
-//   - A name also keeps the time at which its addresses were last known to hold, so that
+//   - A name also keeps the time at which its addresses were last known to be valid, so that
 //     unconfirmed addresses expire.
 //   - Before the first answer, the names fail if no look-up has succeeded. Later they fail if the
 //     last look-up of every name failed; the last good answer then stays in use.
@@ -24,14 +24,15 @@ const Hold = 5 * time.Second
 
 // Name is the state of one name of a Set.
 type Name struct {
-	Addresses []string // of the last answer
+	Addresses []string // addresses of the last answer
 	Held
-	Err error // error of the last look-up, nil if it succeeded
+	Err error // error of the last look-up, or nil if it succeeded
 
-	heard bool // this set has a result for the name
+	heard bool // the set has a result for this name
 }
 
-// Held is the time until which a name's addresses were known to be valid, zero if they still are.
+// Held describes until when a name's addresses were known to be valid. Until is zero if they still
+// are.
 type Held struct{ Until time.Time }
 
 // Lose records a failed look-up.
@@ -41,7 +42,7 @@ func (h *Held) Lose(now time.Time) {
 	}
 }
 
-// Set is the state of several names that make up one answer.
+// Set is the state of several names whose addresses form one answer.
 type Set struct {
 	names  []Name
 	beside bool // the answer also has addresses without a name
@@ -52,8 +53,8 @@ type Set struct {
 	passed  bool // an answer was passed on
 }
 
-// New returns a set without results. names has addresses known from before. beside is set if the
-// answer also has addresses without a name.
+// New returns a set without results. names contains the addresses known from before. beside is true
+// if the answer also has addresses without a name.
 func New(names []Name, beside bool) *Set {
 	return &Set{names: names, beside: beside, unheard: len(names)}
 }
@@ -98,14 +99,15 @@ func (s *Set) Late() bool {
 	return s.unheard > 0
 }
 
-// Ready reports whether there is an answer or error to pass on: each name has a result, or Hold has
-// expired and there is some result.
+// Ready reports whether there is an answer or error to pass on. This is the case when each name has
+// a result, or when Hold has expired and there is a result for at least one name or an address
+// without a name.
 func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }
 
-// Fails reports whether the names have failed, so that no answer is passed on. some reports whether
-// the answer contains an endpoint.
+// Fails reports whether the names have failed, in which case no answer is passed on. some reports
+// whether the answer contains an endpoint.
 func (s *Set) Fails(some bool) bool {
 	well := s.beside || s.unheard+s.flawed < len(s.names)
 	if !some || !s.passed && !well || s.passed && s.flawed == len(s.names) {
@@ -118,7 +120,8 @@ func (s *Set) Fails(some bool) bool {
 // Names returns the names in the order of the target.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the failed look-ups, or returns "". called returns a name for display.
+// Flaws describes the failed look-ups, or returns "" if there are none. called returns a name for
+// display.
 func (s *Set) Flaws(called func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
@@ -131,7 +134,7 @@ func (s *Set) Flaws(called func(i int) string) string {
 
 const mostFlaws = 4
 
-// Flaws combines errors. It sorts them and removes duplicates, because look-ups end in any order.
+// Flaws combines errors. Look-ups end in any order, so it sorts the errors and removes duplicates.
 func Flaws(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {
@@ -147,7 +150,7 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join joins flaws, of which there are of in total.
+// join joins flaws. of is the total number of flaws, including those that are not in the list.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

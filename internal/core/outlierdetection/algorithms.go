@@ -66,9 +66,9 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed ejects an endpoint after consecutive failures, like Envoy's algorithm. The shell calls
-// it when the count reaches the limit, and then resets the count. Only a success whose call
-// began after the first failure interrupts the failures. Each Sweep also resets the count of an
+// Failed ejects an endpoint after consecutive failures, like Envoy's algorithm. The shell calls it
+// when the count of failures reaches the limit, and then resets the count. A success interrupts the
+// series only if its call began after the first failure. Each Sweep also resets the count of an
 // ejected endpoint, whose calls began before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
@@ -79,8 +79,8 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.settle()
 }
 
-// enough reports whether an endpoint had at least volume calls. It needs one in any case,
-// because there is no rate without calls.
+// enough reports whether an endpoint had at least volume calls. At least one call is always
+// required, because there is no rate without calls.
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }

@@ -25,9 +25,9 @@ type Config struct {
 	FailurePercentageEjection   *FailurePercentageEjection
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
-	// ReportEmptied makes the policy report that no usable endpoint remains to its parent,
-	// instead of showing ejections to its children; see Phase. An ejected endpoint must then
-	// prove itself; see Unproven.
+	// ReportEmptied makes the policy report to its parent that no usable endpoint remains, instead
+	// of showing ejections to its children; see Phase. An ejected endpoint must then prove that it
+	// answers calls; see Unproven.
 	ReportEmptied bool
 }
 
@@ -67,18 +67,18 @@ type Endpoint[T any] struct {
 	// Answers and Refusals are the successes and failures of calls that began in the current
 	// Epoch. They are set only if the endpoint is Doubted.
 	Answers, Refusals uint64
-	// Unavailable reports whether the last failure was UNAVAILABLE, as for a lost connection.
-	// The shell sets it before Failed and Sweep.
+	// Unavailable reports whether the last failure had the status UNAVAILABLE, as after a lost
+	// connection. The shell sets it before Failed and Sweep.
 	Unavailable bool
 
-	present    bool // in the list of the policy
-	index      int  // in that list
+	present    bool // the endpoint is in the policy's list
+	index      int  // index in that list
 	connection Connection
 	ejected    bool      // A50's ejection timestamp is set
 	ejectedAt  time.Time // A50's ejection timestamp
-	by         Algorithm // the algorithm that ejected it
-	ended      bool      // it was ejected by calls that ended with UNAVAILABLE
-	lost       bool      // its connection has been lost since, too
+	by         Algorithm // the algorithm that ejected the endpoint
+	ended      bool      // the endpoint was ejected by calls that ended with UNAVAILABLE
+	lost       bool      // ended is set, and the connection of those calls has been lost
 	multiplier int64     // A50's ejection time multiplier
 	unproven   bool      // see Unproven
 	doubt      int       // index in Core.doubted plus 1; 0 if not in it
@@ -101,7 +101,7 @@ func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
 // Algorithm is an ejection algorithm.
 type Algorithm uint8
 
-// The ejection algorithms.
+// These are the ejection algorithms.
 const (
 	None Algorithm = iota
 	SuccessRate
@@ -141,7 +141,7 @@ type Core[T any] struct {
 	endpoints []*Endpoint[T] // in the order of the list
 	doubted   []*Endpoint[T] // the endpoints that are ejected or unproven, in any order
 	counts    counts
-	tells     bool           // the children see ejections
+	tells     bool           // whether the children see ejections
 	touched   []*Endpoint[T] // endpoints whose Told may have to change
 	started   time.Time      // A50's timer start timestamp; zero if unset
 	phase     Phase
@@ -215,7 +215,7 @@ func (c *Core[T]) forget(e *Endpoint[T]) {
 	e.multiplier = 0
 }
 
-// Next returns the time of the next Sweep, if there is one.
+// Next returns the time of the next Sweep, and reports whether there is one.
 func (c *Core[T]) Next() (at time.Time, runs bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false

@@ -16,8 +16,8 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 	return min(base*time.Duration(e.multiplier), longest)
 }
 
-// EjectedUntil returns when an ejection may end. The next Sweep ends it, unless the priority is
-// emptied.
+// EjectedUntil returns the time at which an ejection may end. The first Sweep after that time ends
+// it, unless the priority is emptied.
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An ejection visits one endpoint; only the last possible ejection visits all ejected
-// endpoints.
+// An ejection visits one endpoint. Only the last possible ejection visits all ejected endpoints.
 func TestAnEjectionIsLinear(t *testing.T) {
 	const n = 1000
 	for _, emptied := range []bool{false, true} {

@@ -21,7 +21,7 @@ type oracle struct {
 	random     func() uint32
 }
 
-// entry is a value of A50's map.
+// entry is an entry of A50's map.
 type entry struct {
 	active, inactive bucket
 	row              int
@@ -137,7 +137,7 @@ func (o *oracle) timer() {
 		}
 		after := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
 		if o.now.After(after) {
-			e.ejection, e.row = nil, 0 // calls that ended meanwhile began before the ejection
+			e.ejection, e.row = nil, 0 // calls that ended in the meantime began before the ejection
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (o *oracle) successRate(start time.Time) {
 		if !ok || o.entries[address].ejection != nil {
 			continue
 		}
-		// The sums are computed in another order and differ by rounding.
+		// The core computes the sums in another order, so the results differ by rounding errors.
 		least := mean - math.Sqrt(squares)*float64(config.StdevFactor)/1000
 		if rate < least-1e-9 && o.random() < config.EnforcementPercentage {
 			o.eject(o.entries[address], start)

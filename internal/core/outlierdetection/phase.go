@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Phase is the condition of a priority if Config.ReportEmptied is set.
+// Phase is the condition of a priority. It is used if Config.ReportEmptied is set.
 //
 // If a priority has few endpoints, all of them may soon be ejected. If the children saw these
-// ejections, calls would fail even if there is no other priority, and A50's timer would
-// repeatedly return all endpoints and eject them again. So the children see ejections only
-// while some endpoint is sound: neither ejected nor unproven, and connected, or connecting
-// without a failed attempt. Instead, the policy reports the phase to its parent, which may have
-// other priorities:
+// ejections, calls would fail even if there were no other priority, and A50's timer would
+// repeatedly return all endpoints and eject them again. The children therefore see ejections
+// only while some endpoint is sound. A sound endpoint is neither ejected nor unproven, and it is
+// connected or connecting without a failed attempt. In addition, the policy reports the phase
+// to its parent, which may have other priorities:
 //
 //	Usable    some endpoint is sound, or the priority was not emptied
 //	Emptied   no endpoint is sound, and some are connected, or reconnect after they were
 //	          ejected by calls that ended with their connection
-//	HalfOpen  a few calls are to show whether the endpoints answer; this phase follows
+//	HalfOpen  a few calls must show whether the endpoints answer; this phase follows
 //	          Emptied after the next Sweep, or immediately if all connected endpoints were
 //	          ejected by calls that ended with their connection
 //
@@ -26,7 +26,7 @@ import (
 // priority loses its last connection.
 type Phase uint8
 
-// The phases of a priority.
+// These are the phases of a priority.
 const (
 	Usable Phase = iota
 	Emptied
@@ -38,26 +38,26 @@ func (p Phase) String() string { return [...]string{"usable", "emptied", "half-o
 // Phase returns the current phase.
 func (c *Core[T]) Phase() Phase { return c.phase }
 
-// Interval returns the time within which the parent sends a call to a HalfOpen priority.
+// Interval returns the time within which the parent must send a call to a HalfOpen priority.
 func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 
 // Connection is the condition of an endpoint's connection.
 type Connection uint8
 
-// The conditions of a connection.
+// These are the conditions of a connection.
 const (
 	Connecting Connection = iota // no attempt has failed since the endpoint was last Connected
 	Connected                    // calls can be sent
 	Broken                       // an attempt has failed since the endpoint was last Connected
-	Absent                       // nothing connects to the endpoint
+	Absent                       // no child connects to the endpoint
 )
 
 func (c Connection) String() string {
 	return [...]string{"connecting", "connected", "broken", "absent"}[c]
 }
 
-// Connection sets an endpoint's connection. A Broken connection stays Broken until it is
-// Connected.
+// Connection sets the condition of an endpoint's connection. A Broken connection stays Broken until
+// it is Connected.
 func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	before := e.connection
 	if before == now || before == Broken && now == Connecting {
@@ -73,8 +73,8 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.settle()
 }
 
-// NoneConnects reports that all endpoints have failed or are ejected. Connecting endpoints
-// become Broken, because they wait for their next attempt.
+// NoneConnects reports to the core that all endpoints have failed or are ejected. Connecting
+// endpoints become Broken, because they wait for their next attempt.
 func (c *Core[T]) NoneConnects() {
 	if !c.tells || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return
@@ -89,7 +89,7 @@ func (c *Core[T]) NoneConnects() {
 	c.settle()
 }
 
-// settle updates the phase and what the children see.
+// settle updates the phase and the ejections that the children see.
 func (c *Core[T]) settle() {
 	n := c.counts
 	switch {
@@ -108,9 +108,10 @@ func (c *Core[T]) settle() {
 	c.tell()
 }
 
-// tell updates which endpoints the children see as ejected: none while no endpoint is sound,
-// even before the priority is emptied. Otherwise calls would fail, because a child receives an
-// ejection before the core receives the connection that empties the priority.
+// tell updates which endpoints the children see as ejected. While no endpoint is sound, the
+// children see no ejection, even before the priority is emptied. Otherwise calls would fail,
+// because a child receives an ejection before the core receives the connection state that empties
+// the priority.
 func (c *Core[T]) tell() {
 	if tells := !c.config.ReportEmptied || c.counts.sound > 0; tells != c.tells {
 		c.tells = tells

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The end of its ejection time does not prove that an endpoint answers. With
-// Config.ReportEmptied, an endpoint is Unproven from the end of its ejection by time, or from a
-// connection after a failed attempt while its priority is emptied, until it answers a call:
+// An endpoint whose ejection time is over has not proven that it answers calls. With
+// Config.ReportEmptied, such an endpoint is Unproven until it answers a call. So is an endpoint
+// that connects after a failed attempt while its priority is emptied:
 //
 //	Sweep at 50s, its 30s are over    ->  uneject a, which is unproven
 //	Answered(a)                       ->  a is no longer unproven
@@ -21,8 +21,9 @@ func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 // Doubted reports whether the endpoint is ejected or unproven, so that its answers are counted.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
-// Epoch increases when the endpoint is ejected, when its priority is emptied, and when the
-// endpoint is proven. Only a call that began in the current Epoch can prove the endpoint.
+// Epoch returns a number that increases when the endpoint is ejected, when its priority is emptied,
+// and when the endpoint is proven. Only a call that began in the current Epoch can prove the
+// endpoint.
 func (e *Endpoint[T]) Epoch() uint64 { return e.epoch }
 
 // Unproven returns the number of unproven endpoints.
@@ -45,7 +46,7 @@ func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 		c.touched = append(c.touched, e)
 	}
 	c.count(e, -1)
-	byTime := e.ejected && unproven // answers during the ejection prove the endpoint, so its epoch continues
+	byTime := e.ejected && unproven // answers during the ejection prove the endpoint, so the epoch does not change
 	e.ejected, e.unproven = ejected, unproven
 	c.count(e, 1)
 	c.list(e)
@@ -75,10 +76,10 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	}
 }
 
-// judge ends the ejection of endpoints that have answered since the priority was emptied: in
-// the last interval, at most one in ten of their calls failed. It skips the first interval, in
-// which too few calls may have begun. Endpoints that had calls but do not pass start a new
-// ejection time. judge reports whether some endpoint is sound, so that other ejections may end
+// judge ends the ejection of endpoints that have answered since the priority was emptied, if at
+// most one in ten of their calls failed in the last interval. It skips the first interval, in which
+// too few calls may have begun. For an endpoint that had calls but does not pass, a new ejection
+// time starts. judge reports whether some endpoint is sound, in which case other ejections may end
 // by time.
 func (c *Core[T]) judge(now time.Time) (back bool) {
 	if c.phase == Emptied {

@@ -27,11 +27,11 @@ type doubtful struct {
 	ejectedAt         time.Time
 	multiplier        int
 	row, rowBegan     int
-	epoch             int // only calls that began after this tick can prove it
+	epoch             int // only calls that began after this tick can prove the endpoint
 	lastLost          bool
 	byLoss, gone      bool
 	calls             []*underWay
-	answers, refusals int // in this interval, by calls that can prove it
+	answers, refusals int // counts for this interval of calls that can prove the endpoint
 }
 
 // underWay is a running call.
@@ -47,9 +47,9 @@ func (o *proofOracle) sound(d *doubtful) bool {
 	return !d.ejected && !d.unproven && d.connection != "broken"
 }
 
-// settle computes the phase. A priority is "not emptied while an endpoint that is neither
-// ejected nor unproven connects and has not failed". Without connected endpoints, it is emptied
-// only if one reconnects that was "ejected by calls that ended with its connection".
+// settle computes the phase. A priority is "not emptied while an endpoint that is neither ejected
+// nor unproven connects and has not failed". If no endpoint is connected, the priority is emptied
+// only if an endpoint reconnects that was "ejected by calls that ended with its connection".
 func (o *proofOracle) settle() {
 	var sound, doubted, connected, lost, returning int
 	for _, d := range o.of {
@@ -82,7 +82,7 @@ func (o *proofOracle) settle() {
 		}
 	}
 	if o.phase == "emptied" && connected > 0 && lost == connected {
-		o.phase = "half-open" // at once
+		o.phase = "half-open" // the phase changes immediately
 	}
 }
 
@@ -150,7 +150,7 @@ func (o *proofOracle) connect(name, how string) {
 		return // the last attempt has failed
 	}
 	if d.connection == "connected" && now != "connected" && d.ejected {
-		d.gone = true // the connection on which it was ejected is lost
+		d.gone = true // the connection on which the endpoint was ejected is lost
 	}
 	if d.connection == "broken" && now == "connected" && o.phase != "usable" && !d.ejected && !d.unproven {
 		d.unproven = true
@@ -184,7 +184,7 @@ func (o *proofOracle) timer() {
 	byTime := o.phase == "usable"
 	for _, d := range o.of {
 		if d.ejected {
-			d.row = 0 // calls that ended meanwhile began before the ejection
+			d.row = 0 // calls that ended in the meantime began before the ejection
 		}
 	}
 	switch o.phase {

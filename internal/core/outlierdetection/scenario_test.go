@@ -39,7 +39,7 @@ type call struct {
 	number   int
 	epoch    uint64
 	doubted  bool      // whether the endpoint was Doubted when it began
-	counts   time.Time // when it counts as an answer; zero for never
+	counts   time.Time // when the call counts as an answer, or zero if it never does
 	endpoint *core.Endpoint[counted]
 }
 
@@ -116,7 +116,7 @@ func (a *alone) End(endpoint, how string) {
 	}
 }
 
-// current reports whether a call can prove its endpoint.
+// current reports whether a call can still prove its endpoint.
 func (a *alone) current(c *call) bool {
 	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
 }
@@ -132,7 +132,7 @@ func (a *alone) answered(c *call) {
 func (a *alone) Connect(endpoint, how string) {
 	e := a.known[endpoint]
 	if how == "connect" && e.Told() && !e.IsConnected() {
-		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child receives this before the core receives the connection
+		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child receives this before the core does
 	}
 	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
 	a.settle()
@@ -192,7 +192,7 @@ func (a *alone) settle() {
 	}
 	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
-			continue // the child sees an endpoint without a connection
+			continue // for the child, this is an endpoint without a connection
 		}
 		state := " READY"
 		if c.Ejected {

@@ -13,10 +13,11 @@ import (
 // (gRFC A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
-// ShortLived is the time after its handshake within which the end of a connection makes it
-// short-lived. The first short-lived connection is retried on request, as in A62. From the second
-// in a row on there is a backoff, which is not in A62, so that clients do not reconnect as fast as
-// they can to a server that accepts connections and crashes.
+// ShortLived is the limit for short-lived connections: a connection is short-lived if it ends
+// within this time after its handshake. After the first short-lived connection, the policy
+// reconnects on request, as in A62. From the second in a row on, there is a backoff, which A62 does
+// not have. It keeps clients from reconnecting as fast as they can to a server that accepts
+// connections and then crashes.
 const ShortLived = time.Second
 
 // ErrShortLived is the error of an address after its second short-lived connection in a row.
@@ -25,7 +26,7 @@ var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake"
 // ErrNoAddresses is the error of calls while the list of addresses is empty.
 var ErrNoAddresses = errors.New("no addresses: the resolver gave none, or none whose path leads here")
 
-// State is a connectivity state, of a subchannel or published.
+// State is a connectivity state, either of a subchannel or of the policy.
 type State uint8
 
 // These are gRPC's connectivity states. None means that a subchannel does not exist or that nothing
@@ -69,21 +70,22 @@ const (
 	Connect Kind = iota
 	// Shutdown shuts down the subchannel of address Index.
 	Shutdown
-	// StartTimer starts the timer, which is not running. It calls TimerFired after AttemptDelay.
+	// StartTimer starts the timer, which is not running. TimerFired must be called after
+	// AttemptDelay.
 	StartTimer
 	// StopTimer stops the timer if it is running.
 	StopTimer
-	// Publish publishes State with a picker. For Ready it picks the subchannel of address Index,
-	// for TransientFailure it fails with Err, for Connecting it queues, and for Idle it queues and
-	// calls ExitIdle.
+	// Publish publishes State with a picker. For Ready, the picker picks the subchannel of address
+	// Index; for TransientFailure, it fails calls with Err; for Connecting, it queues calls; and
+	// for Idle, it queues calls and invokes ExitIdle.
 	Publish
 	// WatchHealth registers a health listener on the subchannel of address Index, which is
 	// connected.
 	WatchHealth
 	// Resolve requests re-resolution.
 	Resolve
-	// Backoff reports IDLE for address Index after the backoff that follows Count failed attempts.
-	// Its subchannel must not be connected during the backoff.
+	// Backoff makes the shell report IDLE for address Index after the backoff that follows Count
+	// failed attempts. The address's subchannel must not be connected during the backoff.
 	Backoff
 	// Renew replaces the subchannel of address Index with a new one, which has no backoff, and
 	// connects it.
@@ -105,16 +107,16 @@ type Core struct {
 	subs []subchannel
 	out  []Action
 
-	next int32 // address whose turn it is in the pass, or len(subs)
-	left int32 // remaining failures until the pass or the round ends
+	next int32 // the address whose turn it is in the pass, or len(subs)
+	left int32 // number of failures that remain until the pass or the round ends
 
 	since time.Duration // when the current connection was established
 
 	phase     Phase
 	published State
 	passing   bool // some address has not had its turn yet
-	health    bool // READY waits for the server's health
-	held      bool // connected after a failed pass but not healthy yet
+	health    bool // READY is not published before the server is healthy
+	held      bool // the policy has connected after a failed pass, but the server is not healthy yet
 }
 
 type subchannel struct {
@@ -138,13 +140,13 @@ func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}
 
 func (c *Core) add(a Action) {
 	if c.out == nil {
-		c.out = make([]Action, 0, 4) // more actions are rare
+		c.out = make([]Action, 0, 4) // an event rarely has more actions
 	}
 	c.out = append(c.out, a)
 }
 
-// publish publishes a state that has changed. TRANSIENT_FAILURE is always published, because its
-// error may be new.
+// publish publishes a state if it differs from the last one. TRANSIENT_FAILURE is always published,
+// because its error may be new.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return

@@ -31,9 +31,9 @@ type target struct {
 	names []string
 	made  map[string]bool
 	now   time.Duration
-	timer time.Duration // when it fires; 0 if it is not running
+	timer time.Duration // when the timer fires; 0 if it is not running
 	log   []string
-	rests map[string]time.Duration // ends of the backoffs that the core requested
+	rests map[string]time.Duration // the end of each backoff that the core requested
 
 	closed bool
 }
@@ -179,7 +179,7 @@ func (t *target) Advance(d time.Duration) {
 	}
 }
 
-// Close does what the shell does.
+// Close does what the shell does to close the policy.
 func (t *target) Close() {
 	for _, name := range t.names {
 		if t.made[name] {

@@ -17,7 +17,7 @@ type event struct {
 	op      string
 	list    []string
 	address string
-	outcome core.State // outcome of an attempt, or health
+	outcome core.State // outcome of an attempt, or the reported health
 	wait    time.Duration
 }
 
@@ -55,7 +55,7 @@ type network struct {
 
 	since map[string]time.Duration
 	short map[string]bool          // addresses whose last connection was short-lived
-	ended map[string]time.Duration // when the last of several short-lived connections in a row ended
+	ended map[string]time.Duration // when the last of several consecutive short-lived connections ended
 }
 
 func newNetwork(health bool) *network {
@@ -116,7 +116,7 @@ func (n *network) apply(e event) []string {
 }
 
 // noteEnd records when a connection is established, and when a short-lived connection ends that
-// follows another one.
+// follows another short-lived one.
 func (n *network) noteEnd(address string, now core.State) {
 	before := n.states[address]
 	switch {

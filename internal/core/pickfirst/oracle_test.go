@@ -12,7 +12,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// The oracle keeps no phases. It checks the rules of A62 on the whole history after each event.
+// The oracle does not track phases. After each event, it checks the rules of A62 on the whole
+// history.
 func TestOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNetwork(rapid.Bool().Draw(t, "health"))
@@ -47,8 +48,8 @@ func judge(n *network, before string, lines []string) error {
 	return nil
 }
 
-// sticky requires TRANSIENT_FAILURE after a failed pass (marked by "resolve") until READY, or IDLE
-// after a connection.
+// sticky requires that after a failed pass (marked by "resolve") the state is TRANSIENT_FAILURE
+// until it is READY, or until it is IDLE after a connection.
 func sticky(n *network, _ string, _ []string) error {
 	failed := false
 	for _, line := range n.history {
@@ -106,8 +107,8 @@ func keepsConnection(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// oneConnection requires that a READY subchannel is the only subchannel, and that only a READY
-// subchannel is published as READY.
+// oneConnection requires that a READY subchannel is the only subchannel, and that READY is
+// published only with a READY subchannel.
 func oneConnection(n *network, _ string, _ []string) error {
 	for address, s := range n.states {
 		if s == core.Ready && len(n.made) != 1 {
@@ -120,8 +121,8 @@ func oneConnection(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// retriesForEver requires that after a failed pass each address is connected when its backoff ends,
-// or when its turn in the pass of a new list comes.
+// retriesForEver requires that, after a failed pass, each address is connected when its backoff
+// ends or when its turn in the pass of a new list comes.
 func retriesForEver(n *network, _ string, _ []string) error {
 	last := slices.Index(n.history, "resolve")
 	for i, line := range n.history {
@@ -186,8 +187,8 @@ func neverStuck(n *network, _ string, _ []string) error {
 	return fmt.Errorf("no event is pending")
 }
 
-// backsOff requires at least gRPC's shortest backoff after two or more short-lived connections to
-// an address in a row.
+// backsOff requires at least gRPC's shortest backoff after two or more consecutive short-lived
+// connections to an address.
 func backsOff(n *network, _ string, lines []string) error {
 	for address, at := range n.ended {
 		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
@@ -197,8 +198,8 @@ func backsOff(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// recovers checks that the policy becomes READY soon if one address works and all others fail,
-// independently of the history.
+// recovers checks that, after any history, the policy becomes READY soon if one address works and
+// all others fail.
 func recovers(n *network, good string) error {
 	n.health = false
 	for range 20 {

@@ -17,7 +17,7 @@ func (c *Core) begin() {
 }
 
 // attempt starts the turn of the next address. An address that is in backoff counts as failed. The
-// last turn needs no timer, because no address waits for its end.
+// last turn needs no timer, because no further address is waiting for its end.
 func (c *Core) attempt() {
 	c.do(StopTimer, 0)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -57,9 +57,9 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass if each address has had its turn and has failed, address last as the
-// last one. From then on, each subchannel connects again when its own backoff ends. grpc-go keeps
-// the backoff in the subchannel, so that A62's later passes are not possible (decision 9 in
+// endIfAllFailed ends the pass if each address has had its turn and has failed. last is the address
+// that failed last. From then on, each subchannel connects again when its own backoff ends. A62's
+// later passes are not possible, because grpc-go keeps the backoff in the subchannel (decision 9 in
 // docs/scenarios.md).
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.left > 0 {
@@ -85,13 +85,13 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a parent with several endpoints adds their number
+		return errors.New(reason(last)) // a parent with several endpoints adds the number of endpoints
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
 // reason returns only the text of err, because an error that wraps a status error would fail
-// wait-for-ready calls. After an ejection by outlier detection err is nil.
+// wait-for-ready calls. err is nil after an ejection by outlier detection.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

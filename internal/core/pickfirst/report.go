@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// change is the meaning of a report for the subchannel.
+// change is what a report means for the subchannel.
 type change uint8
 
 const (
@@ -31,8 +31,8 @@ func changeOf(before, now State) change {
 	return started
 }
 
-// Report handles a new state of the subchannel of address i, which has not been shut down. at is
-// the time since an arbitrary epoch. err is the error of TransientFailure.
+// Report handles a new state of the subchannel of address i, which must not have been shut down. at
+// is the time since an arbitrary epoch. err is the error that comes with TransientFailure.
 func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	before := c.subs[i].state
 	what := changeOf(before, now)
@@ -59,8 +59,8 @@ func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	return c.take()
 }
 
-// ended handles the end of a connection. From the second short-lived connection in a row on, the
-// subchannel counts as failed until its backoff ends.
+// ended handles the end of a connection. After a second short-lived connection in a row, and after
+// each further one, the subchannel counts as failed until its backoff ends.
 func (c *Core) ended(i int, stood bool) {
 	sub := &c.subs[i]
 	if stood {
@@ -136,8 +136,9 @@ func (c *Core) ready(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// rest handles the end of the connection. The policy reconnects only on request. It requests
-// re-resolution, because a server may close connections to make clients resolve its name again.
+// rest handles the end of the connection. The policy reconnects only when ExitIdle is called. It
+// requests re-resolution, because a server may close connections to make clients resolve its name
+// again.
 func (c *Core) rest(i int) {
 	c.phase, c.held = PhaseIdle, false
 	c.settle(i)
@@ -157,7 +158,8 @@ func (c *Core) settle(i int) {
 	c.passing, c.next = false, int32(i)
 }
 
-// Health handles a health report of the server at address i. err is the error of TransientFailure.
+// Health handles a health report of the server at address i. err is the error that comes with
+// TransientFailure.
 func (c *Core) Health(i int, now State, err error) []Action {
 	if c.phase != PhaseReady || i != int(c.next) {
 		return nil

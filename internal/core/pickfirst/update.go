@@ -1,8 +1,8 @@
 package pickfirst
 
-// Update replaces the list of addresses. For each address of the new list, in the order in which to
-// try them and without duplicates, from has its index in the old list, or -1. An empty list fails
-// calls with ErrNoAddresses. An unchanged list has no effect.
+// Update replaces the list of addresses. The new list is in the order in which the addresses are
+// tried and has no duplicates. For each of its addresses, from contains the index in the old list,
+// or -1. With an empty list, calls fail with ErrNoAddresses. An unchanged list has no effect.
 //
 // The caller must shut down the subchannels of the old addresses in dropped before it executes the
 // actions.
@@ -34,9 +34,9 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.take()
 }
 
-// isSame reports whether the list has not changed, so that the current pass continues. Updates may
-// be more frequent than AttemptDelay. If each of them restarted the pass, an unresponsive address
-// would block the next one forever.
+// isSame reports whether the list has not changed, in which case the current pass continues.
+// Updates may be more frequent than AttemptDelay. If each of them restarted the pass, an
+// unresponsive address would block the next one forever.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -49,7 +49,7 @@ func (c *Core) isSame(from []int) bool {
 	return len(from) > 0
 }
 
-// keeps reports whether the list still has the connected address, c.next.
+// keeps reports whether the list still contains the connected address, c.next.
 func (c *Core) keeps(from []int) bool {
 	for _, f := range from {
 		if f == int(c.next) {
@@ -86,7 +86,7 @@ func (c *Core) replace(from []int) (dropped []int) {
 	return dropped
 }
 
-// empty handles an empty list. It drops the connection, and TRANSIENT_FAILURE stays sticky.
+// empty handles an empty list. It drops the connection. TRANSIENT_FAILURE stays sticky.
 func (c *Core) empty() {
 	c.passing = false
 	if c.held {
@@ -112,7 +112,7 @@ func (c *Core) connect(again bool) {
 
 // reconnect starts a pass because the connected address is no longer in the list.
 func (c *Core) reconnect() {
-	if c.held { // a pass has failed, and READY was not published since
+	if c.held { // a pass has failed, and READY has not been published since
 		c.held = false
 		c.phase = PhaseRetrying
 		c.begin()
@@ -122,7 +122,7 @@ func (c *Core) reconnect() {
 }
 
 // Fail makes calls fail with err, an error of the resolver, unless the known addresses may still
-// serve.
+// serve calls.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, 0, err)

@@ -10,7 +10,7 @@ import (
 // next event.
 type Action struct {
 	Kind Kind
-	// Child is the name of the child, "" for PublishEmpty and MakeStandby.
+	// Child is the name of the child. It is "" for PublishEmpty and MakeStandby.
 	Child string
 	// After is the duration of the timer to start. For PublishTimeout it is how long the child had
 	// to connect.
@@ -29,16 +29,16 @@ const (
 	// Update gives a child its configuration and endpoints. The events for the child's reports
 	// during the update (Reported, Refused) follow, and then Updated.
 	Update
-	// Destroy closes a child. Its timers have been stopped.
+	// Destroy closes a child. Its timers have been stopped before.
 	Destroy
 	ExitIdle
 
-	// MakeStandby requests the event StandbyDue after the pending state has been published, so that
-	// no call waits for the creation of a standby.
+	// MakeStandby requests the event StandbyDue. The event must follow the publication of the
+	// pending state, so that no call waits for the creation of a standby.
 	MakeStandby
 
-	// StartFailover starts a timer of a child, and StopFailover stops it. When it fires,
-	// FailoverTimerFired is due. The same holds for the other timers.
+	// StartFailover starts a timer of a child, and StopFailover stops it. When the timer fires, the
+	// shell must call FailoverTimerFired. The other timers work in the same way.
 	StartFailover
 	StopFailover
 	StartDeactivation
@@ -50,8 +50,8 @@ const (
 	StartHeadStart
 	StopHeadStart
 
-	// Publish publishes the last reported state and picker of the child, by default CONNECTING and
-	// a picker that queues.
+	// Publish publishes the last reported state and picker of the child. Before the child's first
+	// report, these are CONNECTING and a picker that queues.
 	Publish
 	// PublishRefused publishes TRANSIENT_FAILURE with the error of the child's last update.
 	PublishRefused
@@ -64,8 +64,8 @@ const (
 // ErrEmpty is the error of calls if the configuration has no priorities.
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
-// TimeoutError is the error of calls if the failover timer of the child in use has fired. It is no
-// status error, so that wait-for-ready calls wait.
+// TimeoutError is the error of calls if the failover timer of the child in use has fired. It is not
+// a status error, because a status error would also fail wait-for-ready calls.
 type TimeoutError struct {
 	Child string
 	// After is how long the child had to connect.

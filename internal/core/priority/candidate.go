@@ -4,10 +4,10 @@ import "slices"
 
 // reorder adapts the state of the choice to an update of the priorities.
 //
-// If the priorities down to the child in use are the same, all state is kept. Otherwise each child
-// that the update puts above the child in use is a candidate until it is READY: with
-// Config.FastFailover or a failback delay, no call waits for it while the child in use is READY. A
-// candidate that is already good takes over without a failback delay.
+// If the priorities down to the child in use are unchanged, all state is kept. Otherwise, each
+// child that the update puts above the child in use is a candidate until it is READY. With
+// Config.FastFailover or a failback delay, no call waits for a candidate while the child in use is
+// READY. A candidate that is already good takes over without a failback delay.
 func (c *Core) reorder(before []string) {
 	was, is := none, none
 	if c.published != nil && c.children[c.published.name] == c.published {
@@ -35,7 +35,7 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside reports whether a priority is a candidate and takes no calls yet, because the lower
+// standsAside reports whether a priority is a candidate that takes no calls yet, because the lower
 // priority in use is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
@@ -48,8 +48,8 @@ func (c *Core) standsAside(priority int) bool {
 }
 
 // comesLate reports whether calls would leave the good or small priority in use and wait for a
-// higher one that is connecting, without an update. This happens, unlike in A56, if the higher
-// priority is below a poor one that had time left to connect.
+// higher priority that is connecting, although there was no update. This cannot happen in A56. It
+// happens here if the connecting priority is below a poor one that had time left to connect.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
@@ -58,19 +58,20 @@ func (c *Core) comesLate(priority int) bool {
 	return !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// asides reports whether candidates stand aside.
+// asides reports whether candidates stand aside in this configuration.
 func (c *Core) asides() bool {
 	return c.config.FastFailover || c.config.FailbackDelay+c.config.FailbackJitter > 0
 }
 
-// noCandidate records that a child is READY or in use.
+// noCandidate records that a child is no longer a candidate, because it is READY or in use.
 func (c *Core) noCandidate(child *child) {
 	delete(c.candidates, child.name)
 	child.late = false
 }
 
-// asideOf returns the choice if candidates stand aside. A choice that is in use, READY or poor
-// stays. Calls would wait for any other choice, so they wait for the first candidate instead.
+// asideOf returns the choice, given the first candidate that stands aside, or none. A chosen
+// priority that is in use, READY or poor is kept. With any other choice, calls would wait, so they
+// wait for the first candidate instead.
 func (c *Core) asideOf(aside, chosen int) int {
 	if aside == none || chosen == c.currentPriority || c.tier(chosen).connectivityState() == Ready || c.tier(chosen).poor() {
 		return chosen
@@ -79,7 +80,7 @@ func (c *Core) asideOf(aside, chosen int) int {
 }
 
 // heldBack reports whether a missing child is not created yet, because the failback delay protects
-// a lower priority and a higher one may take over first.
+// a lower priority and a priority higher than the missing one may take over first.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

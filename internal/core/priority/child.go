@@ -9,12 +9,12 @@ import (
 type child struct {
 	name string
 
-	// reported is the last reported state, CONNECTING before the first report.
+	// reported is the last reported state. It is CONNECTING before the first report.
 	reported State
 	tier     Tier
-	below    bool // less than the required share is READY
-	atMark   bool // the share would suffice if unproven weight counted
-	lost     bool // it is IDLE or CONNECTING, and was poor when last READY or emptied since
+	below    bool // the READY share is less than required
+	atMark   bool // the READY share would suffice if unproven weight counted
+	lost     bool // the child is IDLE or CONNECTING, and was poor when it was last READY, or was emptied since
 	// wellUntil is the value of Core.reports when the child was last good or small.
 	wellUntil int
 	// seenReady means that the last READY report is newer than the last failure.
@@ -24,12 +24,12 @@ type child struct {
 	seenReadyOrIdle bool
 	// standby means that the child was created while another child could take the calls.
 	standby bool
-	late    bool // a candidate because calls would wait for it; see comesLate
+	late    bool // the child became a candidate because calls would wait for it; see comesLate
 	single  bool // can hold only one connection
 
-	// refused means that the child's last update returned an error, that it was neither READY nor
-	// IDLE, and that it has not reported since. Its state is then TRANSIENT_FAILURE. The error does
-	// not affect reported and the timers.
+	// refused means that the child's last update returned an error, that the child was neither
+	// READY nor IDLE, and that it has not reported since. Its state is then TRANSIENT_FAILURE. The
+	// error does not affect the reported field or the timers.
 	refused bool
 
 	// failover is fired from the timer's expiry until the child reports a state other than
@@ -43,14 +43,14 @@ type child struct {
 	// failback runs while the READY child waits to take over from a lower priority. It is fired
 	// when the child has waited long enough.
 	failback timer
-	atOnce   bool // no failback delay: it was good when an update put it above the child in use
-	woken    bool // ExitIdle was requested since its last report
+	atOnce   bool // no failback delay applies, because the child was good when an update put it above the child in use
+	woken    bool // ExitIdle was requested since the child's last report
 
-	served bool  // it has been good since it came into use
-	flaps  int   // failures since it was last steady
-	steady timer // runs while it is in use after a failure
+	served bool  // the child has been good since it came into use
+	flaps  int   // number of failures since the child was last steady
+	steady timer // runs while the child is in use after a failure
 
-	headStart timer // runs while the first near group is not READY or IDLE
+	headStart timer // runs while the child is the first near group and neither READY nor IDLE
 }
 
 // connectivityState is connectivity_state() in A56's pseudo-code.
@@ -127,7 +127,7 @@ func (c *Core) createChild(name string) *child {
 	return child
 }
 
-// update updates a child. The error of an earlier update no longer counts.
+// update updates a child. From then on, the error of an earlier update no longer counts.
 func (c *Core) update(child *child) {
 	child.refused = false
 	c.do(Update, child.name)
@@ -156,9 +156,9 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate starts the timer that destroys the child. A running timer continues (A56, "Child
-// Lifetime Management"), unless the child is now removed and removed children are kept for a
-// shorter time.
+// deactivate starts the timer that destroys the child. If the timer is already running, it
+// continues (A56, "Child Lifetime Management"), unless the child is now removed and removed
+// children are kept for a shorter time.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
 	if removed {

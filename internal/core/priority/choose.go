@@ -6,10 +6,10 @@ import "slices"
 // choice. After it returns, one of these holds:
 //
 //   - The choice is complete: its priority is in use and published.
-//   - The choice has created a child, and waitingFor is set. Updated starts the choice again,
-//     because the child's reports during its update count.
+//   - The choice has created a child, and waitingFor is set. Updated starts the choice again, so
+//     that the choice considers the child's reports during its update.
 //
-// With the same state of all children and timers, another call does nothing.
+// If the state of all children and timers is unchanged, another call does nothing.
 func (c *Core) choosePriority() {
 	// If priority list is empty, report TRANSIENT_FAILURE.
 	if len(c.config.Priorities) == 0 {
@@ -35,7 +35,7 @@ func (c *Core) choosePriority() {
 
 // choiceOfA56 is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
 // same order and with the same names. The failback delay and Config.FastFailover are additions. If
-// made is true, it has created a child and must be called again.
+// made is true, choiceOfA56 has created a child and must be called again.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
 	aside, lazy := none, false // the first candidate that stands aside; whether a skipped priority may still connect
 	// Look for a priority that is READY or IDLE, creating children as needed.
@@ -51,7 +51,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
-		// The following conditions are not in the pseudo-code.
+		// The pseudo-code does not have the following conditions.
 		if c.failbackDelayed(priority, child) {
 			continue
 		}
@@ -73,18 +73,18 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 			return c.asideOf(aside, priority), false
 		}
 	}
-	// There is none, nor one whose failover timer is pending: look for one in
+	// No priority is READY or IDLE or has a pending failover timer: look for a priority in
 	// CONNECTING.
 	for priority, childName := range c.config.Priorities {
 		if c.children[childName].connectivityState() == Connecting {
 			return priority, false
 		}
 	}
-	// There is none in CONNECTING: delegate to the last child.
+	// No priority is in CONNECTING: delegate to the last child.
 	return len(c.config.Priorities) - 1, false
 }
 
-// makeChild creates a child and updates it. The choice waits for the end of the update.
+// makeChild creates a child and updates it. The choice continues after the update.
 func (c *Core) makeChild(name string) *child {
 	child := c.createChild(name)
 	c.children[name] = child
@@ -113,8 +113,8 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 	c.askForStandbys(priority)
 }
 
-// publish publishes the state of child, or the lack of priorities if child is nil, unless it is
-// already published.
+// publish publishes the state of child, unless it is already published. If child is nil, publish
+// reports that there are no priorities.
 func (c *Core) publish(child *child) {
 	tried := c.onTrial(child)
 	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {

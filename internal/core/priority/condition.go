@@ -1,8 +1,8 @@
 package priority
 
-// Condition is a child's report on the results of its calls, which its outlier detection observes.
-// The child takes calls in any Condition. The core decides when calls go elsewhere; see
-// orderOfLastResorts.
+// Condition is a child's report on the results of its calls, which the child's outlier detection
+// observes. The child takes calls in any Condition. The core decides when calls go to another
+// child; see orderOfLastResorts.
 type Condition uint8
 
 const (
@@ -40,8 +40,8 @@ func (ch *child) failing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor reports whether the child is small or failing, or is reconnecting after it was. A child that
-// is emptied while it reconnects is also poor.
+// poor reports whether the child is small or failing, or is reconnecting after it was small or
+// failing. A child that is emptied while it reconnects is also poor.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }
@@ -60,8 +60,8 @@ func (c *Core) Poor(name string) (tier Tier, poor bool) {
 	return Tier{}, false
 }
 
-// weigh records whether the READY share of a child is too small. A child below MinReady must reach
-// MinReadyRecovery, so that it does not alternate.
+// weigh records whether the READY share of a child is too small. Once the share is below MinReady,
+// it must reach MinReadyRecovery, so that the child does not alternate between the two conditions.
 func (c *Core) weigh(child *child) {
 	mark := c.config.MinReady
 	if child.below {
@@ -75,15 +75,15 @@ func (c *Core) weigh(child *child) {
 // endpoint.
 const rounding = 1e-12
 
-// triable reports whether a few calls may show that the child has recovered: it is half-open, or
-// its share would suffice with its unproven weight.
+// triable reports whether a few calls may show that the child has recovered. This is the case if it
+// is half-open, or if its READY share would be large enough with its unproven weight.
 func (ch *child) triable() bool {
 	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
 }
 
-// onTrial returns the children that receive a few calls while another child is in use, without
-// which they could not recover. These are the triable children above the child in use and, if that
-// child is not good, those below it that are not deactivated.
+// onTrial returns the children that receive a few calls while another child is in use. Without
+// these calls they could not recover. They are the triable children above the child in use and, if
+// that child is not good, also the triable children below it that are not deactivated.
 func (c *Core) onTrial(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {

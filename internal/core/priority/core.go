@@ -5,8 +5,8 @@
 //	                                 start p1's failover timer, update p1
 //	p1 was updated               ->  publish p1
 //
-// The core adds to A56 the failback delay (Config.FailbackDelay), READY children that should not
-// take calls (Condition), and children that are connected before they are needed
+// In addition to A56, the core handles the failback delay (Config.FailbackDelay), READY children
+// that should not take calls (Condition), and children that are connected before they are needed
 // (Config.WarmStandby).
 package priority
 
@@ -20,42 +20,43 @@ import (
 type Config struct {
 	// Children are the names of all configured children, in any order.
 	Children []string
-	// Priorities are names of children, each at most once, the highest priority first (A56, "LB
-	// Policy Configuration").
+	// Priorities contains the names of children, each at most once, in descending order of priority
+	// (A56, "LB Policy Configuration").
 	Priorities []string
-	// Of has the number of the source's priority for each of Priorities, in non-decreasing order.
-	// Priorities with the same number are near groups, see groups.go. If Of is nil, each priority
-	// has its own number, as in A56.
+	// Of contains, for each entry of Priorities, the number of the source's priority, in
+	// non-decreasing order. Priorities with the same number are near groups; see groups.go. If Of
+	// is nil, each priority has its own number, as in A56.
 	Of []int
 	// FailoverTimeout is how long the choice waits for a child that is connecting.
 	FailoverTimeout time.Duration
-	// ChildRetention is how long a child is kept after it was deactivated for a higher priority,
-	// and RemovedChildRetention after it was removed from the configuration. 0 destroys it
-	// immediately.
+	// ChildRetention is how long a child is kept after it was deactivated because of a higher
+	// priority. RemovedChildRetention is how long it is kept after it was removed from the
+	// configuration. With 0, the child is destroyed immediately.
 	ChildRetention        time.Duration
 	RemovedChildRetention time.Duration
 	// FailbackDelay is how long a child must be READY before it takes over from a lower priority
-	// that is in use and READY. 0 is A56's behaviour.
+	// that is in use and READY. 0 is A56's behavior.
 	FailbackDelay time.Duration
-	// MinReady is the share of a child's weight that must be READY. A child below it is poor until
-	// its share reaches the larger of MinReady and MinReadyRecovery. 0 is A56's behaviour.
+	// MinReady is the share of a child's weight that must be READY. A child whose share falls below
+	// MinReady is poor until the share reaches the larger of MinReady and MinReadyRecovery. 0 is
+	// A56's behavior.
 	MinReady, MinReadyRecovery float64
 	// WarmStandby is how many priorities below the one in use are connected before they are needed.
-	// 0 is A56's behaviour.
+	// 0 is A56's behavior.
 	WarmStandby int
 	// FastFailover makes the choice skip a child that has lost its connections while a lower
 	// priority is READY. It does not apply to the children in Single, which can hold only one
-	// connection. false is A56's behaviour.
+	// connection. false is A56's behavior.
 	FastFailover bool
 	Single       []string
 	// FailbackJitter is the window over which clients spread the ends of their failback delays.
 	FailbackJitter time.Duration
-	// MaxFailbackDelay is the maximum to which the failback delay of a flapping child grows. If it
-	// is less than FailbackDelay, the delay does not grow.
+	// MaxFailbackDelay is the maximum failback delay of a flapping child. If it is less than
+	// FailbackDelay, the delay does not grow.
 	MaxFailbackDelay time.Duration
 }
 
-// Core is the state of one policy. Its methods are the events, and return the actions to execute.
+// Core is the state of one policy. Its methods handle events and return the actions to execute.
 // Events of a child that does not exist are ignored.
 type Core struct {
 	config     Config
@@ -64,17 +65,17 @@ type Core struct {
 	actions    []Action
 
 	// currentPriority is the index of the priority in use, or none. During a choice it is still the
-	// previous one, for the failback delay. After an update it is the new index of the child in
-	// use.
+	// previous priority, because the failback delay depends on it. After an update it is the new
+	// index of the child in use.
 	currentPriority int
 	candidates      map[string]bool // see reorder
-	waitingFor      *child          // created by a choice, which continues after the child's update
+	waitingFor      *child          // the child that a choice has created; the choice continues after the child's update
 	standbyAsked    bool            // a StandbyDue event is pending
 
 	published *child   // the child in use; nil before the first publication and after PublishEmpty
 	tried     []string // the children that receive trial calls
 	reports   int      // number of reports of all children
-	stale     bool     // the published child has a newer state
+	stale     bool     // the published child has a newer state than the published one
 	updating  bool     // between BeginUpdate and EndUpdate
 	ofUpdate  bool     // an update caused the current choice
 }
@@ -98,8 +99,9 @@ func (c *Core) InUse() string {
 // priority order. The result must not be modified.
 func (c *Core) OnTrial() []string { return c.tried }
 
-// State returns the state that a child counts as, and whether the child exists. It is the last
-// reported state, by default CONNECTING, or TRANSIENT_FAILURE after a timeout or a refused update.
+// State returns the state that a child counts as, and whether the child exists. After a timeout or
+// a refused update, the child counts as TRANSIENT_FAILURE. Otherwise it counts as its last reported
+// state, which is CONNECTING before the first report.
 func (c *Core) State(name string) (State, bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -108,7 +110,7 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
-// Given returns the duration of the child's last failover timer.
+// Given returns the duration of the child's most recent failover timer.
 func (c *Core) Given(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
 		return child.given
@@ -154,8 +156,8 @@ func (c *Core) EndUpdate() []Action {
 	return c.choose()
 }
 
-// Updated handles the end of an Update action, after the child's reports during the update
-// (Reported, Refused). If a choice created the child, the choice continues.
+// Updated handles the end of an Update action. It follows the events for the child's reports during
+// the update (Reported, Refused). If a choice created the child, the choice continues.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
 		return nil
@@ -175,8 +177,8 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 }
 
 // Refused handles an error from the update of a child. A child whose last report is READY or IDLE
-// stays in use. Otherwise counts is true, and the error counts like a report of TRANSIENT_FAILURE
-// until the next report or update.
+// stays in use, and counts is false. Otherwise counts is true, and the error counts like a report
+// of TRANSIENT_FAILURE until the next report or update.
 func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
@@ -225,8 +227,8 @@ func (c *Core) SteadyTimerFired(name string) []Action {
 	return c.take()
 }
 
-// choose chooses a priority, except during an update of the policy or of a child that a choice
-// created.
+// choose chooses a priority. During an update of the policy, or of a child that a choice has
+// created, it does nothing.
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()

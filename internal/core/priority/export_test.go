@@ -24,7 +24,7 @@ func (c *Core) Higher(name string) bool {
 	return false
 }
 
-// Waits reports whether the child is good and above the child in use.
+// Waits reports whether the child is good and higher than the child in use.
 func (c *Core) Waits(name string) bool {
 	for _, p := range c.config.Priorities[:max(c.currentPriority, 0)] {
 		if p == name {

@@ -1,12 +1,12 @@
 package priority
 
-// failbackDelayed reports whether the failback delay keeps a child from being used: the priority in
-// use is lower and good, and the child has not been good for Config.FailbackDelay and its share of
-// Config.FailbackJitter.
+// failbackDelayed reports whether the failback delay keeps a child from being used. This is the
+// case if the priority in use is lower and good, and the child has not been good for
+// Config.FailbackDelay and its share of Config.FailbackJitter.
 //
 // A CONNECTING child is delayed too, so that a flapping child does not take the calls from a READY
-// one. An IDLE child is made to connect, because no call would do so. There is no delay if no
-// priority is in use.
+// one. An IDLE child is made to connect, because no call would make it connect. There is no delay
+// if no priority is in use.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
 	if !c.protected(priority) || child.failback == fired || child.atOnce {
 		return false

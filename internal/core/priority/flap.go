@@ -3,8 +3,8 @@ package priority
 import "time"
 
 // A child flaps if it fails soon after it has recovered. Its failback delay doubles each time calls
-// have to leave it and each time it fails during the delay, up to Config.MaxFailbackDelay. After
-// that time in use it is steady again.
+// have to leave it and each time it fails during the delay, up to Config.MaxFailbackDelay. After it
+// has been in use for Config.MaxFailbackDelay, it is steady again.
 
 // failbackDelay returns how long a child must be READY before it takes over, without the jitter.
 func (c *Core) failbackDelay(child *child) time.Duration {
@@ -15,8 +15,9 @@ func (c *Core) failbackDelay(child *child) time.Duration {
 	return delay
 }
 
-// noteFlaps counts a flap of the priority in use if it was good and the choice leaves it, and
-// starts the steady timer of the chosen one. If that is higher, endFailback resets the count.
+// noteFlaps counts a flap of the priority in use if that priority was good and the choice leaves
+// it. It also starts the steady timer of the chosen priority. If the chosen priority is higher,
+// endFailback resets the count.
 func (c *Core) noteFlaps(priority int) {
 	if previous := c.currentPriority; previous != none && previous != priority {
 		if left, ok := c.children[c.config.Priorities[previous]]; ok {
@@ -34,8 +35,8 @@ func (c *Core) noteFlaps(priority int) {
 	}
 }
 
-// failWhileWaiting stops the failback timer of a child that is no longer good. If it was waiting,
-// this counts as a flap.
+// failWhileWaiting stops the failback timer of a child that is no longer good. If the timer was
+// active, this counts as a flap.
 func (c *Core) failWhileWaiting(child *child) {
 	if child.failback != stopped {
 		c.flap(child)

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Near groups are priorities with the same number (Config.Of), made from one priority of the source
-// by the distance of its endpoints. Config.WarmStandby counts numbers.
+// Near groups are priorities with the same number (Config.Of). They are made from one priority of
+// the source, according to the distance of its endpoints. Config.WarmStandby counts numbers.
 //
 // Near groups do not wait for their failover timers one after the other. If the first group is not
-// READY within headStart, the others are started as standbys, so that each is READY or has failed
-// when the first group's timer fires:
+// READY within headStart, the other groups are started as standbys. When the first group's failover
+// timer fires, each of them is then usually READY or has failed:
 //
 //	a and b of one number; headStart fired for a  ->  create b, start b's failover timer
 //
-// The head start begins when the first group is created, leaves READY or IDLE, or becomes the
-// first.
+// The head start begins when the first group is created or leaves READY or IDLE, or when a group
+// becomes the first.
 
-// headStart is how long only the first group of a number is connected.
+// headStart is the time during which only the first group of a number is connected.
 const headStart = time.Second
 
 // number returns the number of a priority. Without near groups, that is its index.
@@ -28,7 +28,7 @@ func (c *Core) number(priority int) int {
 	return c.config.Of[priority]
 }
 
-// leads reports whether a child is the first of several groups of a number.
+// leads reports whether a child is the first of several groups with the same number.
 func (c *Core) leads(name string) bool {
 	priority := slices.Index(c.config.Priorities, name)
 	return priority >= 0 && priority+1 < len(c.config.Priorities) && c.number(priority) == c.number(priority+1) && c.leader(priority) == priority
@@ -48,13 +48,13 @@ func (c *Core) late(priority int) bool {
 	return first != nil && first.headStart == fired
 }
 
-// hastens reports whether a standby is needed although the priority in use is not READY: both have
-// the same number, its head start is over, and calls wait.
+// hastens reports whether a standby is needed although the priority in use is not READY. This is
+// the case if both have the same number, the head start of that number is over, and calls wait.
 func (c *Core) hastens(inUse, standby int) bool {
 	return c.number(standby) == c.number(inUse) && c.late(inUse) && c.stateOf(inUse) != Idle
 }
 
-// race starts or stops the head start of a child, depending on its last report.
+// race starts or stops the head start of a child, depending on the child's last report.
 func (c *Core) race(child *child) {
 	switch runs := child.reported != Ready && child.reported != Idle && c.leads(child.name); {
 	case runs && child.headStart == stopped:

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The core behaves like the pseudo-code in random schedules.
+// In random schedules, the core behaves like the pseudo-code.
 func TestModel(t *testing.T) {
 	total := 0
 	defer func() { t.Logf("%d steps", total) }()
@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// watch checks the invariants that must hold at every step. It needs no model.
+// watch checks the invariants that must hold after every step. It does not need a model.
 type watch struct {
 	target   *target
 	exist    map[string]bool
@@ -118,7 +118,8 @@ func (w *watch) check(scenario.Step) {
 	}
 }
 
-// A timer that fires after it was stopped has no effect. A shell cannot always prevent this.
+// A timer that fires after it was stopped has no effect. A shell cannot always prevent such a
+// firing.
 func TestLateTimers(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
@@ -137,10 +138,10 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child whose READY share is exactly MinReady is not poor, despite rounding errors. Here a
-// locality of weight 1 is READY, and seven tenths of a locality of weight 2.
+// A child whose READY share is exactly MinReady is not poor, despite rounding errors. In this test,
+// all of a locality of weight 1 and seven tenths of a locality of weight 2 are READY.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
-	for _, reported := range []core.State{core.Connecting, core.Ready} { // whether it was below the mark before or not
+	for _, reported := range []core.State{core.Connecting, core.Ready} { // below MinReady before or not
 		config := scenario.DefaultConfig("a", "b")
 		config.MinReady, config.MinReadyRecovery = 0.8, 0.8
 		c := core.New()

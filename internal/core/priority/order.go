@@ -17,36 +17,37 @@ const (
 
 // orderOfLastResorts returns the priority that takes the calls and the first row that selects it.
 //
-// chosen is A56's choice, or the first poor priority that the search for it reaches. If chosen is
-// not poor, it is the result. Otherwise the result is the highest good priority, or else the highest
-// small one. There is one exception: calls wait for a priority in use that was good and is
-// reconnecting, unless a higher one is good or small or Config.FastFailover skips it. If no priority
-// is good or small, the last three rows decide.
+// chosen is A56's choice, or the first poor priority that A56's search reaches. If chosen is not
+// poor, it is the result. Otherwise the result is the highest good priority or, if no priority is
+// good, the highest small one. There is one exception: calls wait for a priority in use that was
+// good and is reconnecting, unless a higher priority is good or small or Config.FastFailover skips
+// the priority in use. If no priority is good or small, the last three rows decide.
 func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	goods, smalls := c.highest((*child).good), c.highest((*child).small)
 	reconnecting, failed := c.reconnecting(), c.lastWell()
 	switch {
 	case !c.tier(chosen).poor():
-		// Lower priorities cannot change the choice.
+		// Lower priorities cannot change this choice.
 		return rowA56, chosen
 	case reconnecting != none && !c.tier(reconnecting).lost && !above(goods, reconnecting) && !above(smalls, reconnecting) &&
 		!c.passes(reconnecting):
-		// A56 waits, too. Calls need not wait if a higher priority responds.
+		// A56 waits in this case, too. If a higher priority responds, calls need not wait.
 		return rowWaits, reconnecting
 	case goods != none:
-		// Its endpoints respond.
+		// The endpoints of this priority respond.
 		return rowGood, goods
 	case smalls != none:
 		// Some endpoints respond, which is better than waiting or errors.
 		return rowSmall, smalls
 	case reconnecting != none:
-		// No priority responds, reconnecting takes milliseconds, and a timer bounds it.
+		// No priority responds. Reconnecting takes milliseconds, and a timer limits it.
 		return rowWaitsOn, reconnecting
 	case failed != none:
-		// This choice changes only when a priority recovers, so that calls do not alternate.
+		// This choice changes only when a priority recovers, so calls do not alternate between
+		// priorities.
 		return rowFailing, failed
 	default:
-		// Nothing is READY.
+		// No priority is READY.
 		return rowNothing, chosen
 	}
 }
@@ -57,7 +58,7 @@ func above(tier, other int) bool { return tier != none && tier < other }
 // tier returns the child of a priority, or nil if it does not exist.
 func (c *Core) tier(priority int) *child { return c.children[c.config.Priorities[priority]] }
 
-// highest returns the highest priority whose child satisfies is, or none.
+// highest returns the highest priority whose child satisfies the predicate is, or none.
 func (c *Core) highest(is func(*child) bool) int {
 	return slices.IndexFunc(c.config.Priorities, func(name string) bool {
 		child, ok := c.children[name]
@@ -65,16 +66,16 @@ func (c *Core) highest(is func(*child) bool) int {
 	})
 }
 
-// reconnecting returns the priority in use if it has been READY since it last failed and may still
-// become READY, or none.
+// reconnecting returns the priority in use if it has been READY since it last failed and may become
+// READY again. Otherwise it returns none.
 func (c *Core) reconnecting() int {
 	return c.highest(func(child *child) bool {
 		return child == c.published && child.seenReady && child.hasTime()
 	})
 }
 
-// lastWell returns the failing priority that was good or small last. If none ever was, it returns
-// the highest failing priority.
+// lastWell returns the failing priority that was good or small most recently. If no failing
+// priority ever was, it returns the highest failing priority.
 func (c *Core) lastWell() int {
 	last := c.highest((*child).failing)
 	for priority, name := range c.config.Priorities {
@@ -85,9 +86,9 @@ func (c *Core) lastWell() int {
 	return last
 }
 
-// lookBelow makes the IDLE priorities from first on connect, and creates the next missing one
-// unless a higher one may still become READY. It reports whether it created one. In rowWaits and
-// rowGood it does not look below the chosen priority.
+// lookBelow makes the IDLE priorities from first on connect. It also creates the next missing
+// priority unless a higher one may still become READY, and reports whether it created one. In
+// rowWaits and rowGood it does not look below the chosen priority.
 func (c *Core) lookBelow(first int, row row, chosen int) (made bool) {
 	last := len(c.config.Priorities) - 1
 	if row == rowWaits || row == rowGood {

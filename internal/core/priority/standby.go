@@ -2,8 +2,8 @@ package priority
 
 import "slices"
 
-// lastStandby returns the lowest priority that is a standby while inUse is in use, or inUse if
-// there is none.
+// lastStandby returns the lowest priority that is a standby while inUse is in use. Without standbys
+// it returns inUse.
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0 // distinct numbers below inUse
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
@@ -18,11 +18,12 @@ func (c *Core) lastStandby(inUse int) int {
 	return last
 }
 
-// keepStandbys keeps the standbys of the priority in use from being destroyed, if that priority is
-// READY or its number is late. It makes IDLE standbys connect, unless the priority in use is IDLE.
+// keepStandbys keeps the standbys of the priority in use from being destroyed if that priority is
+// READY or the head start of its number is over. It makes IDLE standbys connect, unless the
+// priority in use is IDLE.
 //
-// The failover timer of a standby works as in A56. A standby whose timer has fired when it is
-// needed has failed.
+// The failover timer of a standby works as in A56. If the timer has already fired when the standby
+// is needed, the standby counts as failed.
 func (c *Core) keepStandbys(inUse int) {
 	state := c.stateOf(inUse)
 	for i, childName := range c.standbys(inUse) {
@@ -47,7 +48,7 @@ func (c *Core) askForStandbys(inUse int) {
 }
 
 // StandbyDue is the event that MakeStandby requests. It creates one missing standby. The choice
-// after its update requests the next event.
+// that follows the standby's update requests the next event.
 func (c *Core) StandbyDue() []Action {
 	c.standbyAsked = false
 	if c.updating || c.waitingFor != nil || c.currentPriority == none {
@@ -59,8 +60,8 @@ func (c *Core) StandbyDue() []Action {
 	return c.take()
 }
 
-// missingStandby returns the highest standby to create, or "". Standbys are created if the priority
-// in use is READY or its number is late.
+// missingStandby returns the name of the highest standby to create, or "". Standbys are created if
+// the priority in use is READY or the head start of its number is over.
 func (c *Core) missingStandby(inUse int) string {
 	for i, childName := range c.standbys(inUse) {
 		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.hastens(inUse, inUse+1+i)) {
@@ -87,7 +88,7 @@ func (c *Core) standbys(inUse int) []string {
 	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
 }
 
-// wake makes an IDLE child connect. It does so once per report.
+// wake makes an IDLE child connect. It does so at most once per report of the child.
 func (c *Core) wake(child *child) {
 	if child.connectivityState() == Idle && !child.woken {
 		child.woken = true
@@ -95,9 +96,9 @@ func (c *Core) wake(child *child) {
 	}
 }
 
-// passes reports whether the choice skips a connecting child that has lost its connections or is an
-// unconnected standby, because a lower priority is good or small (Config.FastFailover). An IDLE
-// child below a skipped one is also skipped. standsAside handles candidates.
+// passes reports whether the choice skips a priority because a lower priority is good or small
+// (Config.FastFailover). It skips a connecting child that has lost its connections or is an
+// unconnected standby, and an IDLE child below a skipped one. standsAside handles candidates.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&
@@ -110,8 +111,9 @@ func (c *Core) passed(priority int) bool {
 }
 
 // hasLost reports whether the child is connecting after it lost its connections, or is a standby
-// that was never connected. A single connection does not count as lost, because it is also lost
-// when the server closes it gracefully, and usually restored within one handshake.
+// that was never connected. The loss of a child's only possible connection does not count, because
+// that connection is also lost when the server closes it gracefully, and is then usually restored
+// within one handshake.
 func (ch *child) hasLost() bool {
 	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)
 }

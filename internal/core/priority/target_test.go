@@ -37,7 +37,7 @@ type fakeChild struct {
 	updated  bool
 	reported *scenario.Report
 	last     error
-	refused  bool // counts as failed because of its last update
+	refused  bool // the child counts as failed because of its last update
 }
 
 type fakeTimer struct {
@@ -108,7 +108,7 @@ func (t *target) refuse(child string, err error) {
 	t.act(actions)
 }
 
-// updateChild updates a child as the shell does, and makes the scripted reports.
+// updateChild updates a child as the shell does, and delivers the scripted reports.
 func (t *target) updateChild(name string) {
 	c, verb := t.children[name], "update"
 	if !c.updated {
@@ -163,7 +163,7 @@ func (t *target) act(actions []core.Action) {
 			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + after})
 		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady, core.StopHeadStart:
 			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
-				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop kind follows its Start kind
+				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop kind directly follows its Start kind
 			})
 			t.timers = slices.Delete(t.timers, i, i+1)
 		case core.Publish:
@@ -229,7 +229,8 @@ func (t *target) ExitIdle() {
 
 func (t *target) names() []string { return slices.Sorted(maps.Keys(t.children)) }
 
-// ResolverError, Resolve and Close write what the shell is expected to do, without the core.
+// ResolverError, Resolve and Close write what the shell is expected to do. They do not call the
+// core.
 func (t *target) ResolverError(err error) {
 	for _, name := range t.names() {
 		t.write("resolver-error %s %v", name, err)

@@ -2,15 +2,17 @@ package priority
 
 import "time"
 
-// A child on trial receives one call after FewestCalls calls have gone elsewhere, or wait, and
-// either manyCalls have or an interval has passed. So a broken child costs at most 1 of 10 calls of
-// a slow client, and 1 of 100 calls of a fast one.
+// A child on trial receives one call after at least FewestCalls calls have gone to other children
+// or are waiting, and either their number has reached manyCalls or an interval has passed. A broken
+// child therefore costs a slow client at most 1 call in 10, and a fast client at most 1 call in
+// 100.
 const (
 	FewestCalls = 10
 	manyCalls   = 100
 )
 
-// TrialIsDue reports whether a trial is due after a number of calls elsewhere and a time.
+// TrialIsDue reports whether a trial is due, given the number of calls elsewhere and the time since
+// the last trial.
 func TrialIsDue(elsewhere int64, since, interval time.Duration) bool {
 	return elsewhere >= manyCalls || elsewhere >= FewestCalls && since >= interval
 }

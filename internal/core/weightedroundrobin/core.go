@@ -19,7 +19,7 @@ import (
 // State is a connectivity state.
 type State uint8
 
-// The states in order of precedence. The aggregated state is the first that any child has.
+// The states are in order of precedence. The aggregated state is the first one that any child has.
 const (
 	Ready State = iota
 	Connecting
@@ -40,15 +40,15 @@ type Child[T any] struct {
 	// Attached is the shell's data.
 	Attached T
 
-	weight, before uint32 // in this update and in the last one; at least 1
-	state          State  // last reported
-	failed         bool   // since it was created or last READY
+	weight, before uint32 // the weight in this update and in the last one; at least 1
+	state          State  // the last reported state
+	failed         bool   // the child has failed since it was created or last READY
 	unproven       bool   // see Core.Unproven
 	readySince     time.Time
 	update         uint64 // the number of the last update that contained the endpoint
 }
 
-// State returns the last state that the child reported, or CONNECTING before that.
+// State returns the last state that the child reported. It is CONNECTING before the first report.
 func (c *Child[T]) State() State { return c.state }
 
 // Weight returns the child's weight. The weights of all children sum to at most math.MaxUint32.
@@ -62,7 +62,7 @@ type Core[T any] struct {
 	previous []*Child[T] // the order before the update
 	count    [states]int // number of children in each state
 	sum      uint64      // sum of the children's weights
-	told     *Child[T]   // the child whose error calls fail with while it is in TRANSIENT_FAILURE
+	told     *Child[T]   // the child whose error is the error of calls in TRANSIENT_FAILURE
 	updates  uint64      // number of updates
 
 	publication
@@ -89,7 +89,7 @@ func (c *Core[T]) Begin(config Config, n int) {
 // Which is the kind of child that Endpoint returns.
 type Which int
 
-// The kinds of child.
+// These are the kinds of children.
 const (
 	NewChild Which = iota // created for this endpoint
 	Known                 // known from an earlier update
@@ -158,9 +158,9 @@ func (c *Core[T]) fitWeights() (given uint64) {
 	return given
 }
 
-// Reported handles a child's state. It reports whether the child must connect: endpoints stay
-// connected even without calls, so that the policy can be a warm standby. now is used only if
-// the state is READY.
+// Reported handles a state that a child reports, and reports whether the child must connect.
+// Endpoints stay connected even without calls, so that the policy can be a warm standby. now is
+// used only if the state is READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -187,8 +187,8 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 	return state == Idle
 }
 
-// State returns READY if any child is, else CONNECTING if any is, else IDLE if any is, else
-// TRANSIENT_FAILURE.
+// State returns READY if any child is READY, else CONNECTING if any is CONNECTING, else IDLE if any
+// is IDLE, else TRANSIENT_FAILURE.
 func (c *Core[T]) State() State {
 	for state, n := range c.count {
 		if n > 0 {
@@ -204,10 +204,11 @@ func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	child.unproven = unproven
 }
 
-// Parts returns the shares of proven and unproven READY endpoints in the weight of all that are
-// READY or have failed, and the share of failed endpoints in all weight. One must be READY.
+// Parts returns three shares. ready and unproven are the shares of proven and unproven READY
+// endpoints in the weight of all endpoints that are READY or have failed. failed is the share of
+// failed endpoints in the weight of all endpoints. At least one endpoint must be READY.
 //
-// A connecting endpoint does not count, so that the READY share is not too small while the
+// A connecting endpoint does not count; otherwise the READY share would be too small while the
 // policy starts, grows or reconnects. An unproven endpoint that reconnects counts as failed,
 // because a lost connection proves nothing.
 func (c *Core[T]) Parts() (ready, unproven, failed float64) {
@@ -226,8 +227,8 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
-// Failed returns the child whose error calls fail with, or nil without children. It returns the
-// same child while that child fails, so that the error does not keep changing.
+// Failed returns the child whose error is the error of calls, or nil if there are no children. It
+// returns the same child as long as that child fails, so that the error does not keep changing.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// PickerInterval is the minimum time between two pickers, per READY child. If 10,000 endpoints
-// connect together, they need a picker every 10 ms instead of 10,000 pickers. Meanwhile, the
-// newest endpoints receive no calls, and calls that pick a lost endpoint wait.
+// PickerInterval times the number of READY children is the minimum time between two pickers. If
+// 10,000 endpoints connect at the same time, a new picker is made every 10 ms, instead of 10,000
+// pickers. Until the next picker, the newest endpoints receive no calls, and calls that pick a lost
+// endpoint wait.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the largest number of children whose picker costs less than a timer.
+// FewChildren is the largest number of children for which a new picker costs less than a timer.
 const FewChildren = 256
 
 type publication struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Connecting endpoints do not count. Failed ones count until they are READY.
+// Connecting endpoints do not count, but an endpoint that has failed counts until it is READY.
 func TestReadyPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)

@@ -18,7 +18,7 @@ func addSaturating(a, b uint32) uint32 {
 //
 //	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
 func scaleDown(weight uint32, sum uint64, n int) uint32 {
-	// Endpoints that are rounded up to 1 add at most n.
+	// The weights that are rounded up to 1 add at most n to the sum.
 	room := uint64(math.MaxUint32 - uint32(n))
 	high, low := bits.Mul64(uint64(weight), room)
 	scaled, _ := bits.Div64(high, low, sum)

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Balance divides calls by zones, according to the capacity that has not failed (docs/near.md).
-// It replaces the configured weights.
+// Balance describes how calls are divided among zones, according to the capacity that has not
+// failed (docs/near.md). It replaces the configured weights.
 type Balance struct {
 	Zones []Zone
-	Own   int // index of the client's zone; -1 if it is not among them
+	Own   int // index of the client's zone, or -1 if that zone is not in Zones
 }
 
-// Zone is a zone with children or callers.
+// Zone is a zone that has children or callers.
 type Zone struct {
 	Callers float64
 	// Capacities contains the weight of the usable endpoints of each child.
 	Capacities map[string]float64
 }
 
-// Step is the change of a zone's share of all capacity, since the shares of calls were last
-// computed, from which they are computed again. They are also computed if it becomes 0 or is no
-// longer 0.
+// Step is the smallest change of a zone's share of all capacity after which the shares of calls are
+// computed again. The change is measured since the last computation. The shares are also computed
+// again if a zone's share of capacity becomes 0 or is no longer 0.
 const Step = 1. / 64
 
 // ReserveRetention is how long a child without a share is kept, like an unused priority in gRFC
@@ -35,7 +35,7 @@ const allCalls = 1 << 30
 type balanced struct {
 	*Balance
 	parts   []float64         // each zone's share of all capacity when the shares were computed
-	weights map[string]uint32 // of the children with a share; nil if no zone has capacity
+	weights map[string]uint32 // weights of the children with a share; nil if no zone has capacity
 }
 
 // SetBalance sets the zones of the next update, or nil for none.
@@ -76,8 +76,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns the remaining capacity of a child after failures. A child that does not exist
-// has not failed.
+// left returns the remaining capacity of a child after failures. A child that does not exist has
+// not failed.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:
@@ -89,8 +89,8 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns the remaining capacity of each zone, and the function that computes it for a
-// child. If everything has failed, it ignores failures.
+// capacity returns the remaining capacity of each zone, and the function that computes the
+// remaining capacity of a child. If everything has failed, failures are ignored.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
 	for _, left = range []func(string, float64) float64{c.left, func(_ string, all float64) float64 { return all }} {
@@ -160,9 +160,9 @@ func (c *Core) setReserve(name string) []Action {
 	return []Action{{Kind: Return, Child: name}}
 }
 
-// reserveEnded handles the end of a reserve's retention. A reserve that has failed is kept,
-// because its zone would otherwise receive its share again. So is a reserve that receives calls
-// because no child with a share is READY.
+// reserveEnded handles the end of a reserve's retention. A reserve that has failed is kept, because
+// its zone would otherwise receive its share again. A reserve that receives calls because no child
+// with a share is READY is kept as well.
 func (c *Core) reserveEnded(name string) []Action {
 	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure || slices.Contains(c.In(Ready), name) {
 		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}

@@ -18,8 +18,9 @@ type byZone struct {
 	did   []string
 }
 
-// update updates the core with zones such as "a=3 b=2+1 c=1x4": children a, b, b1 and c with
-// these capacities, and 4 callers in zone c instead of 1. The client is in the first zone.
+// update updates the core with zones such as "a=3 b=2+1 c=1x4". In this example, children a, b, b1
+// and c have these capacities, and zone c has 4 callers instead of 1. The client is in the first
+// zone.
 func (c *byZone) update(zones string) {
 	b := &Balance{}
 	c.names = nil
@@ -53,7 +54,7 @@ func (c *byZone) act(actions []Action) {
 	}
 }
 
-// report makes a child report a state and a failed share: "a READY 0.5".
+// report makes a child report a state and a failed share, for example "a READY 0.5".
 func (c *byZone) report(text string) {
 	var name, state string
 	failed := 0.0
@@ -68,7 +69,8 @@ func (c *byZone) report(text string) {
 	}
 }
 
-// state returns the state, the shares of the children in percent, and the new actions.
+// state returns the state, the shares of the children in percent, and the actions since the last
+// call.
 func (c *byZone) state() string {
 	text := c.State().String()
 	sum := 0.0
@@ -107,7 +109,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"end b", "READY a 100; destroy b"},
 		{"end b", "READY a 100"},
 		{"update a=3 b=2 c=1", "READY a 100"},
-		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a and c have half of the calls each, but c is still connecting
+		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a and c each have half of the calls, but c is still connecting
 		{"c CONNECTING", "READY a 100"},
 		{"c READY", "READY a 50 c 50"},
 		{"update a=1x0 b=2 c=3", "READY a 100; keep c"}, // no other zone has spare capacity
@@ -158,8 +160,8 @@ func TestBalanceInSteps(t *testing.T) {
 	}
 }
 
-// While a child with a share connects, calls go to the READY reserves by their remaining
-// capacity.
+// While a child with a share is connecting, calls go to the READY reserves in proportion to their
+// remaining capacity.
 func TestReservesStandIn(t *testing.T) {
 	c := &byZone{}
 	c.update("a=1 b=1+1 c=4")
@@ -178,8 +180,8 @@ func TestReservesStandIn(t *testing.T) {
 	}
 }
 
-// Calls never wait or fail while a child is READY, shares are at most one step old, and a
-// failed reserve is not destroyed.
+// In a random schedule, calls never wait or fail while a child is READY, shares are at most one
+// step out of date, and a failed reserve is not destroyed.
 func TestBalanceAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &byZone{}

@@ -14,7 +14,7 @@ import (
 // State is a connectivity state.
 type State int
 
-// The states in order of precedence. The aggregated state is the first that any child has.
+// The states are in order of precedence. The aggregated state is the first one that any child has.
 const (
 	Ready State = iota
 	Connecting
@@ -37,12 +37,12 @@ type Action struct {
 // Kind is the kind of an Action.
 type Kind int
 
-// The kinds of action.
+// These are the kinds of actions.
 const (
 	Create  Kind = iota // create a child; an Update follows
 	Update              // update a child's configuration and endpoints
 	Retain              // keep a child without calls, and call RetentionEnded after After
-	Return              // stop the timer of a retained child, which is in use again
+	Return              // stop the timer of a retained child because the child is in use again
 	Destroy             // close a child
 )
 
@@ -55,15 +55,15 @@ type Core struct {
 }
 
 type child struct {
-	state    State // last reported, except for CONNECTING after a failure
-	refused  bool  // its last update returned an error, and it has not reported since
+	state    State // the last reported state, except for CONNECTING after a failure
+	refused  bool  // the child's last update returned an error, and the child has not reported since
 	retained bool  // not configured, but kept for some time
-	woken    bool  // returned by Wake since its last report
-	reserve  bool  // without a share; see SetBalance
+	woken    bool  // Wake has returned the child since its last report
+	reserve  bool  // the child has no share; see SetBalance
 	failed   float64
 }
 
-// out reports whether the child receives no calls.
+// out reports whether the child is retained or a reserve, and therefore normally receives no calls.
 func (ch *child) out() bool { return ch.retained || ch.reserve }
 
 func (ch *child) counts() State {
@@ -73,8 +73,8 @@ func (ch *child) counts() State {
 	return ch.state
 }
 
-// Update sets the configured children. Others are destroyed, or retained if retention is not 0.
-// The shell must publish the state.
+// Update sets the configured children. Other existing children are destroyed, or retained if
+// retention is not 0. The shell must publish the state.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -131,8 +131,9 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report reports whether the child now counts as state. CONNECTING after a failure still counts
-// as failed, because children that never connect would otherwise keep calls waiting.
+// Report records a state that a child reports, and reports whether the child now counts as being in
+// that state. A child that reports CONNECTING after a failure still counts as failed, because
+// children that never connect would otherwise keep calls waiting.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -181,8 +182,8 @@ func (c *Core) Publish() State {
 	return c.published
 }
 
-// State returns READY if any configured child is, else CONNECTING if any is, else IDLE if any
-// is, else TRANSIENT_FAILURE. Reserves count only if they are READY.
+// State returns READY if any configured child is READY, else CONNECTING if any is CONNECTING, else
+// IDLE if any is IDLE, else TRANSIENT_FAILURE. Reserves count only if they are READY.
 func (c *Core) State() State {
 	all := TransientFailure
 	for _, child := range c.children {
@@ -193,8 +194,8 @@ func (c *Core) State() State {
 	return all
 }
 
-// In returns the sorted names of the configured children in the given state. Without a READY
-// child that has a share, In(Ready) returns the READY reserves.
+// In returns the sorted names of the configured children in the given state. If no child with a
+// share is READY, In(Ready) returns the READY reserves.
 func (c *Core) In(state State) []string {
 	var names, reserves []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
@@ -212,8 +213,9 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the IDLE children that must connect, sorted. Calls do not reach them while a
-// child is READY or CONNECTING. A child is returned once for each of its reports.
+// Wake returns the sorted names of the IDLE children that must connect. Calls do not reach these
+// children while another child is READY or CONNECTING. A child is returned at most once for each of
+// its reports.
 func (c *Core) Wake() []string {
 	if all := c.State(); all != Ready && all != Connecting {
 		return nil

@@ -1,18 +1,18 @@
 package weightedtarget
 
 // Shares returns the share of a client's calls that goes to each zone. It keeps calls in their
-// own zone as long as all endpoints carry the same load. It uses the formula of Envoy's
+// own zone to the extent that all endpoints carry the same load. It uses the formula of Envoy's
 // zone-aware routing, but with exact shares instead of random picks.
 //
 // capacity is the weight of the endpoints in each zone that can take calls. callers is the
-// number of clients in each zone, or of their calls; the unit does not matter. own is the index
-// of the client's zone, or -1. The result sums to 1, or is all 0 if no zone has capacity.
+// number of clients in each zone, or the number of their calls; the unit does not matter. own is
+// the index of the client's zone, or -1. The result sums to 1, or is all 0 if no zone has capacity.
 //
-// With U and L a zone's share of all capacity and of all callers:
+// Let U be a zone's share of all capacity, and L its share of all callers:
 //   - If the own zone has no capacity or no callers, calls go to the zones with spare capacity, in
-//     proportion to max(0, U-L), or to all zones in proportion to U if none has any.
+//     proportion to max(0, U-L), or to all zones in proportion to U if no zone has spare capacity.
 //   - If U >= L in the own zone, all calls stay there.
-//   - Otherwise U/L of the calls stay, and the rest goes to the zones with spare capacity.
+//   - Otherwise U/L of the calls stay, and the rest go to the zones with spare capacity.
 func Shares(capacity, callers []float64, own int) []float64 {
 	capacity, callers = sharesOf(capacity), sharesOf(callers)
 	shares := make([]float64, len(capacity))
@@ -38,7 +38,7 @@ func Shares(capacity, callers []float64, own int) []float64 {
 	return shares
 }
 
-// rounding is the largest difference that counts as a rounding error.
+// rounding is the largest difference that is treated as a rounding error.
 const rounding = 1e-9
 
 // sharesOf returns each value's share of the sum, or zeros if the sum is 0.
