@@ -13,7 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// waiting makes a call every 5 ms for d, and returns how many have to wait.
+// waiting makes a call every 5 ms for the duration d, and returns the number of calls that have to
+// wait.
 func (h *fleet) waiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
@@ -74,8 +75,8 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	}, 1, 1)
 }
 
-// While a waits for its failback delay, an update that appends c neither moves calls to a nor makes
-// them wait for it.
+// While priority a waits for the end of its failback delay, an update that appends priority c does
+// not move calls to a, and no call waits for a.
 func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {

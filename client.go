@@ -66,7 +66,7 @@ func (o Options) ServerKeepalive() grpc.ServerOption {
 }
 
 // enforcement allows pings at half of the clients' interval, because a ping that follows a delayed
-// one arrives early.
+// ping arrives early.
 func (o Options) enforcement() keepalive.EnforcementPolicy {
 	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
 }

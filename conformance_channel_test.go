@@ -25,8 +25,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// A call that waits for ready outlasts every failure of a channel. Other calls fail with UNAVAILABLE and
-// the reason.
+// A wait-for-ready call outlasts every failure of a channel. Other calls fail with UNAVAILABLE and
+// the reason for the failure.
 func TestWaitForReadyOutlastsEveryFailure(t *testing.T) {
 	for name, config := range policies {
 		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// policies maps this module's policies to a configuration for endpoints with the path "child". Those
-// with a %q have a child policy.
+// policies maps the names of this module's policies to configurations for endpoints with the path
+// "child". A configuration with %q has a child policy.
 var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {"id": "child"}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {"id": "child"}}]}}}`,
@@ -34,8 +34,8 @@ var policies = map[string]string{
 	"understudy_pick_first":           `{}`,
 }
 
-// conformant is one of the policies on a fake channel. Its child is a stub, or the subchannel to "a"
-// of a policy that connects.
+// conformant is a policy under test on a fake channel. Its child is a stub or, for a policy that
+// connects itself, the subchannel to "a".
 type conformant struct {
 	*testing.T
 	name   string
@@ -137,8 +137,9 @@ func (c *conformant) picked() string {
 	return "a"
 }
 
-// want checks the published state and a pick. A failure need only contain pick, and has no status,
-// which would end calls that wait for ready.
+// want checks the published state and the result of a pick. For a failure, the error only has to
+// contain pick. It must not be a status error, because a status error would end wait-for-ready
+// calls.
 func (c *conformant) want(state connectivity.State, pick string) {
 	c.Helper()
 	synctest.Wait()
@@ -156,7 +157,7 @@ func (c *conformant) want(state connectivity.State, pick string) {
 }
 
 // A parent may call a policy and its picker from inside UpdateState, while the policy handles an
-// event. A connection that is lost is then requested once.
+// event. If a connection is lost, a new one is then requested only once.
 func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		if c.stubs != nil {
@@ -195,7 +196,8 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	})
 }
 
-// Nothing is published after Close, whatever is called. The child is closed once.
+// Nothing is published after Close, no matter which methods are called. The child is closed exactly
+// once.
 func TestNothingIsPublishedAfterClose(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.mustUpdate()
@@ -250,7 +252,7 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	})
 }
 
-// Children hold a lock of theirs while they report. Reports, picks and updates run concurrently
+// Children hold a lock of their own while they report. Reports, picks and updates run concurrently
 // with Close.
 func TestChildrenReportAtAllTimes(t *testing.T) {
 	for range 20 {
@@ -295,11 +297,11 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 	}
 }
 
-// A policy runs no goroutine: the bubble of one that is never closed ends.
+// A policy runs no goroutines, so a synctest bubble ends even if the policy in it is never closed.
 func TestPoliciesRunNoGoroutine(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		p := c.policy
-		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // closed in its place
+		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // eachPolicy closes this policy instead of p
 		if err := p.UpdateClientConnState(c.good); err != nil {
 			c.Fatal(err)
 		}
@@ -307,8 +309,8 @@ func TestPoliciesRunNoGoroutine(t *testing.T) {
 	})
 }
 
-// Each update publishes at most one state. Updates that repeat build and connect nothing, and change no
-// picks.
+// Each update publishes at most one state. An update that repeats the previous one builds no child,
+// connects no subchannel and changes no picks.
 func TestUpdatesThatRepeat(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		repeat := func(most int) {
@@ -350,7 +352,7 @@ func TestCallsReachTheChildren(t *testing.T) {
 		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
 		c.want(connectivity.TransientFailure, "rpc error: code = NotFound desc = no such host")
 		c.mustUpdate()
-		c.want(connectivity.Connecting, "queue") // not the error
+		c.want(connectivity.Connecting, "queue") // the resolver error no longer applies
 		c.report(connectivity.Ready, nil)
 		c.policy.ResolverError(errors.New("gone"))
 		c.want(connectivity.Ready, c.picked())
@@ -380,9 +382,9 @@ func TestCallsReachTheChildren(t *testing.T) {
 	})
 }
 
-// Children get their endpoints, without the head of their path. Children that read
+// Children get their endpoints, with the first element removed from the path. Children that read
 // ResolverState.Addresses, such as those of base.NewBalancerBuilder, get the endpoints' addresses.
-// A proxy in place of the addresses does not change where endpoints belong (decision 10 of
+// If a proxy replaces the addresses, endpoints still belong to the same children (decision 10 of
 // docs/scenarios.md).
 func TestChildrenGetEndpoints(t *testing.T) {
 	eachParent(t, func(c *conformant) {
@@ -437,8 +439,8 @@ func TestAConfigurationOfAnotherType(t *testing.T) {
 	})
 }
 
-// A child that refuses its update has failed, and its error is returned and reported, unless it is READY or
-// IDLE.
+// A child that rejects its update counts as failed, and the policy returns and publishes the
+// child's error. If the child is READY or IDLE, it stays in use instead, and no error is returned.
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	no := status.Error(codes.Internal, "no good")
 	eachParent(t, func(c *conformant) {

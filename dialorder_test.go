@@ -42,7 +42,7 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 				r := &records{}
 				o := options
 				o.Logger = slog.New(r)
-				m := newMemory(t) // allows one ping in 5 minutes
+				m := newMemory(t) // the servers allow one ping in 5 minutes
 				m.set(true, "b0")
 				m.with("failover:///tier:///a1", o, test.more...)
 				m.with("failover:///tier:///b1", o, test.more...)

@@ -22,8 +22,8 @@ var recommended = topology.Settings{
 type crowd struct {
 	t       *testing.T
 	clients []*fleet
-	calls   map[string]int // by endpoint, in the current second
-	moved   int            // clients whose priority changed since their last call
+	calls   map[string]int // number of calls by endpoint, in the current second
+	moved   int            // number of clients whose priority changed since their last call
 	last    []string
 	due     map[int][]*lbtest.SubConn // connections that become READY after this many steps
 }

@@ -50,8 +50,8 @@ func (r *records) messages(whole bool) (messages []string) {
 	return messages
 }
 
-// calls makes calls at an interval. It returns how many failed and, by priority, how many
-// succeeded.
+// calls makes calls at an interval. It returns the number of failed calls and, by priority, the
+// number of successful calls.
 func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
 	tiers = map[byte]int{}
 	for range length / every {
@@ -84,7 +84,7 @@ func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	})
 }
 
-// outages makes calls during outages of some and all endpoints, and returns how many failed.
+// outages makes calls while some or all endpoints are down, and returns the number of failed calls.
 func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
 		m.set(true, down...)
@@ -95,8 +95,8 @@ func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) 
 	return failed
 }
 
-// With Recommended, no more calls fail than with the zero Options where it brings no advantage, and
-// the same messages are logged.
+// In cases in which Recommended brings no advantage, no more calls fail with it than with the zero
+// Options, and the same messages are logged.
 func TestRecommendedDoesNoHarm(t *testing.T) {
 	for name, world := range map[string]struct {
 		target string
@@ -121,7 +121,7 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 					logged[recommended] = r.messages(false)
 				})
 			}
-			const backoff = 12 * time.Second // the maximum plus jitter of a fifth: either run may be lucky
+			const backoff = 12 * time.Second // the maximum backoff plus a jitter of a fifth: the runs may differ by this much by chance
 			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)
 			}
@@ -132,8 +132,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 	}
 }
 
-// Servers with gRPC's default enforcement close connections with frequent pings, which is logged
-// once. With ServerKeepalive nothing is logged.
+// Servers with gRPC's default enforcement policy close connections on which pings are too frequent,
+// and this is logged once. With ServerKeepalive, nothing is logged.
 func TestServersThatRefuseKeepalivePings(t *testing.T) {
 	o := understudy.Recommended()
 	for name, test := range map[string]struct {

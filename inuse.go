@@ -18,17 +18,17 @@ type PriorityInUse struct {
 	Index int
 	// Name is the name of the priority in the log, such as "p0 us-east/a, us-east/b", or "none".
 	Name string
-	// State is READY if calls are sent, CONNECTING if they wait for a connection, IDLE if the next
-	// call starts a connection, and TRANSIENT_FAILURE if no priority can take calls.
+	// State is READY if calls are being sent, CONNECTING if calls wait for a connection, IDLE if
+	// the next call starts a connection, and TRANSIENT_FAILURE if no priority can take calls.
 	State connectivity.State
-	// Since is when the priority came into use. It does not change with State.
+	// Since is the time at which the priority came into use. It does not change when State changes.
 	Since time.Time
 	// Why is the reason for the change, worded as in the log: why the previous priority failed, or
 	// why no priority can take calls. It is empty for the initial highest priority.
 	Why string
 }
 
-// teller returns a reporter that calls o.PriorityChanged, or nil if that is nil.
+// teller returns a reporter that calls o.PriorityChanged, or nil if PriorityChanged is nil.
 func (o Options) teller() *stateattr.InUseReporter {
 	tell := o.PriorityChanged
 	if tell == nil {

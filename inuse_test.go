@@ -54,8 +54,8 @@ func (l *listener) wants(t *testing.T, want ...string) {
 	}
 }
 
-// PriorityChanged is called with the priority in use, when it came into use and why, also if no
-// priority can take calls, but not after Close.
+// PriorityChanged is called with the priority in use, the time at which it came into use, and the
+// reason. It is also called if no priority can take calls, but it is not called after Close.
 func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -112,7 +112,8 @@ func TestAFunctionThatHangs(t *testing.T) {
 	})
 }
 
-// PriorityChanged is not called while a channel is idle, but when it leaves idle mode.
+// PriorityChanged is not called while a channel is idle. It is called when the channel leaves idle
+// mode.
 func TestAnIdleChannelTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}

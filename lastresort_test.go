@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// These tests check the order of last resorts if two faults coincide (docs/tiers.md). Tests with
-// unproven endpoints are in proof_test.go.
+// These tests check the order in which last resorts are used if two faults coincide
+// (docs/tiers.md). Tests with unproven endpoints are in proof_test.go.
 
 // If the first priority returns errors and half of the second is READY, the second gets the calls.
 func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
@@ -31,8 +31,8 @@ func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// reconnecting makes fifty calls while an endpoint reconnects. It returns the number of calls in
-// each priority, with waiting calls under "".
+// reconnecting makes fifty calls while an endpoint reconnects. It returns the number of calls to
+// each priority; the entry "" is the number of calls that wait.
 func (h *fleet) reconnecting(endpoint string) map[string]int {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -87,7 +87,8 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	}
 }
 
-// The same holds below a priority that was below MinReady and then lost all its connections.
+// While the priority in use reconnects, calls also wait for it if the priority above it was below
+// MinReady and then lost all its connections.
 func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
@@ -102,8 +103,8 @@ func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	}, 2, 1)
 }
 
-// A client with one call per eleven seconds, longer than the detection interval, leaves a priority
-// that returns errors.
+// A client that makes one call every eleven seconds, which is longer than the detection interval,
+// leaves a priority that returns errors.
 func TestACallEachElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true

@@ -31,8 +31,9 @@ type memory struct {
 	mu      sync.Mutex
 	servers map[string]*memoryServer // by address, created when first dialled
 
-	// dialing is held while a pipe is created, because that starts timers that expire at once. If
-	// two of these run in one bubble concurrently, Go 1.26.8 crashes under the race detector.
+	// dialing is held while a pipe is created, because creating a pipe starts timers that expire
+	// immediately. If two of these timers run in one bubble concurrently, Go 1.26.8 crashes under
+	// the race detector.
 	dialing sync.Mutex
 }
 

@@ -22,7 +22,7 @@ func (h *fleet) lose(endpoints ...string) {
 	h.settle()
 }
 
-// want checks that the calls of a second go to the given priority.
+// want makes calls for a second and checks that they go to the given priority.
 func (h *fleet) want(what, tier string) {
 	h.t.Helper()
 	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {

@@ -111,15 +111,15 @@ func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 }
 
 // If the nearest group hangs, the other groups connect after a second and get calls after the
-// failover timeout. A second hanging group adds a second.
+// failover timeout. If the next group hangs too, this takes one second longer.
 func TestGroupsThatHang(t *testing.T) {
 	for _, test := range []struct {
 		prefer, hangs, to string
-		after             time.Duration // until calls succeed
+		after             time.Duration // time until calls succeed
 	}{
 		{"zone", "a0:1", "b0:1", 10 * time.Second},
 		{"zone", "a0:1 b0:1", "c0:1", 11 * time.Second},
-		{"balance", "a0:1", "bc", 10 * time.Second}, // the other zones in proportion to their residual capacity
+		{"balance", "a0:1", "bc", 10 * time.Second}, // the other zones get calls in proportion to their residual capacity
 	} {
 		t.Run(test.prefer+" "+test.hangs, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestGroupsThatHang(t *testing.T) {
 				var from string
 				err := context.Canceled
 				for err != nil && time.Since(start) < time.Minute {
-					from, err = m.answers(cc) // times out after a second
+					from, err = m.answers(cc) // the call times out after a second
 				}
 				if took := time.Since(start); !strings.Contains(test.to, from[:min(1, len(from))]) || took.Round(10*time.Millisecond) != test.after {
 					t.Errorf("%s answers after %v, want one of %s after %v", from, time.Since(start), test.to, test.after)
@@ -193,14 +193,15 @@ func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer
 	})
 }
 
-// All endpoints of the client's zone return errors. If there are several, they are ejected one by
-// one, the zone with residual capacity gets the calls, and they return as their ejections expire
-// (gRFC A50). If there is one, no other zone is connected: the whole priority is treated as failed,
-// and the calls go to the next priority, which consists of the other zones.
+// All endpoints in the client's zone return errors. If the zone has several endpoints, they are
+// ejected one by one, the zone with residual capacity takes over the calls, and the endpoints come
+// back as their ejections expire (gRFC A50). If the zone has only one endpoint, the channel does
+// not connect to other zones within the priority: the whole priority is treated as failed, and
+// calls go to the next priority, which consists of the other zones.
 func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 	for zones, test := range map[string]struct {
 		others string
-		back   time.Duration // until the zone has its calls again: the longest ejection, or two intervals
+		back   time.Duration // time until the zone gets its calls again: the longest ejection, or two intervals
 	}{
 		"/a: a0 a1 a2; /b: b0 b1; /c: c0":             {"b", 5 * time.Minute},
 		"/a: a0; /b: b0; /c: c0":                      {"bc", 20 * time.Second},
@@ -251,8 +252,8 @@ func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 	})
 }
 
-// A standby with balanced zones connects twenty endpoints of zones with a share. Zones without a
-// share are standbys themselves and do not count.
+// A standby with balanced zones connects twenty endpoints of the zones that have a share of the
+// calls. Zones without a share are standbys themselves, and their endpoints do not count.
 func TestAStandbyOfBalancedZones(t *testing.T) {
 	all := zones("/a: a0; /b: b0")
 	for i := range 30 {
@@ -273,8 +274,8 @@ func TestAStandbyOfBalancedZones(t *testing.T) {
 	})
 }
 
-// Zones without a share in a standby get none when connected endpoints fail, because they have no
-// connections.
+// In a standby, a zone without a share of the calls gets no share when connected endpoints of
+// another zone fail, because it has no connections.
 func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	all := zones("/a: p0")
 	for i := range 72 {

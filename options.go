@@ -19,19 +19,20 @@ type Options struct {
 	// must not be negative; 0 means the default, 10 s. Source: gRFC A56.
 	FailoverTimeout time.Duration
 	// FailbackDelay is how long a priority must have been READY again before calls return to it.
-	// From 0 to 24 h; the default is 0: at once (gRFC A56). Source: Understudy.
+	// From 0 to 24 h; the default is 0: calls return immediately (gRFC A56). Source: Understudy.
 	FailbackDelay time.Duration
 	// FailbackJitter is a window: each client adds a random share of it to each failback delay, so
-	// that the clients of a fleet do not return all at once. From 0 to 24 h; the default is 0: no
-	// jitter. Source: Understudy.
+	// that the clients of a fleet do not all return at the same time. From 0 to 24 h; the default
+	// is 0: no jitter. Source: Understudy.
 	FailbackJitter time.Duration
 	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
 	// failing. 0, or from FailbackDelay to 24 h; the default is 0: the delay does not grow. Source:
 	// Understudy.
 	MaxFailbackDelay time.Duration
-	// WarmStandby is how many of the priorities below the one in use are connected in advance. Of a
-	// priority with more than 20 endpoints, 20 are connected, or one of each locality if there are
-	// more localities. From 0 to 128; the default is 0: none (gRFC A56). Source: Understudy.
+	// WarmStandby is how many of the priorities below the one in use are connected in advance. If a
+	// priority has more than 20 endpoints, only 20 of them are connected, or one of each locality
+	// if there are more localities than that. From 0 to 128; the default is 0: none (gRFC A56).
+	// Source: Understudy.
 	WarmStandby int
 	// FastFailover sends calls to a lower READY priority while a priority that lost all its
 	// connections reconnects. It applies to priorities that can have at least two connections. The
@@ -39,8 +40,8 @@ type Options struct {
 	// Source: Understudy.
 	FastFailover bool
 	// SlowStart is the time in which a new endpoint's share of the calls grows to its full value.
-	// The default is 0: it gets its full share at once. It cannot be combined with PickFirst.
-	// Source: Envoy's slow start.
+	// The default is 0: the endpoint gets its full share immediately. It cannot be combined with
+	// PickFirst. Source: Envoy's slow start.
 	SlowStart time.Duration
 	// PickFirst sends the calls of each locality to the first endpoint that connects, in the order
 	// given. The default is false: all endpoints get calls, by weight. Source: gRFC A62.
@@ -89,9 +90,9 @@ type Options struct {
 	// endpoints. 1 or more; 0 means the default, a random seed for each channel. Source: gRFC A68.
 	SubsetSeed int
 
-	// Refresh is the interval between look-ups, within a tenth, for sources that look up names.
-	// Never, or 1 s or more; the default is 0: no periodic look-ups for DNS, 30 s for SRV. Other
-	// sources receive changes and ignore it. Source: Understudy.
+	// Refresh is the interval between look-ups, give or take a tenth, for sources that look up
+	// names. Never, or 1 s or more; the default is 0: no periodic look-ups for DNS, 30 s for SRV.
+	// Other sources are notified of changes and ignore this field. Source: Understudy.
 	Refresh time.Duration
 	// RemoveAfter is how many consecutive answers must lack an address before its connections are
 	// closed, for names that are looked up at an interval. 1 or more; 0 means the default, 2.
@@ -111,10 +112,10 @@ type Options struct {
 	// grpc.WithDefaultServiceConfig, which gRPC ignores on these channels. Source: gRPC.
 	ServiceConfig string
 	// RetryMethods are the methods that are safe to retry: a call that fails with UNAVAILABLE is
-	// attempted up to 4 times, with a backoff of 50 ms to 1 s. Each is "/package.Service/Method",
-	// the value of Service_Method_FullMethodName in generated code, or "/package.Service/" for the
-	// whole service. The default is none: gRPC retries only calls that no server has processed.
-	// Source: gRFC A6.
+	// attempted up to 4 times, with a backoff of 50 ms to 1 s. Each entry is
+	// "/package.Service/Method", the value of Service_Method_FullMethodName in generated code, or
+	// "/package.Service/" for the whole service. The default is none: gRPC retries only calls that
+	// no server has processed. Source: gRFC A6.
 	RetryMethods []string
 	// RetryThrottling stops retries while many calls fail. The default is none. Source: gRFC A6.
 	RetryThrottling RetryThrottling
@@ -143,9 +144,10 @@ type Options struct {
 	// block. The default is nil: no records. Source: Understudy.
 	Logger *slog.Logger
 	// PriorityChanged is called with the priority in use when the channel chooses its first
-	// priority and on each change. Calls are in order, from one goroutine at a time, and no RPC
-	// waits for them, so the function may block and make RPCs itself. It is not called after Close
-	// or while the channel is idle. The default is nil: none. Source: Understudy.
+	// priority and on each change. The calls are made in order, from one goroutine at a time, and
+	// no RPC waits for them, so the function may block and make RPCs itself. It is not called after
+	// Close or while the channel is idle. The default is nil: no function is called. Source:
+	// Understudy.
 	PriorityChanged func(PriorityInUse)
 }
 
@@ -177,8 +179,8 @@ type RetryThrottling struct {
 }
 
 // Recommended returns the recommended options, which the README, the demo and the benchmarks use.
-// They require servers that allow their keepalive pings: see ServerKeepalive. No method is retried:
-// set RetryMethods to those that are safe to retry.
+// They require servers that allow their keepalive pings: see ServerKeepalive. Recommended does not
+// enable retries of any method: set RetryMethods to the methods that are safe to retry.
 func Recommended() Options {
 	return Options{
 		FailbackDelay:     10 * time.Second,

@@ -25,8 +25,8 @@ func (h *fleet) reconnect(endpoint string) {
 	synctest.Wait()
 }
 
-// failures returns a function that returns the errors of all TRANSIENT_FAILURE pickers reported
-// since.
+// failures starts to record the errors of the TRANSIENT_FAILURE pickers that are reported. It
+// returns a function that returns the errors recorded so far.
 func (h *fleet) failures() func() []string {
 	var mu sync.Mutex
 	var failures []string
@@ -45,7 +45,8 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
-// reconnectsWell replaces n connections at the given age and checks that no call fails.
+// reconnectsWell replaces n connections when they reach the given age, and checks that no call
+// fails.
 func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
 	h.t.Helper()
 	for range n {
@@ -67,8 +68,8 @@ func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	}, 1)
 }
 
-// A connection reset with ten calls in progress ejects the only endpoint. No call fails while it
-// reconnects.
+// A connection that is reset with ten calls in progress causes the only endpoint to be ejected. No
+// call fails while the endpoint reconnects.
 func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		failures := h.failures()
@@ -112,7 +113,7 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	}
 }
 
-// An ejected priority that was down for an hour becomes half-open when it reconnects, and has all
+// An ejected priority that was down for an hour becomes half-open when it reconnects, and gets all
 // calls after two intervals.
 func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	inFleet(t, func(h *fleet) {
@@ -130,8 +131,8 @@ func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	}, 1, 1)
 }
 
-// When a host hangs and keepalive closes its connection, the next priority gets the calls at once,
-// regardless of whether the failed calls or the closed connection are reported first.
+// When a host hangs and keepalive closes its connection, the next priority gets the calls
+// immediately, regardless of whether the failed calls or the closed connection are reported first.
 func TestAConnectionThatHungTakesItsTierAlong(t *testing.T) {
 	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
 		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a test channel with the policy tree of a target. Its connections succeed at once; the
-// test decides how calls end.
+// fleet is a test channel with the policy tree of a target. Its connections succeed immediately;
+// the test decides how calls end.
 type fleet struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -32,8 +32,8 @@ type fleet struct {
 	given  []topology.Target
 }
 
-// inFleet calls f with priorities of the given sizes: a0, a1 and so on in the first, b0 and so on
-// in the second.
+// inFleet calls f with a fleet whose priorities have the given sizes. The endpoints are a0, a1 and
+// so on in the first priority, and b0 and so on in the second.
 func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 	t.Helper()
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
@@ -218,8 +218,8 @@ func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// Five failures for each endpoint eject a priority, and then one call per interval detects its
-// recovery.
+// A priority is ejected after five failures of each endpoint, and then one call per interval
+// detects its recovery.
 func TestATierWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -231,7 +231,8 @@ func TestATierWithFewCalls(t *testing.T) {
 			time.Sleep(time.Second)
 			h.settle()
 		}
-		// Nine or ten until both are ejected, then one in each of nine intervals.
+		// Nine or ten calls fail until both endpoints are ejected, then one call fails in each of
+		// nine intervals.
 		if failed < 17 || failed > 22 {
 			t.Errorf("%d of 100 calls failed", failed)
 		}

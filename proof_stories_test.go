@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// A client with one call per minute leaves a failing priority, and returns after its repair. Five
-// calls for each endpoint and one in eleven of the others fail.
+// A client that makes one call per minute leaves a failing priority, and returns after its repair.
+// Five calls to each endpoint fail, and so does one in eleven of the other calls.
 func TestOneCallAMinute(t *testing.T) {
 	for _, test := range []struct{ endpoints, most int }{{1, 60}, {5, 79}} {
 		inFleet(t, func(h *fleet) {

@@ -20,11 +20,11 @@ type lived struct {
 	calls, failed int
 	in            map[string]int
 	moves         int    // changes of the priority that gets most calls
-	tier          string // the priority that got most calls last
+	tier          string // the last priority that got most of ten calls
 }
 
-// live makes a call each period, after happens. The priority in use is the one with most of the
-// last ten calls.
+// live makes a call each period, and runs happens before each call. The priority in use is the one
+// that got most of the last ten calls.
 func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) lived {
 	h.t.Helper()
 	got := lived{in: map[string]int{}}
@@ -58,7 +58,7 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 	return got
 }
 
-// begin starts a call without a deadline. end ends it.
+// begin starts a call without a deadline. The function end ends the call.
 func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
@@ -105,7 +105,7 @@ func TestOneResetOfTheBackup(t *testing.T) {
 	}, 2, 2)
 }
 
-// Streams that never end prove recovery: new streams return one ejection time and one interval
+// Streams that never end can prove recovery: new streams return one ejection time and one interval
 // after a restart.
 func TestStreamsComeBackAfterARestart(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends replaces a connection as after a graceful close. It returns the endpoint of a call made in
-// between, or "" if that call waits.
+// ends replaces a connection as after a graceful close. It returns the endpoint of a call made
+// while the endpoint reconnects, or "" if that call waits.
 func (h *fleet) ends(endpoint string) string {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -55,7 +55,7 @@ func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.bad["a1"] = true
-		h.calls(time.Second) // until it is ejected
+		h.calls(time.Second) // until the endpoint is ejected
 		h.keep = without("a0", "a1")
 		h.cc.SubConn("a1").Report(connectivity.Connecting, nil)
 		h.settle()

@@ -21,10 +21,10 @@ type specNames struct {
 	replace  map[string]bool // names that may replace another package's policy
 }
 
-// ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's. It then
-// serves every channel whose service config selects no policy, and built-in policies such as
-// round_robin. It supports health listeners, shuffling and Happy Eyeballs, as grpc-go's does.
-// docs/pick-first.md lists the differences.
+// ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's policy.
+// The registered policy then serves every channel whose service config selects no policy, and
+// built-in policies such as round_robin. It supports health listeners, shuffling and Happy
+// Eyeballs, as grpc-go's policy does. docs/pick-first.md lists the differences.
 func ReplacePickFirst() SpecNameOption {
 	return func(s *specNames) { s.add("pick_first", pickfirst.Name, true) }
 }

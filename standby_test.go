@@ -36,8 +36,8 @@ func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	})
 }
 
-// After a failover the 20 connected endpoints get the calls at once, and the others connect. When
-// unneeded, they are closed after A56's 15 minutes.
+// After a failover, the 20 connected endpoints get the calls immediately, and the others connect.
+// When the others are no longer needed, they are closed after A56's 15 minutes.
 func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -94,7 +94,7 @@ func TestALargeStandbyWhosePartFails(t *testing.T) {
 	})
 }
 
-// A standby with at most 20 endpoints is connected completely, and one with pickFirst has one
+// A standby with at most 20 endpoints is connected completely, and a standby with pickFirst has one
 // connection.
 func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	for target, want := range map[string]int{

@@ -29,7 +29,7 @@ func (m *memory) close(cc *grpc.ClientConn) {
 	synctest.Wait()
 }
 
-// Of 500 endpoints a client connects 20, which get equal shares. Only clients with the same seed
+// A client connects to 20 of 500 endpoints, which get equal shares. Only clients with the same seed
 // choose the same endpoints.
 func TestAClientConnectsASubset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,8 @@ func TestAClientConnectsASubset(t *testing.T) {
 	})
 }
 
-// A channel reconnects the same subset after idleness, also if channels share DialOptions.
+// A channel reconnects to the same subset after idleness, even if several channels share
+// DialOptions.
 func TestASubsetOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 200)

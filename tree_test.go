@@ -49,7 +49,7 @@ const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 		"works": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]}}}}]}}]},
 	"p1": {"config": [{"understudy_pick_first": {}}]}}}`
 
-// A locality whose server closes its connection reconnects at once and keeps its calls, while
+// A locality whose server closes its connection reconnects immediately and keeps its calls, while
 // another locality hangs.
 func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -95,7 +95,8 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 			`call dropped by configuration, category "throttle"`: 0.4,
 			"passed": 0.4,
 		} {
-			// Five standard deviations: fails at random once in two million runs.
+			// The tolerance is five standard deviations, so the test fails by chance once in two
+			// million runs.
 			if diff := math.Abs(got[what]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
 				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
 			}

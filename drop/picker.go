@@ -40,7 +40,7 @@ type picker struct {
 	categories []lbconfig.DropCategory
 	recorder   estats.MetricsRecorder
 	target     string
-	labels     []tally.Labels // of each category
+	labels     []tally.Labels // metric labels of each category
 }
 
 // Tier returns what the child's picker reports; see shell.TierOf.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A control plane may use any number of categories, but only the first have their own metric
+// A control plane may use any number of categories, but only the first ones get their own metric
 // series.
 func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {

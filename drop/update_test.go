@@ -59,8 +59,8 @@ func TestWhenThereIsAPicker(t *testing.T) {
 	})
 }
 
-// Some policies read only a state's addresses. They receive those of the endpoints, unless the
-// resolver has set them.
+// Some policies read only a state's addresses. They receive the addresses of the endpoints, unless
+// the resolver has set the state's addresses.
 func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)

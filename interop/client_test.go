@@ -82,7 +82,7 @@ func (c *lineClient) calls(n int) (map[string]int, error) {
 	return answer.Counts, nil
 }
 
-// until makes calls, which must succeed, until one reaches want.
+// until makes calls, which must succeed, until a call reaches want.
 func (c *lineClient) until(t *testing.T, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); c.answered(t, 1)[want] == 0; {

@@ -112,7 +112,7 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 // The policy gives endpoints their shares in gRPC-Go's own tree. It receives weights in UQ1.31, so
 // the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
-	weights := [][]uint32{{2, 1}, {5, 3}}          // of the endpoints, by locality
+	weights := [][]uint32{{2, 1}, {5, 3}}          // weights of the endpoints, by locality
 	localities := []uint32{3, 1}                   // weights of the localities
 	want := []float64{0.09375, 0.15625, 0.25, 0.5} // sorted
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}

@@ -10,8 +10,8 @@ import (
 // away is how long the management server stays down.
 const away = 10 * time.Second
 
-// disturbed is a served directory and its server. Its tests disturb both; clients must lose no
-// call, and must still receive later changes.
+// disturbed is a served directory and its server. Tests disturb both. Clients must not lose a call,
+// and must still receive later changes.
 type disturbed struct {
 	dir, other string // other is where the directory is moved to
 	server     *process

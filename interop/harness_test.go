@@ -48,7 +48,7 @@ func run(m *testing.M) int {
 type process struct {
 	cmd     *exec.Cmd
 	address string
-	lines   chan map[string]any // of its log
+	lines   chan map[string]any // lines of its log
 }
 
 // serve starts a management server for the files at path, which is killed when the test ends. The
@@ -203,7 +203,7 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	return stop
 }
 
-// until makes calls, which must succeed, until one reaches want.
+// until makes calls, which must succeed, until a call reaches want.
 func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -218,7 +218,7 @@ func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Fatalf("no call reached %s within %v", want, patience)
 }
 
-// place is an endpoint in a file. If the weight is 0, the file has none.
+// place is an endpoint in a file. A weight of 0 is omitted from the file.
 type place struct {
 	address string
 	weight  int

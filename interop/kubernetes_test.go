@@ -38,7 +38,7 @@ func TestAFleetFollowsAService(t *testing.T) {
 	}
 	stopStock, stopOurs, stopOther := traffic(t, stock, 2), traffic(t, ours, 2), other.traffic(t)
 
-	roll := func(i int) { // the new one is ready before the old one drains
+	roll := func(i int) { // the new backend is ready before the old one drains
 		next := newPodServer(t, api, len(pods)+i)
 		for _, c := range conns {
 			until(t, c, next.address)

@@ -116,8 +116,8 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint of s, or nil. If several match, it prefers the current endpoint of
-// s.
+// find returns the endpoint of s, or nil. If several endpoints match, it prefers the current
+// endpoint of s.
 func (b *subConns) find(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
@@ -166,7 +166,7 @@ func (b *subConns) alike(written text) []bound {
 }
 
 // same reports whether two addresses with the same Addr are equal. Equal panics if attributes
-// cannot be compared; such addresses are different.
+// cannot be compared; such addresses count as different.
 func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }

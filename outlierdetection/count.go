@@ -27,7 +27,7 @@ var enforcedAt tally.Bound
 // rules decide whether a call is a success or a failure of its endpoint.
 type rules struct {
 	failures codeSet
-	row      uint32        // consecutive failures that eject an endpoint; 0 if they never do
+	row      uint32        // consecutive failures that eject an endpoint; 0 if they never eject one
 	interval time.Duration // a call without a deadline counts as answered after this time
 	proof    bool          // an endpoint must prove itself after an ejection
 }

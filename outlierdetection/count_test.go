@@ -143,7 +143,7 @@ func TestMistakesInConfigurations(t *testing.T) {
 		`{"childPolicy": [{"pick_first": {}}]}`, // an unused policy may have any child
 		`{"interval": "0s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
-		`{"interval": "315576000000s", ` + child + `}`, // the way to disable the policy in A50
+		`{"interval": "315576000000s", ` + child + `}`, // in A50, this disables the policy
 		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// A subchannel with other attributes than in the list belongs to the only endpoint with its
-// address.
+// A subchannel whose address has other attributes than in the list belongs to the only endpoint
+// with that address.
 func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -52,7 +52,8 @@ func TestSameAddresses(t *testing.T) {
 	}
 }
 
-// Calls count for both of two nested policies, whichever starts counting later.
+// If one policy is nested in another, both count the calls, regardless of which one starts counting
+// first.
 func TestOneBelowAnother(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {

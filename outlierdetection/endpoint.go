@@ -36,8 +36,8 @@ type counted struct {
 type counter struct {
 	successes, failures atomic.Uint64
 	row                 atomic.Uint32 // consecutive failures
-	since               atomic.Uint64 // the number of the period that began with the first of them
-	code                atomic.Uint32 // of the last failure; 0 if there was none
+	since               atomic.Uint64 // the number of the period that began with the first of these failures
+	code                atomic.Uint32 // the status code of the last failure; 0 if there was none
 }
 
 func (c *counter) swap() (successes, failures uint64) {

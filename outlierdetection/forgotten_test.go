@@ -80,7 +80,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 			child.cc.UpdateAddresses(child.conns["b"], to)
 			synctest.Wait()
 		}
-		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // several addresses: no endpoint
+		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // a subchannel with several addresses belongs to no endpoint
 		h.wantHeard("a READY", "tier emptied")
 		move(resolver.Address{Addr: "b"})
 		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {

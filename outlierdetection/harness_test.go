@@ -219,7 +219,7 @@ func (h *harness) Take() []string {
 	return append(heard, proofs...)
 }
 
-// proofs returns the endpoints that became unproven or proven since its last call.
+// proofs returns the endpoints that became unproven or proven since proofs was last called.
 func (h *harness) proofs(p *policy) (lines []string) {
 	for _, e := range p.core.Endpoints() {
 		if e.Unproven() != h.unproven[e] {
@@ -232,7 +232,7 @@ func (h *harness) proofs(p *policy) (lines []string) {
 	return lines
 }
 
-// wantHeard checks the updates received since its last call.
+// wantHeard checks the updates received since wantHeard was last called.
 func (h *harness) wantHeard(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {

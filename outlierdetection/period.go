@@ -96,9 +96,9 @@ func (b *period) count(info balancer.DoneInfo) {
 	}
 }
 
-// fail counts a consecutive failure and ejects the endpoint if there are enough. The count may
-// exceed r.row after an update has lowered the limit. If several calls end at the same time,
-// only one of them resets the count.
+// fail counts a consecutive failure and ejects the endpoint if the limit is reached. The count may
+// exceed r.row after an update has lowered the limit. If several calls end at the same time, only
+// one of them resets the count.
 func (b *period) fail(r *rules) {
 	if r.row == 0 {
 		return

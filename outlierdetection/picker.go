@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// picker wraps the picker of a child that does not use shell.Counted. It replaces our
-// subchannels in pick results by the parent's, and counts the calls.
+// picker wraps the picker of a child that does not use shell.Counted. It replaces our subchannels
+// in pick results with the parent's subchannels, and counts the calls.
 type picker struct {
 	child  balancer.Picker
 	policy *policy

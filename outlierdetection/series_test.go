@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may use any number of names, but only the first have their own metric series.
+// A control plane may use any number of names, but only the first ones get their own metric series.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &lbtest.Recorder{}

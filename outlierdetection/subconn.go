@@ -46,10 +46,10 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // subConn is A50's subchannel wrapper. It passes connectivity and health to the child, and
 // reports TRANSIENT_FAILURE as health while the endpoint is ejected.
 type subConn struct {
-	balancer.SubConn // the parent's
+	balancer.SubConn // the parent's subchannel
 	policy           *policy
 	changed          func(balancer.SubConnState)
-	endpoint         atomic.Pointer[endpoint] // nil if there is none
+	endpoint         atomic.Pointer[endpoint] // nil if the subchannel belongs to no endpoint
 
 	mu        sync.Mutex
 	addresses []resolver.Address

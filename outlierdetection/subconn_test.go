@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// After an ejection, the child receives the last health that was reported during it.
+// When an ejection ends, the child receives the last health that was reported during the ejection.
 func TestWhatASubchannelPassesOn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -163,7 +163,7 @@ func TestSubchannelsOfNobody(t *testing.T) {
 	})
 }
 
-// A50, "Update Addresses".
+// See A50, "Update Addresses".
 func TestASubchannelGetsOtherAddresses(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -180,7 +180,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 			h.Call("a", false)
 		}
 		h.wantHeard("a TRANSIENT_FAILURE")
-		move("a", "b") // several addresses: no endpoint
+		move("a", "b") // a subchannel with several addresses belongs to no endpoint
 		h.wantHeard("a READY")
 		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)

@@ -24,8 +24,8 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// tree runs the policy over a real child on a fake channel whose connections become READY at
-// once.
+// tree runs the policy over a real child on a fake channel whose connections become READY
+// immediately.
 type tree struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -64,8 +64,7 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.cc.Answer(nil)
 }
 
-// calls picks n calls, of which those to bad fail, and returns the number of calls per
-// endpoint.
+// calls makes n calls and returns the number of calls per endpoint. The calls to bad fail.
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
 	had := map[string]int{}

@@ -65,7 +65,7 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 
 func TestChannelWhoseServerIsKilledAndRestarted(t *testing.T) {
 	first, second := startBackend(t), startBackend(t)
-	second.kill() // otherwise it might connect first if first takes more than 250 ms
+	second.kill() // otherwise second might connect before first if first takes more than 250 ms
 	cc, s := dial(t, []string{first.address, second.address})
 	wantCall(t, cc, first.address)
 	second.start()

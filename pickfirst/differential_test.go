@@ -28,7 +28,8 @@ const (
 	resolverError = "resolver error while sticky is published"
 )
 
-// The policy and grpc-go's behave the same on fake subchannels, except for the known differences.
+// The policy and grpc-go's pick_first behave in the same way on fake subchannels, except for the
+// known differences.
 func TestDifferential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawSchedule(rt)
@@ -73,7 +74,7 @@ func TestKnownDifferences(t *testing.T) {
 }
 
 // compare runs the schedule on both policies and counts the known differences in seen. It returns
-// an error for an unknown one.
+// an error for an unknown difference.
 func compare(schedule []step, seen map[string]int) error {
 	ours := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)
@@ -84,13 +85,13 @@ func compare(schedule []step, seen map[string]int) error {
 		if s.op == "update" {
 			next := names(unique(endpointAddresses(s.list)))
 			if len(next) > 0 && slices.Equal(next, list) {
-				continue // grpc-go's restarts the pass, see TestDifferencesByHand
+				continue // grpc-go's policy restarts the pass, see TestDifferencesByHand
 			}
 			list = next
 		}
 		<-time.After(s.wait)
 		if ours.State().ConnectivityState == connectivity.Idle {
-			<-time.After(3 * time.Minute) // ours may be in backoff, see TestDifferencesByHand
+			<-time.After(3 * time.Minute) // our policy may be in backoff, see TestDifferencesByHand
 		}
 		before := ours.State().ConnectivityState
 		a, b := ours.take(s), theirs.take(s)
@@ -140,7 +141,7 @@ func split(log []string) (acts, states []string, resolve int) {
 }
 
 // sameStates compares the states that both policies published in one event. before is the state
-// that ours had published earlier.
+// that our policy had published earlier.
 func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
 		seen[staysSticky]++

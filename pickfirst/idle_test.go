@@ -114,7 +114,7 @@ func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	})
 }
 
-// In idle mode the channel closes the policy, and the retries end. The next call builds a new
+// In idle mode, the channel closes the policy, which ends the retries. The next call builds a new
 // policy.
 func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,8 +197,8 @@ func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 			_, _ = call(cc)
 			pass(100 * time.Millisecond)
 		}
-		// The second attempt is immediate, the next ones follow after 1 s, 1.6 s, 2.56 s and so on,
-		// each ±20 %.
+		// The second attempt is immediate; the later ones follow after 1 s, 1.6 s, 2.56 s and so
+		// on, each ±20 %.
 		if n := len(w.dialled()); n < 7 || n > 11 {
 			t.Errorf("dialled %d times in a minute, want about 9 times", n)
 		}

@@ -94,7 +94,7 @@ func TestEmptyListIsAnError(t *testing.T) {
 	}
 }
 
-// A status error of a connection must not reach calls as such, because that would fail
+// A status error of a connection must not reach calls as a status error, because that would fail
 // wait-for-ready calls.
 func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	cc, p := build(t)

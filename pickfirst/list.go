@@ -31,8 +31,8 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
 // inOrder returns list, shuffled if seed is set. Endpoints keep their relative order if the list is
-// reordered or others change, because their random numbers depend only on the seed and their
-// addresses.
+// reordered or other endpoints change, because their random numbers depend only on the seed and
+// their addresses.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list

@@ -113,7 +113,8 @@ func BenchmarkBringUp(b *testing.B) {
 	}
 }
 
-// Most updates do not change most endpoints.
+// BenchmarkIdenticalUpdate measures updates that change nothing, because most updates do not change
+// most endpoints.
 func BenchmarkIdenticalUpdate(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {
 		b.Run(name, func(b *testing.B) {

@@ -30,8 +30,8 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 	}
 }
 
-// grpc-go's endpointsharding panics if a child has not published when its update returns, and holds
-// locks during calls in both directions.
+// grpc-go's endpointsharding panics if a child has not published a state when its update returns,
+// and holds locks during calls in both directions.
 func TestUnderEndpointSharding(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	parent := endpointsharding.NewBalancer(cc, balancer.BuildOptions{}, balancer.Get(Name).Build, endpointsharding.Options{})

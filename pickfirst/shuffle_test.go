@@ -22,8 +22,8 @@ func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 	return config
 }
 
-// A reordered list counts as the same list. Attempts still follow every 250 ms if updates are more
-// frequent.
+// A reordered list counts as the same list. An attempt still begins every 250 ms if updates are
+// more frequent than that.
 func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
@@ -44,7 +44,7 @@ func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	})
 }
 
-// A new endpoint is inserted at a random position. The others keep their order.
+// A new endpoint is inserted at a random position. The other endpoints keep their order.
 func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
 	places := map[int]int{}
 	for range 200 {
@@ -80,7 +80,7 @@ func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
 	}
 }
 
-// The variable that guarded shuffling in older versions of grpc-go has no effect.
+// The environment variable that guarded shuffling in older versions of grpc-go has no effect.
 func TestEnvironmentDoesNotMatter(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {
 		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)

@@ -33,7 +33,7 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 // closed. The core receives a failed attempt and the end of a backoff, as for a real subchannel.
 // The failure follows its address through later lists, and the address is retried forever (A62).
 type unmade struct {
-	balancer.SubConn // nil: its other methods are not called
+	balancer.SubConn // always nil; the policy does not call its other methods
 
 	sub      *subchannel
 	address  resolver.Address

@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// refusing is a channel whose NewSubConn fails for some or all addresses, as while a channel is
-// being closed. It records the calls.
+// refusing is a channel whose NewSubConn fails for some or all addresses, as it does while a
+// channel is being closed. It records the calls.
 type refusing struct {
 	lbtest.ClientConn
 

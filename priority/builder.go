@@ -45,8 +45,8 @@
 // with an error. ignoreReresolutionRequests drops the child's requests for re-resolution.
 // failoverTimeout is how long a child may try to connect before the next priority is used.
 // childRetention is how long a child is kept while a higher one is in use. removedChildRetention is
-// how long a child is kept that is no longer configured. failbackDelay is how long a child must have
-// been READY before it takes over from a lower one that is READY.
+// how long a child that is no longer configured is kept. failbackDelay is how long a child must have
+// been READY before it takes over from a lower child that is READY.
 //
 // minReady is the share of a child's weight that must be READY. A child with a smaller share is used
 // only if no lower one is better, until its share reaches minReadyRecovery. warmStandby is how many
@@ -56,9 +56,9 @@
 // time is added to each failback delay. The failback delay of a child that fails repeatedly doubles
 // each time, up to maxFailbackDelay; "0s" disables this.
 //
-// sourcePriorities has for each of priorities the number of its priority at the source. Priorities
-// with the same number are near groups: warmStandby counts numbers, and if the first group is not
-// READY within a second, the others are started, so that they do not wait for each other's
+// sourcePriorities lists, for each entry of priorities, the number of its priority at the source.
+// Entries with the same number are near groups: warmStandby counts numbers, and if the first group is
+// not READY within a second, the other groups are started, so that they do not wait for each other's
 // failoverTimeout.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's format such as "15m". The first

@@ -150,7 +150,7 @@ const pickFirst = `{"config": [{"pick_first": {}}]}`
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
-		after time.Duration // until the failure is published
+		after time.Duration // time until the failure is published
 		want  string
 	}{
 		"no priorities": {

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// single returns the children that can hold at most one connection. They have none whenever a
-// server closes it on purpose.
+// single returns the children that can hold at most one connection. Such a child is left without a
+// connection whenever a server closes the connection on purpose.
 func (p *policy) single() []string {
 	if !p.config.FastFailover { // only FastFailover needs it
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// connections counts through the policies below a child.
+// connections counts the connections of the policies that are nested below a child.
 func TestConnectionsOfAChild(t *testing.T) {
 	endpoint := func(locality string, addresses ...string) resolver.Endpoint {
 		var e resolver.Endpoint

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Errors of children outside an update have no caller to return to, and are not collected.
+// A child's error outside an update cannot be returned to a caller, so it is not collected.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -43,7 +43,8 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	}
 }
 
-// An accepted update ends an earlier refusal. The child's last report and its error count again.
+// After an accepted update, an earlier refusal has no effect. The child's last report and its error
+// count again.
 func TestARefusalThatIsOverIsNoReason(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	var refusal error

@@ -39,7 +39,7 @@ func (p *policy) tellInUse(why string) {
 	to.Tell(now)
 }
 
-// whyInUse returns the reason why a child is in use, or why none is.
+// whyInUse returns the reason why a child is in use, or why no child is in use.
 func (p *policy) whyInUse(child, why string, before told) string {
 	switch {
 	case child == "":

@@ -62,7 +62,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 		what = "move" // the higher priority is a last resort
 	case is < was:
 		what, took = "failback", 0
-		if left := p.journal.left; !left.IsZero() { // zero if only this update put it below
+		if left := p.journal.left; !left.IsZero() { // zero if the highest priority was in use until this update
 			took = now.Sub(left)
 		}
 	}
@@ -112,7 +112,8 @@ func (p *policy) kindOf(from, to string) string {
 	return "failed"
 }
 
-// recordNone logs once that no priority can take calls, and once that one can again.
+// recordNone logs once that no priority can take calls, and later once that a priority can take
+// calls again.
 func (p *policy) recordNone() {
 	none := &p.journal.none
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""

@@ -78,7 +78,7 @@ func (p *policy) delay(child string, d time.Duration) {
 
 func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
 
-// since returns when the child's state last changed, and when it was lost.
+// since returns the time when the child's state last changed, and the time when the child was lost.
 func (p *policy) since(child string) (since, lost time.Time) {
 	if n := p.noted[child]; n != nil {
 		return n.since, n.lost

@@ -22,8 +22,9 @@ import (
 )
 
 // noisy builds children that report during every call into them, on their own goroutine, and during
-// and after Close. Like grpc-go's pick_first, they hold a lock while they report, which all calls
-// into them need. A policy that calls a child during its report deadlocks.
+// and after Close. Like grpc-go's pick_first, they hold a lock while they report, and every call
+// into them acquires the same lock. A policy that calls a child during the child's report therefore
+// deadlocks.
 type noisy struct {
 	ended sync.WaitGroup
 	open  atomic.Int64
@@ -222,8 +223,8 @@ func TestGracefulSwitch(t *testing.T) {
 	})
 }
 
-// A timer that fires during an event, and is stopped and restarted by events that were queued
-// before, has no effect.
+// A timer that fires during an event has no effect if events that were queued earlier stop and
+// restart it.
 func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

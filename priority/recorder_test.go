@@ -184,7 +184,7 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 func (r *recorder) Update(u scenario.Update) {
 	r.single = u.Config.Single
 	err := r.policy.UpdateClientConnState(r.state(u))
-	synctest.Wait() // until the reports of the children during their updates have been handled
+	synctest.Wait() // wait until the reports of the children during their updates have been handled
 	if err != nil {
 		r.write("error: %v", err)
 	}

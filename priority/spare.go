@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// mostSpare is the maximum number of a standby's connections, or one per locality if that is more.
-// A connection costs 70 KiB on both ends together, a health stream, and a ping every 10 s. The
-// other endpoints are connected when the standby comes into use.
+// mostSpare is the maximum number of connections of a standby. A standby with more localities has
+// one connection per locality. A connection costs 70 KiB on both ends together, a health stream,
+// and a ping every 10 s. The other endpoints are connected when the standby comes into use.
 const mostSpare = 20
 
 type spare struct {
@@ -114,8 +114,8 @@ func (p *policy) needAll(name string) {
 	})
 }
 
-// letGoLater makes a child return to a subset of its endpoints after ChildRetention. It waits while
-// the child is in use or not READY.
+// letGoLater makes a child return to a subset of its endpoints after ChildRetention. The child
+// keeps all of them while it is in use or not READY.
 func (p *policy) letGoLater(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.spare.parts[name] {

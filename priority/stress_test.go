@@ -155,7 +155,8 @@ func (c *wild) ExitIdle()                                                  { c.a
 
 func (c *wild) Close() { c.act(); c.wg.Wait(); c.say(); c.w.live.Add(-1) }
 
-// Row P11 of docs/scenarios.md: a thousand policies with such children are built, used and closed.
+// Row P11 of docs/scenarios.md: a thousand policies with children of wildBuilder are built, used
+// and closed.
 func TestWildChildren(t *testing.T) {
 	w := &wildBuilder{}
 	balancer.Register(w)

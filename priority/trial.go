@@ -14,7 +14,7 @@ import (
 // trials counts the calls for the trials of one child. It belongs to the child, because a new
 // picker must not start a trial.
 type trials struct {
-	elsewhere atomic.Int64 // calls since its last call or trial, while it was on trial
+	elsewhere atomic.Int64 // calls that the child did not get since its last call or trial, counted while it was on trial
 	last      atomic.Int64 // time of that call, in nanoseconds since epoch
 	epoch     time.Time
 }

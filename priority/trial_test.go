@@ -44,8 +44,8 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	return p
 }
 
-// A fast client makes one of 101 calls a trial of each child, or one per interval if that is more.
-// A slow client makes one of eleven.
+// One in 101 calls of a fast client is a trial of each child, or one call per interval if that is
+// more. One in eleven calls of a slow client is a trial.
 func TestAFewCallsAreTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
@@ -95,7 +95,7 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 	})
 }
 
-// A waiting call is picked again with each new picker but counted once.
+// A waiting call is picked again with each new picker, but it is counted only once.
 func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

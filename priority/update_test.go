@@ -65,7 +65,7 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 }
 
 // Decision 14 of docs/scenarios.md: b refuses its first update while the next update is queued. It
-// accepts that one, so it has the full failover timeout to connect.
+// accepts the next update, so it has the full failover timeout to connect.
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -225,8 +225,8 @@ func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	})
 }
 
-// Pickers of other modules are not called to get an error, because they may connect or count the
-// call.
+// Pickers of other modules are not called to get an error, because a pick may start a connection or
+// be counted as a call.
 func TestPickersAreNotAskedForErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -92,7 +92,8 @@ func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	return p.Addr.String(), nil
 }
 
-// until makes calls until a batch goes to the backends in exactly the wanted numbers.
+// until makes batches of calls until the backends get exactly the wanted numbers of calls in a
+// batch.
 func (c *client) until(want map[string]int) {
 	c.t.Helper()
 	n := 0

@@ -87,7 +87,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 	})
 }
 
-// Children are updated if attributes have changed, but not if only weights have.
+// Children are updated if attributes have changed, but not if only weights have changed.
 func TestWeightsAloneReachNoChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {

@@ -107,8 +107,8 @@ func init() {
 	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
 }
 
-// With an update after every few picks, each endpoint's share is within half a percentage point
-// of its weight's (docs/scenarios.md, W2).
+// With an update after every few picks, each endpoint's share is within half a percentage point of
+// the share that its weight gives it (docs/scenarios.md, W2).
 func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,8 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// 1,800 ± 5 standard deviations; independent random starts give 1,889.
+	// The limits are 1,800 ± 5 standard deviations. With independent random starts, the number is
+	// 1,889.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

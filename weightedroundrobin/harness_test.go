@@ -62,8 +62,8 @@ func endpoints(list string) []resolver.Endpoint {
 	return es
 }
 
-// update updates the policy with a configuration, or none if it is "", and endpoints such as
-// "a:1 b:2".
+// update updates the policy with endpoints such as "a:1 b:2" and a configuration. If config is "",
+// the update has no configuration.
 func (h *harness) update(config, list string) {
 	h.t.Helper()
 	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {

@@ -103,7 +103,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// A duplicate endpoint is one child with the sum of the weights.
+// An endpoint that is listed twice is one child with the sum of the weights.
 func TestEndpointGivenTwice(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1 a:2")

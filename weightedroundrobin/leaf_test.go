@@ -138,8 +138,8 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	})
 }
 
-// A child that rejects its update receives it again. The policy returns the error only if all
-// children have failed.
+// A child that rejects an update receives the same endpoint again with the next update. The policy
+// returns the error only if all children have failed.
 func TestErrorOfAChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
 	bad := errors.New("bad endpoint")

@@ -203,7 +203,7 @@ func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 		endpointsMetric.Record(r, n, at.target, at.priority, at.locality, names[state], service)
 	}
 	if first {
-		m.policy.Event(m.policy.core.Outdated) // replace the picker by one that counts
+		m.policy.Event(m.policy.core.Outdated) // replace the picker with one that counts
 	}
 	return nil
 }

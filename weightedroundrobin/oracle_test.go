@@ -13,15 +13,15 @@ type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
 	now    *big.Rat // the deadline of the last pick
-	picked bool     // since the last picker was made
+	picked bool     // pick was called since the last picker was made
 }
 
 type oracleEntry struct {
 	name     string
 	weight   *big.Rat
 	left     *big.Rat
-	seen     bool     // was in a picker that has picked, so that left is known
-	deadline *big.Rat // nil if it is not in the picker
+	seen     bool     // the endpoint was in a picker that has picked, so left is known
+	deadline *big.Rat // nil if the endpoint is not in the picker
 }
 
 func newOracle() *oracle {

@@ -26,7 +26,7 @@ type policy struct {
 	core       *core.Core[endpointChild]
 	leaf       balancer.Builder
 	config     core.Config
-	attributes *attributes.Attributes // of the last update
+	attributes *attributes.Attributes // attributes of the last update
 	picker     *weighted.Picker       // the current picker; nil if no child is READY
 	recording  bool                   // calls are recorded
 	meter      meter
@@ -170,7 +170,7 @@ func (p *policy) failure() balancer.State {
 	return state
 }
 
-// newPicker returns a picker of the READY children, of which there must be one.
+// newPicker returns a picker of the READY children. At least one child must be READY.
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
 	pickers := make([]balancer.Picker, len(children))

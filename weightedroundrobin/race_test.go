@@ -24,7 +24,7 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-// turmoil calls the policy at random like a channel.
+// turmoil makes random calls into the policy, as a channel does.
 func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may use any number of names, but only the first have their own metric series.
+// A control plane may use any number of names, but only the first ones get their own metric series.
 // Every pick is counted.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// An update about another locality makes no picker.
+// An update that concerns only another locality does not create a new picker.
 func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:2")

@@ -31,8 +31,8 @@ func (p *policy) capacity(name string) float64 {
 	return p.config.Targets[name].Capacity // 0 for a retained child
 }
 
-// partsOfZones is parts for balanced targets. It uses their capacity, because a failed zone has
-// no share.
+// partsOfZones is like parts, but for balanced targets. It uses their capacity, because a failed
+// zone has no share.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
 	for name, c := range p.children {

@@ -74,8 +74,8 @@ func (h *harness) goesTo() string {
 	return strings.Join(all, " ")
 }
 
-// A zone that loses endpoints sends calls to a zone with spare capacity. The target of that
-// zone is created then, and kept for 15 minutes after it is needed.
+// A zone that loses endpoints sends calls to a zone with spare capacity. The target of that zone is
+// created at this point, and kept for 15 minutes after it is no longer needed.
 func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
@@ -159,7 +159,7 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	}
 }
 
-// A target that gains and loses its share in the same report is closed after its time.
+// A target that gains and loses its share in the same report is closed after its retention time.
 func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=3 d=4")

@@ -35,7 +35,7 @@ type policy struct {
 type child struct {
 	*shell.Child
 	weight  uint32
-	place   weighted.Position // in the last picker that contained the child
+	place   weighted.Position // position in the last picker that contained the child
 	counts  balancer.State    // the last state that counts, which may differ from the last report
 	lacks   float64           // the share that was not READY when the child was last READY
 	refused balancer.State    // replaces counts while the child is Refused

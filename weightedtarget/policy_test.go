@@ -143,7 +143,7 @@ func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	})
 }
 
-// docs/scenarios.md, T5.
+// See docs/scenarios.md, T5.
 func TestCloseClosesRetainedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

@@ -17,7 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// CONNECTING after a failure still counts as failed, so it is not published. A new error is.
+// CONNECTING after a failure still counts as failed, so it is not published. A new error is
+// published.
 func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

@@ -19,7 +19,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 		for i, step := range []struct {
 			child string
 			state connectivity.State
-			want  int // ExitIdle calls of b so far
+			want  int // number of ExitIdle calls of b so far
 		}{
 			{"b", connectivity.Idle, 1}, // the others are CONNECTING
 			{"b", connectivity.Connecting, 1},
@@ -50,7 +50,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
 		of   connectivity.State // the state of b and c after the update
-		want int                // ExitIdle calls of a
+		want int                // number of ExitIdle calls of a
 	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
 		t.Run(now.of.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {

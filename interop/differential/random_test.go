@@ -76,8 +76,8 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// Schedules with rejections use one type of policy, and the order of publications within a step is
-// not compared, because gRPC-Go's policy updates its children in map order, and chooses again after
+// Schedules with rejections use one type of policy. The order of publications within a step is not
+// compared, because gRPC-Go's policy updates its children in map order, and chooses again after
 // each rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -16,8 +16,8 @@ type row struct {
 	steps []step
 }
 
-// step is a command with the expected results. If theirs is empty, both must equal ours. If both
-// are empty, the results must be equal.
+// step is a command with the expected results. If theirs is empty, both results must equal ours. If
+// ours and theirs are empty, the two results must be equal.
 type step struct {
 	command      string
 	ours, theirs string

@@ -77,7 +77,7 @@ func TestShares(t *testing.T) {
 				t.Errorf("ours: b got %d of %d calls, want exactly 300", n, calls)
 			}
 		}
-		// 8,000 calls at one half: five standard deviations are 224.
+		// With 8,000 calls and a share of one half, five standard deviations are 224.
 		if n := share(theirs, "b", windows*calls); n < 3776 || n > 4224 {
 			t.Errorf("theirs: b got %d of %d calls before the next report, want about half", n, windows*calls)
 		}
@@ -92,7 +92,7 @@ func TestShares(t *testing.T) {
 				exact++
 			}
 		}
-		if exact == windows { // the probability is 10^-26
+		if exact == windows { // the probability of this result is 10^-26
 			t.Error("theirs: every share was exact, so the row is obsolete")
 		}
 	})

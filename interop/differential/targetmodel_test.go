@@ -34,7 +34,7 @@ type targetModel struct {
 	stubs    model.Stubs
 	version  int
 	refuses  map[string]bool
-	updated  bool // there was an update
+	updated  bool // an update has been handled
 	onUpdate map[string]string
 	children map[string]*targetChild
 	queue    []func()

@@ -30,7 +30,7 @@ import (
 // patience is the time limit of each wait.
 const patience = 3 * time.Minute
 
-var shared *server // for all tests that do not disturb it
+var shared *server // used by all tests that do not disturb it
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -307,7 +307,7 @@ func (a *api) ask(ctx context.Context, method, path string, body any) (reply, er
 
 type object = map[string]any
 
-// must sends a request that must succeed, and decodes the response into to, unless that is nil.
+// must sends a request that must succeed, and decodes the response into to, unless to is nil.
 func (a *api) must(t *testing.T, method, path string, body, to any) {
 	t.Helper()
 	r, err := a.ask(t.Context(), method, path, body)

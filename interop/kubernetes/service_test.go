@@ -152,7 +152,7 @@ func (f *traffic) stop() []made {
 
 // A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and recreated
 // under 200 calls a second. Every wait-for-ready call succeeds, and no call that begins more than 1
-// s after the event goes to a terminating endpoint while another one is ready.
+// s after the event goes to a terminating endpoint while another endpoint is ready.
 func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	seen := c.observe(t, "web")

@@ -68,7 +68,7 @@ func serveTier(name string) error {
 		server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
 		server.RegisterService(&service, b)
 		healthgrpc.RegisterHealthServer(server, health.NewServer())
-		go server.Serve(l) //nolint:errcheck // it ends with the process
+		go server.Serve(l) //nolint:errcheck // the server ends with the process
 		fmt.Println(l.Addr())
 	}
 	lines := bufio.NewScanner(os.Stdin)
@@ -133,8 +133,8 @@ func startTier(name string, relayed bool) (*tier, error) {
 
 // kill kills the process, and waits for its end.
 func (t *tier) kill() error {
-	t.command.Process.Kill() //nolint:errcheck // it may have ended already
-	t.command.Wait()         //nolint:errcheck // the error is that it was killed
+	t.command.Process.Kill() //nolint:errcheck // the process may have ended already
+	t.command.Wait()         //nolint:errcheck // the error says only that the process was killed
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (t *tier) fail() error {
 }
 
 func (t *tier) close() {
-	t.kill()        //nolint:errcheck // it returns nil
+	t.kill()        //nolint:errcheck // kill always returns nil
 	t.stdin.Close() //nolint:errcheck // no data can be lost
 	for _, r := range t.relays {
 		r.Close()

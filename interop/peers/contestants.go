@@ -93,7 +93,7 @@ func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), 
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// multiEndpoint has four endpoints in order. It switches without delay, which is its shortest
+// multiEndpoint has four endpoints in order. It switches without delay, which is the shortest
 // setting.
 func multiEndpoint(l *lab) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
@@ -185,5 +185,5 @@ func (l *lab) close() {
 			t.close()
 		}
 	}
-	os.RemoveAll(l.dir) //nolint:errcheck // it is temporary
+	os.RemoveAll(l.dir) //nolint:errcheck // the directory is temporary
 }

@@ -1,7 +1,8 @@
 // Command stockclient is a client of gRPC-Go's own xds: targets that does not use this project, for
 // the interop tests. For each line on stdin with a number, it makes that many sequential calls to
-// the target in its argument, and writes one line of JSON: the number of calls of each backend, and
-// the error of a failed call. The bootstrap configuration comes from GRPC_XDS_BOOTSTRAP_CONFIG.
+// the target in its argument, and writes one line of JSON: the number of calls that each backend
+// handled, and the error of a failed call. The bootstrap configuration comes from
+// GRPC_XDS_BOOTSTRAP_CONFIG.
 package main
 
 import (

@@ -49,7 +49,7 @@ func tryPods() (*pods, error) {
 		server := grpc.NewServer()
 		healthgrpc.RegisterHealthServer(server, health.NewServer())
 		p.servers = append(p.servers, server)
-		go server.Serve(l) //nolint:errcheck // it ends with stop
+		go server.Serve(l) //nolint:errcheck // the server ends when stop is called
 	}
 	return p, nil
 }
@@ -107,7 +107,7 @@ func traffic(long time.Duration, channels ...grpc.ClientConnInterface) {
 	for end := time.Now().Add(long); time.Now().Before(end); <-ticks.C {
 		for _, cc := range channels {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}) //nolint:errcheck // the measured calls come later
+			healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}) //nolint:errcheck // the results do not matter: the measured calls come later
 			cancel()
 		}
 	}
