@@ -72,7 +72,7 @@ func check(t *testing.T, where, query, legend string, known map[string]metric) s
 	return of.name
 }
 
-// The dashboard queries only documented metrics and labels, shows counters by their rate, and has a
+// The dashboard queries only documented metrics and labels, shows the rates of counters, and has a
 // panel for each important metric.
 func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
 	data, err := os.ReadFile("docs/grafana-dashboard.json")

@@ -30,7 +30,7 @@ func Example() {
 	// Output: failover:///us-east.example.com:443,eu-west.example.com:443
 }
 
-// NewClient reports mistakes immediately and suggests a fix.
+// This example shows that NewClient reports mistakes immediately and suggests a fix.
 func ExampleNewClient_mistakes() {
 	creds := grpc.WithTransportCredentials(credentials.NewTLS(nil))
 	_, scheme := understudy.NewClient("dns:///a.example.com:443", understudy.Recommended(), creds)

@@ -19,7 +19,7 @@ type listener struct {
 	mu    sync.Mutex
 	lines []string
 	begun time.Time
-	calls int // in progress
+	calls int // number of calls in progress
 	most  int
 }
 

@@ -19,7 +19,7 @@ const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"
 		"a": {"config": [{"understudy_pick_first": {}}]},
 		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
 
-// A source's names for priorities do not apply to nested priority policies.
+// The names that a source gives to priorities do not apply to nested priority policies.
 func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -89,7 +89,8 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	}, 1)
 }
 
-// A recovered priority fails back even if its connections last less than an interval.
+// A priority that has recovered gets its calls back even if its connections last less than an
+// interval.
 func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
 		inFleet(t, func(h *fleet) {

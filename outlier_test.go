@@ -180,7 +180,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		delete(h.bad, "a0") // the other one is ejected again at the end of an interval
+		delete(h.bad, "a0") // the other endpoint is ejected again at the end of an interval
 		h.calls(20 * time.Second)
 		in, failed := h.calls(25 * time.Second)
 		if failed > 10 {
@@ -189,7 +189,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	}, 2)
 }
 
-// An endpoint keeps its calls although they fail, if the only other endpoint does not serve.
+// An endpoint keeps its calls although they fail, if the only other endpoint is not serving.
 func TestTheOthersDoNotServe(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
@@ -198,7 +198,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 		if in, failed := h.calls(time.Minute); failed != in["a"] {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		// The failing endpoint is ejected once the other one serves.
+		// The failing endpoint is ejected once the other endpoint is serving.
 		h.cc.SubConn("a1").ReportHealth(connectivity.Ready, nil)
 		h.calls(20 * time.Second)
 		if in, failed := h.calls(10 * time.Second); failed > 10 {

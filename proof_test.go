@@ -68,7 +68,7 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset fails calls in progress and replaces the connections of endpoints.
+// reset fails the calls in progress and replaces the connections of the given endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
@@ -105,8 +105,8 @@ func TestOneResetOfTheBackup(t *testing.T) {
 	}, 2, 2)
 }
 
-// Streams that never end can prove recovery: new streams return one ejection time and one interval
-// after a restart.
+// A priority can recover even if its streams never end: one ejection time and one interval after a
+// restart, new streams go to it again.
 func TestStreamsComeBackAfterARestart(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":         {OutlierDetection: true},

@@ -55,8 +55,8 @@ func fieldsOf(prefix string, v reflect.Value, all map[string]string) {
 	}
 }
 
-// The recommended target parameters match Recommended, without refresh, which applies only to
-// names.
+// The recommended target parameters match Recommended, except that they omit refresh, which applies
+// only to names.
 func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// After an outage of ten minutes, the first endpoint that connects ends the backoff of the others.
+// After an outage of ten minutes, the first endpoint that connects ends the backoff of the other
+// endpoints.
 func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	for target, all := range map[string][]string{
 		"failover:///tier:///a4":                                  addresses("a", 4),
@@ -32,7 +33,7 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	}
 }
 
-// An endpoint that flaps every 15 s does not end the backoff of the others each time.
+// An endpoint that flaps every 15 s does not end the backoff of the other endpoints each time.
 func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -16,7 +16,8 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// Each client connects 20 different endpoints of a standby with 200.
+// Each client connects to 20 endpoints of a standby that has 200. Different clients choose
+// different endpoints.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -117,7 +118,7 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-// An update in any order replaces only removed endpoints of a standby.
+// An update replaces only removed endpoints of a standby, regardless of the order of its endpoints.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

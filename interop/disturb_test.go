@@ -13,7 +13,7 @@ const away = 10 * time.Second
 // disturbed is a served directory and its server. Tests disturb both. Clients must not lose a call,
 // and must still receive later changes.
 type disturbed struct {
-	dir, other string // other is where the directory is moved to
+	dir, other string // other is the path to which the directory is moved
 	server     *process
 	flags      []string
 	a, b       string // backends
@@ -67,7 +67,7 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	try(t, os.Remove(moved)) // the file is removed
 	d.server.wait(t, "cluster has no file any more")
 	alive()
-	write(t, d.file(), place{d.b, 0}) // the file is written again
+	write(t, d.file(), place{d.b, 0}) // the file is written again, with another backend
 	follows(d.b)
 
 	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))

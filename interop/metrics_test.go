@@ -36,7 +36,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lan is a network of hosts that are up, down, or fail all calls.
+// lan is a network of hosts. A host is up, is down, or fails all calls.
 type lan struct {
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -227,7 +227,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
 		time.Sleep(20 * time.Second) // the management server does not have one of the clusters
-		calls(conn, 50)              // enough to eject the failing one after an interval
+		calls(conn, 50)              // enough calls to eject the failing endpoint after an interval
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
 		}
@@ -241,7 +241,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		calls(conn, 100)
 
 		got, want := exported(t, reader), rows(t)
-		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // as gRPC reports them
+		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // the targets in the form in which gRPC reports them
 		if len(want) < 10 {
 			t.Fatalf("the document has %d metrics", len(want))
 		}

@@ -45,7 +45,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			if name == "beside a good one" {
 				d.server.wait(t, "client ACK") // the ACK is for other clusters
 			} else {
-				d.server.wait(t, "client disconnected") // because the server has no response for it
+				d.server.wait(t, "client disconnected") // this happens because the server has no response for the client
 			}
 			answered(t, conn, 100)
 			write(t, d.file(), place{d.b, 0})
@@ -57,7 +57,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 	}
 }
 
-// If the first of two servers has no valid file, the client uses the second.
+// If the first of two management servers has no valid file, the client uses the second one.
 func TestTheServerAfterOneWithoutKnowledgeIsAsked(t *testing.T) {
 	d := newDisturbed(t)
 	spoiled := filepath.Join(t.TempDir(), "payments.yaml")

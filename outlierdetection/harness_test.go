@@ -29,7 +29,7 @@ type recording struct {
 	conns map[string]balancer.SubConn
 	heard []string
 
-	addresses []resolver.Address // as in the last update
+	addresses []resolver.Address // addresses in the last update
 }
 
 type recordingBuilder struct {
@@ -240,7 +240,7 @@ func (h *harness) wantHeard(want ...string) {
 	}
 }
 
-// inBubble runs f with random numbers that are all 0.
+// inBubble runs f in a synctest bubble, with random numbers that are all 0.
 func inBubble(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newHarness(t, func() uint32 { return 0 })) })

@@ -28,7 +28,7 @@ type policy struct {
 	core   *core.Core[counted]
 	phase  core.Phase        // the last published phase
 	doubts bool              // some endpoint is unproven
-	codes  string            // the status codes of the calls that emptied the priority
+	codes  string            // status codes of the calls whose failures emptied the priority
 	known  map[key]*endpoint // nil while no calls are counted
 	place  stateattr.Labels  // metric labels
 

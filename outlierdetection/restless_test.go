@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// The last endpoint that is not ejected keeps losing its connection. While its pick_first waits
-// to reconnect, the ejected endpoint receives the calls.
+// The only endpoint that is not ejected keeps losing its connection. While its pick_first waits to
+// reconnect, the ejected endpoint receives the calls.
 func TestTheLastOneDoesNotStayConnected(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(emptying(), endpointsOf("a", "b")...)

@@ -38,8 +38,8 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
-// While an endpoint is ejected, the child receives TRANSIENT_FAILURE once per connection, when
-// the health of the connection is known.
+// While an endpoint is ejected, the child receives TRANSIENT_FAILURE once per connection, as soon
+// as the health of the connection is known.
 func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})

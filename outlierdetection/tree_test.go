@@ -197,7 +197,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// An ejection also applies to a connection that is made later.
+// An ejection also applies to a connection that is made after the ejection.
 func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
@@ -213,7 +213,7 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-// An endpoint that is removed while it is ejected is not ejected when it returns.
+// If an endpoint is removed while it is ejected, it is not ejected when it is added again.
 func TestAnEjectedEndpointIsRemoved(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b", "c")...)

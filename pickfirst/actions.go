@@ -100,8 +100,8 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an unmade if gRPC returned an error
-	index  int              // index of its address, or gone after shutdown; used only in events
+	conn   balancer.SubConn // an unmade if gRPC failed to create the subchannel
+	index  int              // index of the subchannel's address, or gone after shutdown; used only in events
 	rest   serial.Timer     // runs during the core's own backoff
 }
 
@@ -121,7 +121,7 @@ func (e *entry) shutdown() {
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
-		return // the policy has shut it down
+		return // the policy has shut the subchannel down
 	}
 	s.policy.serial.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }

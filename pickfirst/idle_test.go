@@ -19,7 +19,7 @@ import (
 // dials.
 type wire struct {
 	mu     sync.Mutex
-	server *bufconn.Listener // nil refuses connections
+	server *bufconn.Listener // if nil, connections are refused
 	dials  []time.Time
 }
 

@@ -59,7 +59,7 @@ func bytesEach(b balancer.Builder) float64 {
 	const n = 10_000
 	sinks, states := stage(n)
 	var before, after runtime.MemStats
-	for range 3 { // repeated to empty the pools that earlier tests filled
+	for range 3 { // repeated garbage collections empty the pools that earlier tests filled
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)

@@ -95,7 +95,7 @@ func (p *policy) fail(err error) {
 	}
 }
 
-// UpdateSubConnState is not called: every subchannel has a listener.
+// UpdateSubConnState is never called, because every subchannel has a listener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }

@@ -49,7 +49,7 @@ type fakeSubConn struct {
 	address          string
 	listener, health func(balancer.SubConnState)
 	state            core.State
-	asked            bool // Connect was called since it was last idle
+	asked            bool // Connect was called since the subchannel was last idle
 }
 
 func (s *fakeSubConn) Connect() {
@@ -62,7 +62,7 @@ func (s *fakeSubConn) Connect() {
 func (s *fakeSubConn) Shutdown() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if s.r.subs[s.address] != s { // replaced by a new subchannel, which connects
+	if s.r.subs[s.address] != s { // a new subchannel has replaced this one, and connects
 		s.r.log[len(s.r.log)-1] = "renew " + s.address
 		return
 	}

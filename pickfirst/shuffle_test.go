@@ -29,7 +29,7 @@ func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 		cc, p := build(t)
 		list := []string{"a", "b", "c", "d", "e", "f"}
 		config := shuffling(t, `{"shuffleAddressList": true}`)
-		for i := range 15 { // every 100 ms
+		for i := range 15 { // an update every 100 ms
 			list = append(list[1:], list[0])
 			p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints(list...), BalancerConfig: config})
 			if tried, want := len(cc.SubConns()), min(1+i*100/250, 6); tried != want {

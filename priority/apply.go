@@ -104,13 +104,13 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	}
 }
 
-// use publishes the state of a child, which is in use from now on.
+// use publishes the state of a child. From now on, this child is in use.
 func (p *policy) use(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
 		state = p.exhausted(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
-		p.trials[p.chosen] = newTrials() // trials count from now on
+		p.trials[p.chosen] = newTrials() // the trials of the previous child are counted from now on
 		p.letGoLater(p.chosen)
 	}
 	p.needAll(name)

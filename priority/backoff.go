@@ -17,7 +17,8 @@ const (
 	betweenResets = time.Minute
 )
 
-// outage records when no child is READY.
+// outage records when the current time without a READY child began, and when backoffs were last
+// reset.
 type outage struct {
 	began time.Time // zero while a child is READY
 	reset time.Time

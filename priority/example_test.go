@@ -18,7 +18,8 @@ import (
 	_ "github.com/understudy-lb/understudy/priority"
 )
 
-// A channel with two priorities. No server listens in the first, so calls go to the second.
+// This example opens a channel with two priorities. No server listens in the first one, so calls go
+// to the second.
 func Example() {
 	near, far := listen(), listen()
 	if err := near.Close(); err != nil {

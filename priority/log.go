@@ -33,7 +33,7 @@ type journal struct {
 	changed time.Time // when the child in use last changed
 	told    told
 
-	left time.Time // when the highest priority was left; zero while it is in use
+	left time.Time // time when the highest priority was left; zero while it is in use
 	none time.Time // start of the time without a usable priority; zero if there is one
 
 	// records passes log records to the application's logger on a separate goroutine, because a

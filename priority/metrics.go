@@ -32,7 +32,7 @@ var uses tally.Board[labels, channels]
 
 type meter struct {
 	config   *lbconfig.Priority
-	counted  labels            // as last added to uses
+	counted  labels            // labels last added to uses
 	register serial.Serializer // registering may wait for a running export
 
 	mu         sync.Mutex // guards the following fields

@@ -12,12 +12,12 @@ import (
 type noted struct {
 	state core.State
 	since time.Time
-	well  bool      // it can take calls and is not poor
-	lost  time.Time // end of well, or creation time if it was never well
-	again bool      // it was well and then was not
-	why   string    // reason of the last failure, until it is READY and not poor; only for the debug pages
+	well  bool      // the child can take calls and is not poor
+	lost  time.Time // time when well ended, or creation time if the child was never well
+	again bool      // the child was well and then was not
+	why   string    // reason of the last failure, until the child is READY and not poor; only for the debug pages
 
-	delayed time.Duration // duration of its failback delay; 0 if it had none
+	delayed time.Duration // duration of the child's failback delay; 0 if it had none
 }
 
 // note records the state of a child after an event. It must not be called between BeginUpdate and

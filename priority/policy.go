@@ -32,7 +32,7 @@ type policy struct {
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
-	below    resolver.State // the state for children
+	below    resolver.State // the resolver state for the children
 	groups   map[string][]resolver.Endpoint
 
 	chosen    string // the child whose state is to be published, or ""

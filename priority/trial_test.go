@@ -110,7 +110,7 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		for range 20 { // two calls wait
+		for range 20 { // two calls wait through twenty pickers
 			b.Get("b").Report(connectivity.Connecting, nil)
 			synctest.Wait()
 			for range 2 {

@@ -67,7 +67,7 @@ func (c *channel) close() {
 }
 
 // bringUp makes all endpoints READY and returns the time until a picker contains them. Other
-// policies publish synchronously, so it does not wait for them.
+// policies publish synchronously, so bringUp does not wait for their pickers.
 func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time.Duration {
 	start := time.Now()
 	if err := b.UpdateClientConnState(ccs); err != nil {

@@ -17,7 +17,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// The second server has three times the weight of the first.
+// In this example, the second server has three times the weight of the first.
 func Example() {
 	light, heavy := serve(), serve()
 	defer light.Stop()

@@ -37,7 +37,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
-// parts returns the policy without its shell.
+// parts returns the policy inside its shell.
 func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
 
 // endpoint parses an endpoint of the form "name" or "name:weight".

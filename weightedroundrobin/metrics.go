@@ -58,7 +58,7 @@ var everybodys tally.Board[labels, counts]
 // endpoint has no scheduler; its picks are counted after the channel's first export.
 type meter struct {
 	policy   *policy
-	settled  counts            // as last added to everybodys
+	settled  counts            // counts that this policy last added to everybodys
 	register serial.Serializer // asynchronous, because a recorder may block until a running export ends
 
 	mu         sync.Mutex // guards the following fields
@@ -69,10 +69,10 @@ type meter struct {
 	counts     bool                          // pickers of one endpoint count their picks
 	asked      *asked                        // nil until registered
 	picker     *weighted.Picker              // the current picker
-	taken      uint64                        // picks of picker that read has already counted
+	taken      uint64                        // picks of picker that the method read has already counted
 	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use briefly
 	lastTaken  uint64
-	picks      int64 // picks that were not recorded yet
+	picks      int64 // picks that have not been recorded yet
 }
 
 // at sets the labels. It must be called from a shell event.

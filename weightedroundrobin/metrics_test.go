@@ -82,7 +82,7 @@ func TestPicksAreExported(t *testing.T) {
 		old := m.cc.State()
 		m.move("p0", "a:3 b:2")
 		m.picks(7)
-		lbtest.Pick(old) // by a call that began before the update
+		lbtest.Pick(old) // picked by a call that began before the update
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
 		m.move("p0", "a")
 		m.picks(4) // a single endpoint

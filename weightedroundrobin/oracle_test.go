@@ -41,7 +41,7 @@ func (o *oracle) follow(p *policy) {
 	}
 	o.now, o.picked = new(big.Rat), false
 	o.order = nil
-	var lefts []edf.Left // of the READY children
+	var lefts []edf.Left // rests of the intervals of the READY children
 	if p.picker != nil {
 		lefts = p.picker.Lefts()
 	}

@@ -22,7 +22,7 @@ type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	weights map[string]string // as in the last update
+	weights map[string]string // weights in the last update
 	builder *lbtest.StubBuilder
 }
 
@@ -89,7 +89,7 @@ func (h *harness) describe() string {
 		fmt.Sscan(weight, &w)
 		n += w
 	}
-	for range max(n, 1) * 2520 { // whole periods, also if only some children are picked
+	for range max(n, 1) * 2520 { // whole periods, even if only some children are picked
 		answer := strings.TrimPrefix(lbtest.Pick(state), "fail: ")
 		if answer == "queue" {
 			return all + " queue\n"

@@ -25,7 +25,7 @@ type policy struct {
 	state       resolver.State                 // of the last update; set only if calls are balanced by zones,
 	groups      map[string][]resolver.Endpoint // because Rebalance may create children later
 	rebalancing bool                           // actions of Rebalance are being applied
-	children    map[string]*child              // including the retained ones
+	children    map[string]*child              // including the retained children
 	picker      *weighted.Picker               // the current picker; nil if no child is READY
 
 	watched   bool

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An IDLE child beside a READY or CONNECTING one receives no calls, so the policy makes it
-// connect. Beside failed ones, it receives calls.
+// An IDLE child beside a READY or CONNECTING child receives no calls, so the policy makes it
+// connect. An IDLE child beside failed children receives calls.
 func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")

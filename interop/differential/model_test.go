@@ -36,8 +36,8 @@ type seen struct {
 	asked     int // total requests for re-resolution
 }
 
-// predict returns the expected observations after each step of a schedule and after Close, with the
-// given rows. tie reports whether the result depends on the order of two timers.
+// predict returns the expected observations after each step of a schedule and after Close, if the
+// policy has the given rows. tie reports whether the result depends on the order of two timers.
 func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
 	d := &driver{Model: model.New(rows), refuses: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log

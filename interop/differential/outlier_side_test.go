@@ -33,7 +33,7 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening builds the child. last is the child of the side that was built last.
+// listening builds the child. last is the child of the side that was built most recently.
 type listening struct{ last *listeningChild }
 
 var listeners = &listening{}

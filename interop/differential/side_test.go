@@ -249,8 +249,8 @@ var texts = []struct{ part, about string }{
 	{"all priorities are removed", "no priorities"},
 }
 
-// inUse matches our priority policy's error about all priorities. Its group is the error of the
-// priority in use, which is the last.
+// inUse matches our priority policy's error about all priorities. The group of the pattern is the
+// error of the priority in use, which comes last.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
 // answer returns the result of a call. Errors whose texts differ between the sides are reduced to

@@ -14,8 +14,8 @@ type targetChild struct {
 	reported string
 	// counts is the state that the child counts as, and pick is the result of calls to it.
 	counts, pick string
-	refused      bool // it rejected its last update, and has not reported since
-	woken        bool // it was requested to connect since its last report
+	refused      bool // the child rejected its last update, and has not reported since
+	woken        bool // the child was requested to connect since its last report
 }
 
 // now returns the state that the child counts as, and the result of calls to it.
@@ -43,7 +43,7 @@ type targetModel struct {
 }
 
 // predictTargets returns the expected observations after each step of a schedule and after Close,
-// with the given rows. It does not predict what is published within a step.
+// if the policy has the given rows. It does not predict what is published within a step.
 func predictTargets(rows map[string]bool, schedule []string) []seen {
 	m := &targetModel{
 		rows:     rows,

@@ -34,7 +34,7 @@ type cluster struct {
 	cordoned map[string]bool
 	nodes    []string
 	turn     int
-	pods     map[string]*pod   // by name
+	pods     map[string]*pod   // pods by name
 	real     map[string]string // listener addresses by pod addresses
 	last     netip.Addr
 	dials    int
@@ -351,9 +351,9 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// late returns for how long, at moment, the server had reported both that the endpoint at ip
-// terminates and that another one, which was still ready at moment, is ready. It is zero if the
-// server had not reported both.
+// late returns how long the server, at moment, had already reported that the endpoint at ip
+// terminates and that another endpoint, which was still ready at moment, is ready. It is zero if
+// the server had not reported both.
 func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -82,7 +82,7 @@ func (s *server) start(flags ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
 	s.cmd.Stderr = log
-	if _, err := s.cmd.StdinPipe(); err != nil { // the server ends when this process does
+	if _, err := s.cmd.StdinPipe(); err != nil { // the server ends when this process ends
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -157,7 +157,7 @@ type api struct {
 }
 
 type request struct {
-	version string // the version from which it watches
+	version string // the version from which the request watches
 	code    int    // the status code of the response, 0 for none
 }
 

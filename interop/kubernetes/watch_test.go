@@ -60,7 +60,7 @@ func TestRights(t *testing.T) {
 		object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "rights"}}, &review)
 	var rules []string
 	for _, r := range review.Status.ResourceRules {
-		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // all accounts have these
+		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // all accounts have these permissions
 			rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 		}
 	}
@@ -175,7 +175,7 @@ func TestServerThatComesBack(t *testing.T) {
 
 	pass := client.cut()
 	s.kill()
-	if err := s.start("--watch-cache=false"); err != nil { // without its cache, the server discards versions when etcd does
+	if err := s.start("--watch-cache=false"); err != nil { // without its watch cache, the server discards versions when etcd discards them
 		t.Fatal(err)
 	}
 	c.scale(t, "web", 6)

@@ -56,8 +56,8 @@ func callName(ctx context.Context, cc grpc.ClientConnInterface, wait bool) (stri
 	return answer.GetValue(), err
 }
 
-// serveTier serves on two ports, which it prints, until stdin is closed. After a line on stdin,
-// calls fail.
+// serveTier serves on two ports, which it prints, until stdin is closed. After it reads a line from
+// stdin, calls fail.
 func serveTier(name string) error {
 	b := &backends{name: name}
 	for range 2 {
@@ -141,7 +141,7 @@ func (t *tier) kill() error {
 // hang stops the process: the kernel still accepts connections, but the process does not read.
 func (t *tier) hang() error { return t.command.Process.Signal(syscall.SIGSTOP) }
 
-// cut drops all packets.
+// cut drops all packets to and from the tier.
 func (t *tier) cut() error {
 	for _, r := range t.relays {
 		r.Cut()

@@ -100,8 +100,8 @@ func printTable(all []contestant, faults []fault, results [][]result) {
 }
 
 type result struct {
-	next  time.Duration // until the first call on the second tier; negative for never
-	lost  int           // calls that failed
+	next  time.Duration // time until the first call on the second tier; negative if there was none
+	lost  int           // number of calls that failed
 	calls int
 }
 

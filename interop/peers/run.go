@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	observed = 30 * time.Second     // how long calls are counted after the fault
-	pause    = 5 * time.Millisecond // between two calls
+	observed = 30 * time.Second     // time for which calls are counted after the fault
+	pause    = 5 * time.Millisecond // pause between two calls
 	deadline = time.Second          // deadline of each call
 	warm     = 400                  // consecutive successful calls before the fault
 	patience = time.Minute          // time limit for these calls

@@ -70,8 +70,8 @@ func endpoint(name, conditions string) string {
 // callsOfStep is the number of calls that determine which pods a channel uses.
 const callsOfStep = 200
 
-// whoAnswers makes calls, and returns the names of the pods that handle them, and the number of
-// failed calls if there are any.
+// whoAnswers makes calls, and returns the names of the pods that handle them. It adds the number of
+// failed calls if any call fails.
 func whoAnswers(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsOfStep {
@@ -100,7 +100,7 @@ func whoAnswers(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// traffic makes a call on each channel every 10 ms for a while. The results are ignored.
+// traffic makes a call on each channel every 10 ms for the given time. The results are ignored.
 func traffic(long time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
