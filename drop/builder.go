@@ -25,7 +25,7 @@
 // The first registered policy in childPolicy is used. Unknown fields are ignored and logged
 // once.
 //
-// The policy has its child's connectivity state and passes the paths of endpoints on unchanged.
+// The policy reports its child's connectivity state and passes on the paths of endpoints unchanged.
 // It drops calls only while the child is READY, so that a lower priority can take over
 // otherwise. A dropped call fails with UNAVAILABLE and a message that names the category, even
 // if the call waits for ready. The metric understudy.drop.dropped counts dropped calls.

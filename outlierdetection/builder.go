@@ -41,12 +41,12 @@
 // The status codes UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS always count as failures,
 // because they also occur when the server hangs or the connection is lost. INTERNAL, UNKNOWN
 // and RESOURCE_EXHAUSTED count as failures only if bytes were received from the server, because
-// the client itself also produces these codes. failureCodes replaces this list; a code in it
-// other than the first three counts only if bytes were received. Any other status that the
-// server sends is a success, even NOT_FOUND, and so is a call that the client cancels after it
-// has received bytes. A call does not count if it sent nothing, or if it ended in any other way
-// before bytes were received. Each attempt of a retried call counts. A call without a deadline
-// cannot show that a server hangs.
+// the client itself also produces these codes. failureCodes replaces this list; a code in
+// failureCodes other than UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS counts only if bytes were
+// received. Any other status that the server sends is a success, even NOT_FOUND, and so is a
+// call that the client cancels after it has received bytes. A call does not count if it sent
+// nothing, or if it ended in any other way before bytes were received. Each attempt of a retried
+// call counts. A call without a deadline cannot show that a server hangs.
 //
 // consecutiveFailuresEjection ejects an endpoint as soon as the given number of its calls have
 // failed in a row. A success resets the count only if its call began after the first of these

@@ -26,7 +26,8 @@
 // in its interval between two picks. With "spec", it starts at the beginning, as in A34, so
 // that the first calls of every client go to the endpoints with the largest weights. With
 // "random", it starts at a random point, so that the first calls of a fleet of clients follow
-// the weights. A client also starts connecting at a random endpoint instead of the first.
+// the weights. With "random", a client also starts connecting at a random endpoint instead of
+// the first.
 //
 // slowStart gradually increases the share of an endpoint that has just become READY until the
 // window is over, like Envoy's slow_start:

@@ -38,13 +38,14 @@ type channel struct {
 	before     []string           // of the update before
 	lastUpdate time.Time          // the time of the last update
 	inUpdate   bool
-	said       []prioritymodel.Report // reports of children that the model is about to create
-	truth      Truth                  // of the last update
-	detects    bool                   // outliers are or were detected
-	failovers  int                    // counted by metrics
-	lastMove   time.Time              // the time of the last failover
-	met        time.Time              // the time of a failover during an update
-	settled    bool                   // nothing about priorities has happened since a quiet time
+	said       []prioritymodel.Report          // reports of children that the model is about to create
+	unheard    map[string]prioritymodel.Report // last reports of children that the model has yet to create
+	truth      Truth                           // of the last update
+	detects    bool                            // outliers are or were detected
+	failovers  int                             // counted by metrics
+	lastMove   time.Time                       // the time of the last failover
+	met        time.Time                       // the time of a failover during an update
+	settled    bool                            // nothing about priorities has happened since a quiet time
 }
 
 // seen is the last report of a child of priority.
@@ -59,7 +60,9 @@ type seen struct {
 var lastID atomic.Int64
 
 func newChannel(w *World) *channel {
-	c := &channel{w: w, id: int(lastID.Add(1)), begin: time.Now(), model: prioritymodel.New(nil), children: make(map[string]*seen)}
+	c := &channel{w: w, id: int(lastID.Add(1)), begin: time.Now(), model: prioritymodel.New(nil),
+		children: make(map[string]*seen), unheard: make(map[string]prioritymodel.Report)}
+	c.model.React = c.react
 	channels.Store(c.id, c)
 	return c
 }
@@ -95,8 +98,34 @@ func (c *channel) updated() {
 	said := c.said
 	c.inUpdate, c.said = false, nil
 	for _, r := range said {
-		c.model.Report(r.Text, r.Text, r)
+		c.report(r)
 	}
+}
+
+// report gives the model the report of a child, or keeps it until the model creates the child: if
+// an update meets a timer, the policy may create a child earlier. The lock is held.
+func (c *channel) report(r prioritymodel.Report) {
+	if c.model.Updating(r.Text) == nil {
+		c.unheard[r.Text] = r
+		return
+	}
+	c.model.Report(r.Text, r.Text, r)
+}
+
+// react returns the report that a child has made before the model created it.
+func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
+	if r, ok := c.unheard[child]; ok {
+		reaction.Reports = append(reaction.Reports, r)
+		delete(c.unheard, child)
+	}
+	return reaction
+}
+
+// closed is called when a child is closed.
+func (c *channel) closed(child string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.unheard, child)
 }
 
 // reported is called for each report of a child of priority.
@@ -125,7 +154,7 @@ func (c *channel) reported(child string, s balancer.State) {
 		c.said = append(c.said, r)
 		return
 	}
-	c.model.Report(child, child, r)
+	c.report(r)
 }
 
 // published is called for each report of priority.

@@ -113,6 +113,7 @@ func (t *tap) ExitIdle() {
 func (t *tap) Close() {
 	if t.inner != nil {
 		t.inner.Close()
+		t.channel.closed(t.child)
 	}
 }
 
