@@ -1,4 +1,5 @@
-// Package adstest has a management server that runs a script, and resources for it. For tests only.
+// Package adstest provides a management server that runs a script, and resources for it to serve.
+// For tests only.
 package adstest
 
 import (
@@ -18,7 +19,7 @@ import (
 // EndpointsURL is the type URL of ClusterLoadAssignments.
 const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-// Script serves one stream, which ends when it returns.
+// Script serves one stream. The stream ends when the script returns.
 type Script func(*Stream) error
 
 // Server runs a script on each stream.
@@ -40,7 +41,7 @@ func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Ser
 // Stop closes all connections and waits until all streams have ended.
 func (s *Server) Stop() { s.grpc.Stop() }
 
-// Streams returns the number of streams so far.
+// Streams returns the number of streams opened so far.
 func (s *Server) Streams() int { return int(s.streams.Load()) }
 
 // StreamAggregatedResources runs the script.
@@ -48,13 +49,13 @@ func (s *Server) StreamAggregatedResources(stream discoveryv3.AggregatedDiscover
 	return s.script(&Stream{AggregatedDiscoveryService_StreamAggregatedResourcesServer: stream, Number: int(s.streams.Add(1))})
 }
 
-// Stream is one stream of a client. Number counts from 1.
+// Stream is one stream of a client. Number is 1 for the server's first stream.
 type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
 
 	asked bool                          // a request has arrived
-	first *discoveryv3.DiscoveryRequest // not yet returned by Recv
+	first *discoveryv3.DiscoveryRequest // the first request, until Recv returns it
 }
 
 // Recv returns the next request.
@@ -67,8 +68,8 @@ func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 }
 
-// Respond sends clusters as a response with this version and nonce. It first waits for a request,
-// which Recv returns later.
+// Respond sends clusters as a response with the given version and nonce. It first waits for a
+// request, which Recv returns later.
 func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
 	if !s.asked {
 		var err error
@@ -101,8 +102,8 @@ func Any(m proto.Message) *anypb.Any {
 	return packed
 }
 
-// Cluster returns a cluster with one locality, of weight 1 in priority 0, in which
-// each address (host:port) has the weight 1.
+// Cluster returns a cluster with one locality, which has priority 0 and weight 1 and in which each
+// address (host:port) has weight 1.
 func Cluster(name string, addresses ...string) *endpointv3.ClusterLoadAssignment {
 	locality := &endpointv3.LocalityLbEndpoints{
 		Locality:            &corev3.Locality{Region: "region", Zone: "zone"},

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Cable returns conn and a function that cuts it silently: all data sent over it is lost in both
-// directions, and it stays open. With full, writes block.
+// Cable returns a wrapper of conn and a function that cuts it silently: the connection stays open,
+// but all data sent in either direction is lost. If full is true, writes block.
 func Cable(conn net.Conn) (cabled net.Conn, cut func(full bool)) {
 	c := &cable{Conn: conn, closed: make(chan struct{})}
 	return c, func(full bool) {

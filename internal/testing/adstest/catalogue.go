@@ -15,14 +15,15 @@ import (
 // ClustersURL is the type URL of clusters.
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// Catalogue serves clusters and endpoints by name, and their changes. Use NewCatalogue.
+// Catalogue serves clusters and endpoints by name, and sends their changes. Create one with
+// NewCatalogue.
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message // by type and name
 	changed   chan struct{}            // closed after the next change
 }
 
-// NewCatalogue returns a catalogue of these resources.
+// NewCatalogue returns a catalogue of the given resources.
 func NewCatalogue(resources ...proto.Message) *Catalogue {
 	c := &Catalogue{resources: make(map[string]proto.Message), changed: make(chan struct{})}
 	c.Set(resources...)
@@ -45,9 +46,9 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 	c.changed = make(chan struct{})
 }
 
-// Serve is a Script that sends the requested resources, and again after changes.
+// Serve is a Script that sends the requested resources, and sends them again when they change.
 func (c *Catalogue) Serve(s *Stream) error {
-	asked := make(map[string][]string) // names by type
+	asked := make(map[string][]string) // requested names by type
 	sent := make(map[string]proto.Message)
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	failed := make(chan error, 1)
@@ -115,7 +116,7 @@ func EDS(name string) *clusterv3.Cluster {
 	}
 }
 
-// Aggregate returns a cluster that names others.
+// Aggregate returns an aggregate cluster that lists the given clusters.
 func Aggregate(name string, children ...string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name,

@@ -1,5 +1,5 @@
 // Package chromium controls a headless Chromium for tests and screenshots of pages. It speaks the
-// DevTools protocol over a pipe with the standard library alone.
+// DevTools protocol over a pipe and uses only the standard library.
 package chromium
 
 import (
@@ -15,21 +15,21 @@ import (
 	"sync"
 )
 
-// names are the names of the program in distributions.
+// names are the names under which distributions install the program.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
 
 // Browser is a running Chromium.
 type Browser struct {
 	command *exec.Cmd
-	dir     string   // of its profile
+	dir     string   // the directory of the profile
 	out     *os.File // to Chromium
-	in      *os.File // from it
+	in      *os.File // from Chromium
 
 	mu      sync.Mutex
 	last    int                    // id of the last command
-	waiting map[int]chan<- message // receivers of pending results
+	waiting map[int]chan<- message // receivers of pending results, by command id
 	pages   map[string]*Page       // by session
-	ended   error                  // why there are no more results
+	ended   error                  // why no more results will arrive
 }
 
 // message is a message of the protocol in either direction.
@@ -67,7 +67,7 @@ func Start() (*Browser, error) {
 		waiting: make(map[int]chan<- message), pages: make(map[string]*Page),
 	}
 	if err := b.start(); err != nil {
-		os.RemoveAll(dir) //nolint:errcheck // a temporary directory may stay
+		os.RemoveAll(dir) //nolint:errcheck // leaving a temporary directory behind does no harm
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	return b, nil
@@ -82,7 +82,8 @@ func find() (string, error) {
 	return "", fmt.Errorf("no browser found, want one of %q in PATH", names)
 }
 
-// start starts the process, which reads commands from file descriptor 3 and writes to 4.
+// start starts the process, which reads commands from file descriptor 3 and writes to file
+// descriptor 4.
 func (b *Browser) start() error {
 	commands, out, err := os.Pipe()
 	if err != nil {
@@ -93,11 +94,11 @@ func (b *Browser) start() error {
 		return errors.Join(err, commands.Close(), out.Close())
 	}
 	b.command.ExtraFiles = []*os.File{commands, answers}
-	b.command.Env = append(os.Environ(), "HOME="+b.dir) // so that all its files are in dir
+	b.command.Env = append(os.Environ(), "HOME="+b.dir) // keeps all of Chromium's files in dir
 	ownGroup(b.command)
 	b.out, b.in = out, in
 	err = b.command.Start()
-	_ = errors.Join(commands.Close(), answers.Close()) // the process has them
+	_ = errors.Join(commands.Close(), answers.Close()) // the process has its own copies
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
@@ -107,7 +108,7 @@ func (b *Browser) start() error {
 
 // Close ends the browser and removes its files.
 func (b *Browser) Close() error {
-	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // it may have ended
+	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // the browser may already have ended
 	_ = b.out.Close()
 	killGroup(b.command)
 	_ = b.command.Wait() // its exit status does not matter
@@ -115,7 +116,7 @@ func (b *Browser) Close() error {
 	return os.RemoveAll(b.dir)
 }
 
-// read reads messages, which end with a zero byte.
+// read reads messages. Each message ends with a zero byte.
 func (b *Browser) read(in io.Reader) {
 	reader := bufio.NewReader(in)
 	for {
@@ -162,7 +163,7 @@ func (b *Browser) end(why error) {
 	}
 }
 
-// call runs a command and stores its result in result unless that is nil.
+// call runs a command and stores its result in result, unless result is nil.
 func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
 	answer := make(chan message, 1)
 	if err := b.send(session, method, params, answer); err != nil {

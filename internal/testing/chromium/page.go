@@ -62,7 +62,7 @@ func (p *Page) call(ctx context.Context, method string, params, result any) erro
 	return p.browser.call(ctx, p.session, method, params, result)
 }
 
-// hear records problems of the page.
+// hear records problems that the page reports.
 func (p *Page) hear(method string, params json.RawMessage) {
 	var event struct {
 		Entry   *struct{ Level, Text, URL string } `json:"entry"`
@@ -90,7 +90,7 @@ func (p *Page) Problems() []string {
 	return slices.Clone(p.problems)
 }
 
-// LookAs changes the display. Disabling scripts takes effect with the next load.
+// LookAs changes the display. If it disables scripts, this takes effect when a page is next loaded.
 func (p *Page) LookAs(ctx context.Context, v View) error {
 	scheme := "light"
 	if v.Dark {
@@ -111,7 +111,7 @@ func (p *Page) LookAs(ctx context.Context, v View) error {
 	return nil
 }
 
-// Go loads another page and waits for it.
+// Go loads another page and waits until it has loaded.
 func (p *Page) Go(ctx context.Context, url string) error {
 	var gone struct{ ErrorText string }
 	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &gone); err != nil {
@@ -143,8 +143,8 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// Until waits until a condition holds in the page. Errors of a page that is being replaced count as
-// false.
+// Until waits until a condition holds in the page. If evaluating the condition fails because the
+// page is being replaced, the condition counts as false.
 func (p *Page) Until(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -162,7 +162,7 @@ func (p *Page) Until(ctx context.Context, condition string) error {
 	}
 }
 
-// Press focuses the element of a selector and presses Enter.
+// Press focuses the element that matches a selector and presses Enter.
 func (p *Page) Press(ctx context.Context, selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *Page) Press(ctx context.Context, selector string) error {
 	return p.Key(ctx, Enter)
 }
 
-// Key is a key of the keyboard.
+// Key is a key on the keyboard.
 type Key struct {
 	Name, Text string
 	Code       int

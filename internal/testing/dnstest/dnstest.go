@@ -1,4 +1,4 @@
-// Package dnstest has a DNS server for tests, on UDP and TCP of loopback.
+// Package dnstest provides a DNS server for tests, which listens on loopback over UDP and TCP.
 package dnstest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server answers as configured. Use Start; the zero value is not valid.
+// Server answers as configured. Create one with Start; the zero value is not valid.
 type Server struct {
 	udp     net.PacketConn
 	tcp     net.Listener
@@ -27,13 +27,14 @@ type Server struct {
 	silent  bool
 }
 
-// Question is a name and a type: "A", "AAAA", "SRV".
+// Question is a name and a record type: "A", "AAAA" or "SRV".
 type Question struct{ Name, Type string }
 
-// Answer is a response. The zero value, the default, is that the name does not exist.
+// Answer is a response. The zero value, which is the default, says that the name does not exist.
 type Answer struct {
 	Records []string // "10.0.0.1"; "10 3 443 a.example.com."; "CNAME b.example.com."
-	// Code is the response code of dnsmessage. With records it is success.
+	// Code is the response code, from dnsmessage. If it is zero, the response is a success if the
+	// name has any records, and otherwise a name error.
 	Code dnsmessage.RCode
 	// Truncated sends an empty truncated response over UDP.
 	Truncated bool
@@ -63,7 +64,7 @@ func Start() *Server {
 	}
 }
 
-// Stop ends the server and waits for that.
+// Stop ends the server and waits until it has ended.
 func (s *Server) Stop() {
 	_ = s.udp.Close()
 	_ = s.tcp.Close()
@@ -75,10 +76,10 @@ func (s *Server) Stop() {
 	s.running.Wait()
 }
 
-// Address returns host:port of the server.
+// Address returns the server's address as host:port.
 func (s *Server) Address() string { return s.tcp.Addr().String() }
 
-// Set sets the records of a name and type. Without records the name does not exist.
+// Set sets the records of a name and type. If there are no records, the name does not exist.
 func (s *Server) Set(name, kind string, records ...string) {
 	s.SetAnswer(name, kind, Answer{Records: records})
 }
@@ -97,7 +98,7 @@ func (s *Server) Hush(silent bool) {
 	s.silent = silent
 }
 
-// Asked returns how often a question has arrived.
+// Asked returns how many times a question has arrived.
 func (s *Server) Asked(name, kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +146,7 @@ func (s *Server) serveTCP() {
 	}
 }
 
-// converse serves a TCP connection, on which a length precedes each message.
+// converse serves a TCP connection, on which each message is preceded by its length.
 func (s *Server) converse(c net.Conn) {
 	for {
 		var length [2]byte
@@ -199,7 +200,7 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack encodes a response, without its records if they do not fit into a datagram.
+// pack encodes a response and leaves out its records if they do not fit into a datagram.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()

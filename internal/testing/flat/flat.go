@@ -1,4 +1,4 @@
-// Package flat makes answers from a list of endpoints, for tests.
+// Package flat builds answers from a list of endpoints, for tests.
 package flat
 
 import (
@@ -14,13 +14,13 @@ type Endpoint struct {
 	Address string
 	Weight  uint32
 	Health  discovery.Health
-	// Priority counts from 0. Empty priorities are omitted.
+	// Priority counts from 0. Priorities without endpoints are omitted.
 	Priority uint32
-	// Locality is region/zone/sub_zone as far as known, such as "us-east/a".
+	// Locality is region/zone/sub_zone, as far as the parts are known, such as "us-east/a".
 	Locality string
 }
 
-// Answer returns an answer with these endpoints.
+// Answer returns an answer with the given endpoints.
 func Answer(endpoints ...Endpoint) discovery.Answer {
 	sorted := slices.Clone(endpoints)
 	slices.SortStableFunc(sorted, func(a, b Endpoint) int {
@@ -42,7 +42,7 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 	return answer
 }
 
-// Empty returns an answer that is intentionally without endpoints.
+// Empty returns an answer that intentionally has no endpoints.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
 // Taker receives a source's results.

@@ -12,7 +12,7 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Option changes a program's options; nil changes nothing.
+// Option changes a program's options. A nil Option changes nothing.
 type Option func(*options.Program)
 
 // Set sets a field of options.Program.
@@ -28,7 +28,7 @@ func MinReady(minReady, recovery float64) Option {
 	return func(p *options.Program) { p.MinReady, p.MinReadyRecovery = minReady, recovery }
 }
 
-// Sources adds source options, each a discovery.SourceOption.
+// Sources adds source options, each of which is a discovery.SourceOption.
 func Sources(all ...any) Option {
 	return func(p *options.Program) { p.Sources = append(p.Sources[:len(p.Sources):len(p.Sources)], all...) }
 }
@@ -51,8 +51,8 @@ func Builder(scheme string, given ...Option) options.Builder {
 	return options.For(scheme, apart(given))
 }
 
-// apart returns options whose builders share no stored answers with other builders of equal
-// options: tests share a process and have the same targets.
+// apart returns options whose builders do not share stored answers with other builders that have
+// equal options. Tests share a process and use the same targets.
 func apart(given []Option) options.Program {
 	p := Program(given...)
 	p.Sources = append(p.Sources, struct{}{})
@@ -73,7 +73,7 @@ func Builders(given ...Option) []resolver.Builder {
 	return all
 }
 
-// Dial returns the dial option that gives a channel all registered builders.
+// Dial returns the dial option that adds all registered builders to a channel.
 func Dial(given ...Option) grpc.DialOption {
 	return grpc.WithResolvers(Builders(given...)...)
 }

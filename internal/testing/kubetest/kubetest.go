@@ -1,4 +1,4 @@
-// Package kubetest has an API server for EndpointSlices. For tests only.
+// Package kubetest provides an API server for EndpointSlices. For tests only.
 package kubetest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Server is an API server of one namespace. It sends each change to all watches at once. Its
+// Server is an API server with one namespace. It sends each change to all watches immediately. Its
 // methods are safe for concurrent use.
 type Server struct {
 	// URL is the server's URL.
@@ -25,13 +25,13 @@ type Server struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	slices  map[string]string // JSON by name
-	log     []string          // events, of the versions 1, 2 and so on
+	slices  map[string]string // JSON of each slice, by name
+	log     []string          // events, whose versions are 1, 2 and so on
 	watches int
 	down    bool
 }
 
-// Start starts a server without slices until the end of the test.
+// Start starts a server that has no slices and stops at the end of the test.
 func Start(t testing.TB) *Server {
 	s := &Server{slices: make(map[string]string)}
 	s.changed = sync.NewCond(&s.mu)
@@ -64,14 +64,15 @@ func (s *Server) SetDown(down bool) {
 	s.changed.Broadcast()
 }
 
-// Watches returns how many watches have begun.
+// Watches returns the number of watches that have begun.
 func (s *Server) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watches
 }
 
-// Set adds or changes a slice of a Service. Its endpoints are in JSON, its port is named grpc.
+// Set adds or changes a slice of a Service. The endpoints are given in JSON, and the port is named
+// grpc.
 func (s *Server) Set(service, name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *Server) Delete(name string) {
 	delete(s.slices, name)
 }
 
-// add adds an event to the log. The lock is held.
+// add adds an event to the log. The caller must hold the lock.
 func (s *Server) add(kind, object string) {
 	s.log = append(s.log, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
 	s.changed.Broadcast()

@@ -1,6 +1,6 @@
-// Package lbtest has what tests of load-balancing policies need: a ClientConn and
-// subchannels that record what is asked of them, and a child policy that reports
-// on command. For tests only.
+// Package lbtest provides what tests of load-balancing policies need: a ClientConn and subchannels
+// that record the calls made to them, and a child policy that reports states on command. For tests
+// only.
 package lbtest
 
 import (
@@ -15,12 +15,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// ClientConn is a balancer.ClientConn that records. All methods are safe for
+// ClientConn is a balancer.ClientConn that records the calls made to it. All methods are safe for
 // concurrent use.
 type ClientConn struct {
-	balancer.ClientConn // nil: implements what grpc-go may add
+	balancer.ClientConn // nil: supplies methods that grpc-go may add
 
-	// Recorder is what MetricsRecorder returns; nil discards.
+	// Recorder is the result of MetricsRecorder. If it is nil, metrics are discarded.
 	Recorder estats.MetricsRecorder
 
 	mu          sync.Mutex
@@ -30,7 +30,8 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate makes f run, on the policy's stack, with each state it publishes.
+// OnUpdate sets a function that runs with each state that the policy publishes, on the policy's
+// stack.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +56,8 @@ func (c *ClientConn) States() []balancer.State {
 	return slices.Clone(c.states)
 }
 
-// State returns the state published last; before the first, one that is IDLE and
-// has no picker.
+// State returns the most recently published state. Before the first one, it returns an IDLE state
+// without a picker.
 func (c *ClientConn) State() balancer.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +79,7 @@ func (c *ClientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return sc, nil
 }
 
-// SubConns returns all subchannels made so far, in order, those shut down too.
+// SubConns returns all subchannels created so far, in order, including those that were shut down.
 func (c *ClientConn) SubConns() []*SubConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,9 +102,10 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 	return nil
 }
 
-// Answer answers all attempts to connect, and those that follow from that, until there are none. Those
-// to an address for which down returns an error fail with it; down may be nil. Health is reported, too, as
-// CONNECTING and then READY. It must be called in a bubble.
+// Answer answers all attempts to connect, and those that they cause, until no attempts remain. If
+// down returns an error for an address, attempts to connect to it fail with that error; down may be
+// nil. After a connection succeeds, Answer also reports its health as CONNECTING and then READY. It
+// must be called in a bubble.
 func (c *ClientConn) Answer(down func(resolver.Address) error) {
 	answered := make(map[*SubConn]bool)
 	for more := true; more; {
@@ -130,14 +132,14 @@ func (c *ClientConn) Answer(down func(resolver.Address) error) {
 	}
 }
 
-// ResolveNow counts.
+// ResolveNow counts the call.
 func (c *ClientConn) ResolveNow(resolver.ResolveNowOptions) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.resolveNows++
 }
 
-// ResolveNows returns how often ResolveNow was called.
+// ResolveNows returns how many times ResolveNow was called.
 func (c *ClientConn) ResolveNows() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,11 +149,11 @@ func (c *ClientConn) ResolveNows() int {
 // RemoveSubConn shuts sc down.
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// Target panics: it is deprecated, and other fakes panic, too. A policy finds the target
-// in its BuildOptions.
+// Target panics: it is deprecated, and other fakes also panic. A policy finds the target in its
+// BuildOptions.
 func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 
-// MetricsRecorder returns Recorder, or one that discards.
+// MetricsRecorder returns Recorder, or a recorder that discards metrics if Recorder is nil.
 func (c *ClientConn) MetricsRecorder() estats.MetricsRecorder {
 	if c.Recorder != nil {
 		return c.Recorder

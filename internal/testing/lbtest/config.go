@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Refuses checks that a policy refuses each configuration, with an error in one line that begins with
-// prefix and the text that belongs to the configuration.
+// Refuses checks that a policy refuses each configuration with a one-line error that begins with
+// prefix, followed by the text given for that configuration.
 func Refuses(t *testing.T, builder balancer.Builder, prefix string, errors map[string]string) {
 	t.Helper()
 	for raw, want := range errors {
@@ -23,8 +23,8 @@ func Refuses(t *testing.T, builder balancer.Builder, prefix string, errors map[s
 	}
 }
 
-// RoundTrips parses a configuration, and marshals and parses it repeatedly, as grpc-go's cds policy does. It
-// returns the first and the last, which must be the same in JSON.
+// RoundTrips parses a configuration, and repeatedly marshals it and parses it again, as grpc-go's
+// cds policy does. It returns the first and the last result, whose JSON must be the same.
 func RoundTrips(t *testing.T, builder balancer.Builder, raw string) (first, last serviceconfig.LoadBalancingConfig) {
 	t.Helper()
 	var text []byte

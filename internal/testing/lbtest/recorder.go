@@ -8,8 +8,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// Recorder is a recorder of metrics that adds up. All methods are safe for concurrent
-// use.
+// Recorder is a metrics recorder that adds up the counts. All methods are safe for concurrent use.
 type Recorder struct {
 	estats.UnimplementedMetricsRecorder
 
@@ -40,13 +39,12 @@ func (r *Recorder) RecordInt64Count(h *estats.Int64CountHandle, n int64, labels 
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RecordInt64UpDownCount adds to a counter, or takes from it.
+// RecordInt64UpDownCount adds to a counter, or subtracts from it if n is negative.
 func (r *Recorder) RecordInt64UpDownCount(h *estats.Int64UpDownCountHandle, n int64, labels ...string) {
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RegisterAsyncReporter has the reporter asked in each Export, until the function that it
-// returns is called.
+// RegisterAsyncReporter makes each Export call the reporter, until the returned function is called.
 func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, metrics ...estats.AsyncMetric) func() {
 	wanted := make(map[*estats.MetricDescriptor]bool)
 	for _, m := range metrics {
@@ -66,7 +64,7 @@ func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, me
 	}
 }
 
-// Counts returns the counters, each with its labels, except those that are 0.
+// Counts returns the counters with their labels, except counters that are 0.
 func (r *Recorder) Counts() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +73,7 @@ func (r *Recorder) Counts() map[string]int64 {
 	return counts
 }
 
-// Export returns all counters and gauges, each with its labels, except those that are 0.
+// Export returns all counters and gauges with their labels, except those that are 0.
 func (r *Recorder) Export() map[string]int64 {
 	r.mu.Lock()
 	reporters := make([]estats.AsyncMetricReporter, 0, len(r.reporters))
@@ -102,7 +100,7 @@ func (r *Recorder) Export() map[string]int64 {
 
 type gauges map[string]int64
 
-// RecordInt64AsyncGauge sets a gauge, as the last who reports it has it.
+// RecordInt64AsyncGauge sets a gauge. If several reporters set the same gauge, the last one wins.
 func (g gauges) RecordInt64AsyncGauge(h *estats.Int64AsyncGaugeHandle, n int64, labels ...string) {
 	g[key(h.Descriptor(), labels)] = n
 }

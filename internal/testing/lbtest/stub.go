@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StubConfig is the configuration of a stub policy, `{"id": "a"}`: tests tell the
-// children of a policy apart by it.
+// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. Tests use the id to tell
+// a policy's children apart.
 type StubConfig struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 	ID                                string `json:"id"`
@@ -23,13 +23,13 @@ type StubConfig struct {
 	Reject bool `json:"reject,omitempty"`
 }
 
-// StubBuilder builds policies that do nothing by themselves and report on command.
-// Register it under a name of the test's own with balancer.Register.
+// StubBuilder builds policies that do nothing by themselves and report states on command. Register
+// it with balancer.Register, under a name that no other test uses.
 type StubBuilder struct {
-	// PolicyName is the name it is registered under.
+	// PolicyName is the name under which the builder is registered.
 	PolicyName string
-	// OnUpdate, where set, runs inside each stub's UpdateClientConnState, and its
-	// error is returned from there.
+	// OnUpdate, if set, runs inside each stub's UpdateClientConnState, which returns the error from
+	// OnUpdate.
 	OnUpdate func(*Stub, balancer.ClientConnState) error
 
 	mu    sync.Mutex
@@ -60,15 +60,15 @@ func (b *StubBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) 
 	return s
 }
 
-// Built returns all stubs built so far, in order, the closed ones too.
+// Built returns all stubs built so far, in order, including the closed ones.
 func (b *StubBuilder) Built() []*Stub {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.built)
 }
 
-// Get returns the newest stub that is not closed and whose configuration has the
-// id, or nil.
+// Get returns the newest stub that is not closed and whose configuration has the given id, or nil
+// if there is no such stub.
 func (b *StubBuilder) Get(id string) *Stub {
 	built := b.Built()
 	for i := len(built) - 1; i >= 0; i-- {
@@ -79,8 +79,7 @@ func (b *StubBuilder) Get(id string) *Stub {
 	return nil
 }
 
-// Stub is a policy that reports on command. All methods are safe for concurrent
-// use.
+// Stub is a policy that reports states on command. All methods are safe for concurrent use.
 type Stub struct {
 	// CC is the ClientConn that the policy was built with.
 	CC balancer.ClientConn
@@ -97,7 +96,8 @@ type Stub struct {
 	closed    int
 }
 
-// ID returns the id of the configuration it was last given, "" where it had none.
+// ID returns the id of the configuration that the stub received last, or "" if it has not received
+// one.
 func (s *Stub) ID() string {
 	if c, ok := s.Last().BalancerConfig.(*StubConfig); ok {
 		return c.ID
@@ -105,7 +105,7 @@ func (s *Stub) ID() string {
 	return ""
 }
 
-// UpdateClientConnState records.
+// UpdateClientConnState records the update.
 func (s *Stub) UpdateClientConnState(state balancer.ClientConnState) error {
 	s.mu.Lock()
 	s.updates = append(s.updates, state)
@@ -116,14 +116,14 @@ func (s *Stub) UpdateClientConnState(state balancer.ClientConnState) error {
 	return nil
 }
 
-// Updates returns how many updates it was given.
+// Updates returns the number of updates that the stub received.
 func (s *Stub) Updates() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.updates)
 }
 
-// Last returns the update it was last given.
+// Last returns the update that the stub received last.
 func (s *Stub) Last() balancer.ClientConnState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Stub) Last() balancer.ClientConnState {
 	return s.updates[len(s.updates)-1]
 }
 
-// Addresses returns the first address of each endpoint it was last given.
+// Addresses returns the first address of each endpoint in the last update.
 func (s *Stub) Addresses() []string {
 	var addresses []string
 	for _, e := range s.Last().ResolverState.Endpoints {
@@ -142,14 +142,14 @@ func (s *Stub) Addresses() []string {
 	return addresses
 }
 
-// ResolverError records.
+// ResolverError records err.
 func (s *Stub) ResolverError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errors = append(s.errors, err)
 }
 
-// ResolverErrors returns the resolver's errors that it was given.
+// ResolverErrors returns the resolver errors that the stub received.
 func (s *Stub) ResolverErrors() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,35 +159,35 @@ func (s *Stub) ResolverErrors() []error {
 // UpdateSubConnState does nothing.
 func (s *Stub) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle counts.
+// ExitIdle counts the call.
 func (s *Stub) ExitIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exitIdles++
 }
 
-// ExitIdles returns how often ExitIdle was called.
+// ExitIdles returns how many times ExitIdle was called.
 func (s *Stub) ExitIdles() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.exitIdles
 }
 
-// ResetBackoff counts.
+// ResetBackoff counts the call.
 func (s *Stub) ResetBackoff() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resets++
 }
 
-// Resets returns how often ResetBackoff was called.
+// Resets returns how many times ResetBackoff was called.
 func (s *Stub) Resets() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.resets
 }
 
-// Close counts.
+// Close counts the call.
 func (s *Stub) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,16 +201,16 @@ func (s *Stub) IsClosed() bool {
 	return s.closed > 0
 }
 
-// Closes returns how often Close was called.
+// Closes returns how many times Close was called.
 func (s *Stub) Closes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
 }
 
-// Report reports a state with a picker that fails with err; where err is nil, with
-// one that fails with ErrNoSubConnAvailable, and for READY with one whose error is
-// the stub's id, so that tests can tell whose picker is in use.
+// Report reports a state with a picker that fails with err. If err is nil, the picker of a READY
+// stub fails with a PickedStub that holds the stub's id, which lets tests tell whose picker is in
+// use. In any other state, it fails with ErrNoSubConnAvailable.
 func (s *Stub) Report(state connectivity.State, err error) {
 	if err == nil {
 		err = balancer.ErrNoSubConnAvailable
@@ -221,19 +221,18 @@ func (s *Stub) Report(state connectivity.State, err error) {
 	s.CC.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(err)})
 }
 
-// ResolveNow asks for re-resolution.
+// ResolveNow requests re-resolution.
 func (s *Stub) ResolveNow() { s.CC.ResolveNow(resolver.ResolveNowOptions{}) }
 
-// PickedStub is the error of the picker of a stub that is READY: it represents a
-// pick, since a stub has no subchannels.
+// PickedStub is the error that the picker of a READY stub returns. It represents a pick, because a
+// stub has no subchannels.
 type PickedStub struct{ ID string }
 
 // Error returns "picked" and the id.
 func (p PickedStub) Error() string { return "picked " + p.ID }
 
-// Pick returns what the picker of state answers: "a" if a stub with the id a was
-// picked or a subchannel to address a, "queue" if the call is to wait, and "fail: …"
-// otherwise.
+// Pick describes the result of a pick from state: "a" if the stub with the id a or a subchannel to
+// address a was picked, "queue" if the call has to wait, and "fail: …" otherwise.
 func Pick(state balancer.State) string {
 	if state.Picker == nil {
 		return "no picker"

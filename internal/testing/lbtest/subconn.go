@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// SubConn is a balancer.SubConn that records, and reports on command. All methods
-// are safe for concurrent use.
+// SubConn is a balancer.SubConn that records calls and reports states on command. All methods are
+// safe for concurrent use.
 type SubConn struct {
-	balancer.SubConn // nil: implements what grpc-go may add
+	balancer.SubConn // nil: supplies methods that grpc-go may add
 
-	// Addresses are those it was made with.
+	// Addresses are the addresses that the subchannel was created with.
 	Addresses []resolver.Address
 
 	listener func(balancer.SubConnState)
@@ -29,21 +29,21 @@ type SubConn struct {
 // String returns the first address.
 func (sc *SubConn) String() string { return fmt.Sprintf("SubConn(%s)", sc.Addresses[0].Addr) }
 
-// Connect counts.
+// Connect counts the call.
 func (sc *SubConn) Connect() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.connects++
 }
 
-// Connects returns how often Connect was called.
+// Connects returns how many times Connect was called.
 func (sc *SubConn) Connects() int {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.connects
 }
 
-// Shutdown records.
+// Shutdown records the call.
 func (sc *SubConn) Shutdown() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -57,14 +57,14 @@ func (sc *SubConn) IsShutdown() bool {
 	return sc.shutdown
 }
 
-// UpdateAddresses records the addresses. Policies of today do not use it.
+// UpdateAddresses records the addresses. Current policies do not use this method.
 func (sc *SubConn) UpdateAddresses(addresses []resolver.Address) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.updated = addresses
 }
 
-// Updated returns the addresses that UpdateAddresses was given last.
+// Updated returns the addresses from the last call of UpdateAddresses.
 func (sc *SubConn) Updated() []resolver.Address {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -78,9 +78,8 @@ func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	sc.health = f
 }
 
-// Report reports a state of the connection to the policy, on this stack, as
-// grpc-go's channel does: any health listener is forgotten first. err goes with
-// TRANSIENT_FAILURE.
+// Report reports a connection state to the policy, on the caller's stack. As in grpc-go's channel,
+// any health listener is dropped first. err is the error for TRANSIENT_FAILURE.
 func (sc *SubConn) Report(state connectivity.State, err error) {
 	sc.mu.Lock()
 	sc.health = nil
@@ -97,8 +96,7 @@ func (sc *SubConn) HasHealthListener() bool {
 	return sc.health != nil
 }
 
-// ReportHealth reports a state of the server's health, if a health listener is
-// registered.
+// ReportHealth reports the server's health state, if a health listener is registered.
 func (sc *SubConn) ReportHealth(state connectivity.State, err error) {
 	sc.mu.Lock()
 	f := sc.health

@@ -2,24 +2,25 @@
 // that behaves like it: the core alone, and the real policy over a fake child. For tests
 // only.
 //
-// A scenario begins with a line `new name`. It has these directives; the output is the
-// changes that the child sees of the endpoints, and the reports to the parent, in order.
+// A scenario begins with a line `new name`. It has the following directives. The output is
+// the endpoint state changes that the child sees and the reports to the parent, in order.
 //
-//	update a b …               gives it these endpoints, and a configuration by options
-//	calls a ok=5 failed=3      calls begin and end: first these, then those
-//	begin a 3                  so many calls without a deadline begin
-//	begin a 3 deadline         so many with one
-//	end a ok=1 failed=2        those that began first end
-//	random 99 0 …              what is drawn from now on; 0 once that is used up
-//	disconnect a               the endpoint loses its connection, and connects; all have one at first
+//	update a b …               the policy gets these endpoints, and a configuration from options
+//	calls a ok=5 failed=3      calls begin and end: first five succeed, then three fail
+//	begin a 3                  three calls without a deadline begin
+//	begin a 3 deadline         three calls with a deadline begin
+//	end a ok=1 failed=2        calls end, starting with the oldest
+//	random 99 0 …              the next random numbers; 0 is drawn after the last one
+//	disconnect a               the endpoint loses its connection and starts to connect; at first,
+//	                           all endpoints are connected
 //	refuse a                   its attempt to connect fails
 //	connect a
 //	advance 10s                time passes
 //
-// Calls end ok, failed (with an answer), lost (as when the connection is), cancelled (after
-// something was received) or dropped (before that).
+// Calls end as ok, failed (with an answer), lost (like a call whose connection is lost),
+// cancelled (after the client received something) or dropped (before it received anything).
 //
-// Options of update are interval=10s, base=30s, max=300s and percent=10, each with A50's
+// The options of update are interval=10s, base=30s, max=300s and percent=10, each with A50's
 // default; success=(stdevFactor, enforcementPercentage, minimumHosts, requestVolume) and
 // failure=(threshold, enforcementPercentage, minimumHosts, requestVolume) for the two
 // algorithms of A50, consecutive=(failures, enforcementPercentage), and emptied for
@@ -42,12 +43,13 @@ type Target interface {
 	Update(config core.Config, endpoints []string)
 	// Begin begins a call to an endpoint, with or without a deadline.
 	Begin(endpoint string, deadline bool)
-	// End ends the endpoint's oldest call in progress: ok, failed, lost, cancelled, dropped.
+	// End ends the endpoint's oldest call in progress. how is ok, failed, lost, cancelled or
+	// dropped.
 	End(endpoint, how string)
-	// Connect changes its connection: connect, disconnect, refuse.
+	// Connect changes the endpoint's connection. how is connect, disconnect or refuse.
 	Connect(endpoint, how string)
 	Advance(d time.Duration)
-	// Take returns the lines since it was last called:
+	// Take returns the lines written since the last call:
 	//
 	//	a TRANSIENT_FAILURE     the child sees the endpoint in this state
 	//	a READY
@@ -68,7 +70,7 @@ func Unproven(endpoint string, unproven bool) string {
 // Draw is the source of a Target's random numbers, which a scenario sets.
 type Draw struct{ next []uint32 }
 
-// Next returns the next number, 0 if there is none.
+// Next returns the next number, or 0 if there is none.
 func (d *Draw) Next() uint32 {
 	if len(d.next) == 0 {
 		return 0
@@ -78,7 +80,7 @@ func (d *Draw) Next() uint32 {
 	return n
 }
 
-// Run runs one file. It calls newTarget for each scenario.
+// Run runs the scenarios of one file. It calls newTarget for each scenario.
 func Run(t *testing.T, path string, newTarget func(*Draw) Target) {
 	t.Helper()
 	var target Target
@@ -126,7 +128,7 @@ func run(t *testing.T, d *datadriven.TestData, target Target, draw *Draw) {
 	}
 }
 
-// Default returns A50's defaults, without an algorithm.
+// Default returns A50's defaults with neither algorithm enabled.
 func Default() core.Config {
 	return core.Config{
 		Interval:           10 * time.Second,

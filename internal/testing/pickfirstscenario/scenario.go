@@ -2,14 +2,15 @@
 // behaves like it: the core alone, and the real policy over fake subchannels. For
 // tests only.
 //
-// A scenario has these directives; the output is what the policy did, in order.
+// A scenario has the following directives. The output lists the policy's actions, in order.
 //
 //	new                        starts again with a policy that has no addresses yet
-//	update a b [health]        gives it a list, maybe empty; health: READY waits for it
+//	update a b [health]        gives the policy a list, which may be empty; with [health],
+//	                           READY waits for the server's health
 //	resolver-error text
 //	exit-idle
 //	reset-backoff
-//	report a STATE [error]     the subchannel of a reports
+//	report a STATE [error]     the subchannel to a reports
 //	health a STATE [error]     the health listener of a reports
 //	advance 250ms              time passes
 //	close
@@ -42,7 +43,7 @@ type Target interface {
 	Health(address string, state core.State, err error)
 	Advance(d time.Duration)
 	Close()
-	// Take returns the lines since the last call.
+	// Take returns the lines written since the last call.
 	Take() []string
 }
 

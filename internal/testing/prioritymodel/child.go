@@ -5,46 +5,46 @@ import (
 	"time"
 )
 
-// never is a time that is not reached.
+// never is a time that is never reached.
 const never = time.Duration(1<<63 - 1)
 
 // child is an existing child.
 type child struct {
 	m        *Model
 	name     string
-	number   int // among all children
+	number   int // position in the order of creation of all children
 	policies Policies
 
 	reported  Report // the last report
 	refusal   string // the error of its last update where that counts, else ""
-	lacking   bool   // it is below its mark
+	lacking   bool   // the child is below its mark
 	reports   int    // number of reports
 	revision  int    // number of changes of its published state
 	lastError string
 
 	failoverAt  time.Duration // when the failover timer fires
-	given       time.Duration // its duration
-	expired     bool          // it fired, and the child has reported nothing but CONNECTING since
+	given       time.Duration // the failover timer's duration
+	expired     bool          // the failover timer fired, and since then the child has reported only CONNECTING
 	mayStart    bool          // READY or IDLE more recently than TRANSIENT_FAILURE
 	destroyAt   time.Duration // when the deactivation timer fires
 	removed     bool          // deactivated because it is not configured
-	readyLongAt time.Duration // when it has been READY for the failback delay
+	readyLongAt time.Duration // when the child will have been READY for the failback delay
 	woken       bool
-	wasPoor     bool // at its last READY report or while it connected since, and it has not failed since
-	lastWell    int  // the number of the last report up to which it was good or small
+	wasPoor     bool // poor at its last READY report or while it connected since then, and has not failed since
+	lastWell    int  // the number of the last report up to which the child was good or small
 
 	readySinceFailure bool // READY more recently than TRANSIENT_FAILURE
 
-	early    bool          // created while another one could take the calls
-	late     bool          // it does not take calls although neither option is set
-	waits    bool          // to take over
-	failures int           // since it was last steady
-	steadyAt time.Duration // when it has been in use long enough to be steady
+	early    bool          // created while another child could take the calls
+	late     bool          // does not take calls although neither option is set
+	waits    bool          // waits to take over
+	failures int           // failures since the child was last steady
+	steadyAt time.Duration // when the child will have been in use long enough to be steady
 	lateAt   time.Duration // when the other groups of its priority are started
 
-	failoverBefore time.Duration // failoverAt when it was deactivated: p-reactivated
-	ignored        bool          // its re-resolution requests, as of the last update
-	forgotten      bool          // by an update during its deactivation
+	failoverBefore time.Duration // failoverAt when the child was deactivated: p-reactivated
+	ignored        bool          // re-resolution requests are ignored, as of the last update
+	forgotten      bool          // ignored is obsolete because of an update during its deactivation
 }
 
 // CreateChild follows the pseudo-code. "The timer will be started when the child is first created."
@@ -97,8 +97,8 @@ func (c *child) track(r Report) {
 	case c.ready():
 		c.wasPoor = c.poor()
 	}
-	// It also counts if it is emptied while it connects: results of calls may follow the end of
-	// their connections.
+	// A child is also poor if it is emptied while it connects, because results of calls may arrive
+	// after their connections have ended.
 	c.wasPoor = c.wasPoor || c.readySinceFailure && r.State == Connecting && r.Condition != ""
 	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
@@ -171,7 +171,7 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report and records which children were good or small.
+// countWell counts a report and records which children were good or small at that time.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

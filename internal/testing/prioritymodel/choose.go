@@ -29,9 +29,9 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(what, report)
 }
 
-// onTrial returns the children on trial: half-open ones that are neither in use nor deactivated
-// (below the one in use only if that one is not good), and small ones that would be large enough
-// with their unproven endpoints.
+// onTrial returns the children on trial: half-open children, and small children that would be large
+// enough with their unproven endpoints. The child in use and deactivated children are not on trial.
+// Children below the one in use are on trial only if the one in use is not good.
 func (m *Model) onTrial(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {
@@ -44,7 +44,7 @@ func (m *Model) onTrial(inUse *child, priority int) []string {
 }
 
 // choose runs the algorithm in its "two events", but not "in the middle of applying a config
-// update", nor from inside itself when child.Update() makes a child report.
+// update". It does not run again while child.Update(), which it calls itself, makes a child report.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return
@@ -62,8 +62,8 @@ func (m *Model) choose() {
 	}
 }
 
-// updateState publishes a state, which `what` identifies. Unlike in the pseudo-code a state is not
-// published twice, except after an update.
+// updateState publishes a state, which `what` identifies. Unlike in the pseudo-code, the same state
+// is not published twice in a row, except after an update.
 func (m *Model) updateState(what string, r Report) {
 	if what != m.published || m.force {
 		m.publish(r)

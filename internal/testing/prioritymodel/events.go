@@ -1,6 +1,6 @@
 package prioritymodel
 
-// Report makes the child's policy with the id report.
+// Report makes the child's policy with the given id report.
 func (m *Model) Report(child, id string, r Report) {
 	c, s := m.children[child], m.Stubs.Find(id)
 	if c == nil || s == nil {
@@ -18,7 +18,7 @@ func (m *Model) reported(c *child, s *Stub, r Report) {
 	}
 }
 
-// ExitIdle is called by the parent.
+// ExitIdle is called by the parent policy.
 func (m *Model) ExitIdle() {
 	for _, name := range m.names() {
 		c := m.children[name]
@@ -28,7 +28,7 @@ func (m *Model) ExitIdle() {
 	}
 }
 
-// ResolverError is called by the parent.
+// ResolverError is called by the parent policy.
 func (m *Model) ResolverError(err string) {
 	if len(m.children) == 0 && !m.closed && !m.Rows["p-no-child"] {
 		m.publish(fails("priority: the resolver failed: " + err))
@@ -69,7 +69,7 @@ func (m *Model) passesOn(c *child) bool {
 	return !c.ignored
 }
 
-// Close is called by the parent.
+// Close is called by the parent policy.
 func (m *Model) Close() {
 	m.closed = true
 	for _, name := range m.names() {

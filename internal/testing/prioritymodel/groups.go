@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// The near groups of one priority of the source do not wait for each other's timers one after the
-// other.
+// The near groups of one priority of the source do not wait for each other's timers in sequence.
 
-// of returns the source's priority that a priority belongs to.
+// of returns the source's priority to which a priority belongs.
 func (m *Model) of(priority int) int {
 	if m.config.Of == nil {
 		return priority
@@ -26,8 +25,8 @@ func (m *Model) groups(priority int) (names []string) {
 	return names
 }
 
-// hurry starts the second after which the other groups are started if this one, the first of
-// several, is not READY. An IDLE one waits for nothing.
+// hurry applies to the first of several groups. It starts a timer of one second. If the first group
+// is not READY when the timer ends, the other groups are started. An IDLE group waits for nothing.
 func (c *child) hurry() {
 	priority := slices.Index(c.m.config.Priorities, c.name)
 	if priority < 0 || c.reported.State == Ready || c.reported.State == Idle {
@@ -42,14 +41,14 @@ func (c *child) hurry() {
 	}
 }
 
-// late reports whether that second is over for the group in use.
+// late reports whether that second has passed for the group in use.
 func (m *Model) late() bool {
 	first := m.children[m.groups(m.currentPriority)[0]]
 	return first != nil && first.lateAt <= m.now
 }
 
-// early reports whether a group is started, or kept, because the first group is late, like a
-// standby.
+// early reports whether a group is started or kept, like a standby, because the first group is
+// late.
 func (m *Model) early(inUse *child, name string) bool {
 	return m.late() && slices.Contains(m.groups(m.currentPriority), name) && inUse.connectivityState() != Idle
 }

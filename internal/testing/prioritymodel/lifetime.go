@@ -21,8 +21,9 @@ func (c *child) Deactivate(retention time.Duration) {
 	}
 }
 
-// remove deactivates a child that is no longer configured. If the retention of removed children is
-// shorter than the other one, the shorter of it and the running timer applies.
+// remove deactivates a child that is no longer configured. If the child is already deactivated, its
+// timer is restarted with the retention of removed children if that is shorter than the regular
+// retention; otherwise the timer continues.
 func (c *child) remove() {
 	retention := c.m.config.RemovedChildRetention
 	switch {
@@ -55,8 +56,8 @@ func (c *child) MaybeReactivate() {
 	}
 }
 
-// startAnew makes a reactivated child count as CONNECTING until its last report was handled again:
-// p-reactivated.
+// startAnew makes a reactivated child count as CONNECTING until its last report has been handled
+// again: p-reactivated.
 func (c *child) startAnew() {
 	c.failoverAt = c.m.now + c.m.config.FailoverTimeout
 	s := c.policies.Current

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The connectivity states, as gRPC names them.
+// The connectivity states, with the names that gRPC uses.
 const (
 	Idle             = "IDLE"
 	Connecting       = "CONNECTING"
@@ -21,16 +21,17 @@ const (
 	TransientFailure = "TRANSIENT_FAILURE"
 )
 
-// Report is a state and the result of a call in it: any text for a picker that a child reports,
-// "queue" for calls that wait, and "fail: " and an error for the policy's own.
+// Report is a state and the result of a call in that state. The result is any text for a picker
+// that a child reports, "queue" for calls that wait, and "fail: " with an error for the policy's
+// own picker.
 type Report struct {
 	State, Text string
-	Err         string // of a failure, as quoted later
+	Err         string // the error of a failure, as later messages quote it
 
 	Condition string   // "emptied" or "half-open" where a child says so
-	Missing   float64  // the share of its weight that is not READY, or unproven
+	Missing   float64  // the share of the weight that is not READY, or is unproven
 	Unproven  float64  // the unproven share
-	Trying    []string // published: children that get a few of the calls
+	Trying    []string // published only: children that get a few of the calls
 }
 
 // unreported is the state of a child before its first report.
@@ -40,7 +41,8 @@ func fails(err string) Report {
 	return Report{State: TransientFailure, Text: "fail: " + err, Err: err}
 }
 
-// Reaction is what a child does inside an update: it reports, and then returns the error, if any.
+// Reaction is what a child does inside an update: it makes its reports and then returns the error,
+// if any.
 type Reaction struct {
 	Reports []Report
 	Err     string
@@ -51,7 +53,7 @@ type Config struct {
 	// Children are the configured children.
 	Children   map[string]Child
 	Priorities []string
-	Of         []int // the source's priority of each, nil if they are the same
+	Of         []int // the source's priority of each priority, nil if they are the same
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 
@@ -68,13 +70,13 @@ type Config struct {
 // Child is the configuration of a child.
 type Child struct {
 	Policy string // the id of its policy; another id is another policy
-	Ignore bool   // its re-resolution requests
+	Ignore bool   // ignore the child's re-resolution requests
 }
 
 // Event is an action of the model.
 type Event struct {
-	// Verb is "create", "update" and "destroy" of a child, "exit-idle" and "resolver-error" sent to
-	// a child, "publish", and "resolve" for a re-resolution request that is passed on.
+	// Verb is "create", "update" or "destroy" for a child, "exit-idle" or "resolver-error" if it is
+	// sent to a child, "publish", or "resolve" for a re-resolution request that is passed on.
 	Verb  string
 	Child string
 	// Report is the published report.
@@ -83,44 +85,44 @@ type Event struct {
 
 // Model is a priority policy.
 type Model struct {
-	// Rows are the rows of docs/differences.md in which the model behaves like gRPC-Go.
+	// Rows are the rows of docs/differences.md for which the model behaves like gRPC-Go.
 	Rows map[string]bool
-	// React returns a child's reaction to the update that it receives.
+	// React returns the reaction of a child to the update that it receives.
 	React func(child string) Reaction
 	// Log is called for each action.
 	Log func(Event)
-	// Stubs are the policies of the children, including closed ones.
+	// Stubs are the policies of all children, including closed policies.
 	Stubs Stubs
-	// Tie is set if two timers ended at the same time, so that the result depends on their order.
+	// Tie is set if two timers ended at the same time. The result then depends on their order.
 	Tie bool
 
 	now             time.Duration
 	config          Config
-	version         int // of the configuration
+	version         int // version of the configuration
 	children        map[string]*child
-	created         int // number of children so far
+	created         int // number of children created so far
 	counted         int // number of reports so far
-	currentPriority int // none is None in the pseudo-code
+	currentPriority int // none represents None in the pseudo-code
 	candidates      []string
 	updating        bool
 	choosing        bool
 	closed          bool
-	errors          []string // of the update in progress
+	errors          []string // errors of the update in progress
 
-	serving *child // the child in use, once it was good in use
+	serving *child // the child in use, if it has been good while in use
 
 	inUse     string // the child whose picker is published
 	published string // the last published state and its child
 	force     bool   // publish even if nothing changed
-	last      Report // published
+	last      Report // the last published report
 
 	queue    []func() // p-inside-update, p-reactivated: pending reports
-	refusals []func() // p-refused-first: pending until the present choice is over
+	refusals []func() // p-refused-first: pending until the current choice is complete
 }
 
 const none = -1
 
-// New returns a model without an update.
+// New returns a model that has not received an update.
 func New(rows map[string]bool) *Model {
 	return &Model{
 		Rows:            rows,
@@ -131,7 +133,7 @@ func New(rows map[string]bool) *Model {
 	}
 }
 
-// Last returns the last published report, the zero Report before the first.
+// Last returns the last published report, or the zero Report if nothing has been published.
 func (m *Model) Last() Report { return m.last }
 
 func (m *Model) log(verb, child string) { m.Log(Event{Verb: verb, Child: child}) }

@@ -2,7 +2,7 @@ package prioritymodel
 
 import "slices"
 
-// The order of last resorts, from its table in docs/tiers.md, whose first row is A56.
+// The order of last resorts follows the table in docs/tiers.md, whose first row is A56.
 
 // good: READY, not emptied or half-open, and not below its mark.
 func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.lacking }
@@ -15,8 +15,8 @@ func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" 
 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
-// poor: small or failing; or IDLE or CONNECTING after it was at its last READY report; or emptied
-// while it connects. It ends when the child is good or has failed.
+// poor: small or failing; or IDLE or CONNECTING after it was small or failing at its last READY
+// report; or emptied while it connects. A child is no longer poor when it becomes good or fails.
 func (c *child) poor() bool {
 	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
 	return c.small() || c.failing() || again && c.wasPoor
@@ -33,7 +33,7 @@ func (c *child) reconnecting() bool {
 	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
 }
 
-// tell asks an IDLE child to connect, once.
+// tell asks an IDLE child to connect, but only once.
 func (c *child) tell() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
@@ -41,8 +41,8 @@ func (c *child) tell() {
 	}
 }
 
-// mark updates whether the child is below its mark. A child below it stays so until it reaches the
-// recovery mark, if that is higher.
+// mark updates whether the child is below its mark. A child that is below its mark remains so until
+// it reaches the recovery mark, if that is higher.
 func (c *child) mark() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
@@ -56,7 +56,8 @@ func (c *child) mark() {
 	}
 }
 
-// wouldDo reports whether a child below its mark would reach it with its unproven endpoints.
+// wouldDo reports whether a child that is below its mark would reach the mark with its unproven
+// endpoints.
 func (c *child) wouldDo() bool {
 	const rounding = 1e-12
 	least := max(c.m.config.MinReady, c.m.config.MinReadyRecovery)
@@ -66,9 +67,9 @@ func (c *child) wouldDo() bool {
 // choice is a choice in progress.
 type choice struct {
 	*Model
-	before int      // the priority in use, none after new priorities
-	tiers  []*child // by priority, nil for one that does not exist or is held back
-	passed bool     // fastFailover skipped one
+	before int      // the priority in use, or none after new priorities
+	tiers  []*child // by priority, nil for a child that does not exist or is held back
+	passed bool     // fastFailover skipped a priority
 }
 
 // of returns the priorities of a kind, in order.
@@ -82,7 +83,8 @@ func (t *choice) of(kind func(*child) bool) []int {
 	return priorities
 }
 
-// first returns the first of some priorities, or one below all for none.
+// first returns the first of the given priorities. If there are none, it returns a number below all
+// priorities.
 func (t *choice) first(priorities []int) int {
 	if len(priorities) == 0 {
 		return len(t.tiers)
@@ -90,8 +92,8 @@ func (t *choice) first(priorities []int) int {
 	return priorities[0]
 }
 
-// ChoosePriority follows the pseudo-code with the table: the first matching row decides, and within
-// it the highest priority unless the row says otherwise.
+// ChoosePriority follows the pseudo-code and the table: the first matching row decides. Within a
+// row, the highest priority is chosen unless the row says otherwise.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
 		m.inUse = ""
@@ -125,8 +127,8 @@ func (m *Model) ChoosePriority() {
 	}
 }
 
-// choiceOfA56 is the pseudo-code's ChoosePriority with fastFailover, without its effects. missing
-// reports that the chosen child does not exist.
+// choiceOfA56 is the pseudo-code's ChoosePriority with fastFailover, but without its side effects.
+// missing reports that the chosen child does not exist.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
 	aside, stood := none, false
@@ -179,7 +181,8 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	return len(t.config.Priorities) - 1, false
 }
 
-// heldBack reports whether the failback delay holds back a child above a good one in use.
+// heldBack reports whether the failback delay holds back a child whose priority is above a good one
+// in use.
 func (t *choice) heldBack(child *child, priority int) bool {
 	if !t.protected(priority) {
 		return false
@@ -192,8 +195,8 @@ func (t *choice) heldBack(child *child, priority int) bool {
 	return true
 }
 
-// protected reports whether the failback delay protects the priority in use, a lower one, which
-// must be good.
+// protected reports whether the failback delay protects the priority in use. That priority must be
+// good and lower than the given one.
 func (t *choice) protected(priority int) bool {
 	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.before > priority && t.children[t.config.Priorities[t.before]].good()
 }
@@ -202,7 +205,8 @@ func (t *choice) protected(priority int) bool {
 func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	good, small, failing := t.of((*child).good), t.of((*child).small), t.of((*child).failing)
 	for _, r := range t.of((*child).reconnecting) {
-		// Row 2: it was good, nothing good or small is above it, and fastFailover does not skip it.
+		// Row 2: it was good, no priority above it is good or small, and fastFailover does not skip
+		// it.
 		passed := false
 		for p, name := range t.config.Priorities[:r+1] {
 			c := t.children[name]
@@ -222,7 +226,8 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 		return 5, r
 	}
 	for i, f := range failing {
-		// Row 6: the one that was good or small last, or the highest if none ever was.
+		// Row 6: the priority that was good or small most recently, or the highest one if no
+		// priority ever was.
 		if i == 0 || t.tiers[f].lastWell > t.tiers[chosen].lastWell {
 			row, chosen = 6, f
 		}
@@ -233,9 +238,9 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	return 7, chosenByA56
 }
 
-// lookBelow asks IDLE priorities from the first poor one on to connect, and creates a priority only
-// if none above it has time left to connect (A56 is lazy), not below a good one nor below one that
-// row 2 waits for. It reports whether it created one.
+// lookBelow asks IDLE priorities to connect, starting with the first poor one. It creates a
+// priority only if no priority above it has time left to connect (A56 is lazy), and never below a
+// good priority or below one that row 2 waits for. It reports whether it created a priority.
 func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 	early := len(t.of((*child).good)) > 0
 	for p, name := range t.config.Priorities {

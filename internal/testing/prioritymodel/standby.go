@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// standbys returns the standbys: the remaining groups of the priority in use, and then the next
-// priorities of the source. If the first group is late, the remaining groups are standbys even
-// without the option. A56 has none.
+// standbys returns the standbys: the remaining groups of the priority in use, followed by the next
+// priorities of the source. If the first group is late, the remaining groups are standbys even if
+// the option is not set. A56 has no standbys.
 func (m *Model) standbys() []string {
 	next := map[int]bool{} // the source's priorities below the one in use
 	last := m.currentPriority
@@ -22,7 +22,8 @@ func (m *Model) standbys() []string {
 	return m.config.Priorities[m.currentPriority+1 : last+1]
 }
 
-// keepStandbys keeps existing standbys: they are not deactivated, and connect when IDLE.
+// keepStandbys keeps existing standbys: they are not deactivated, and they connect when they are
+// IDLE.
 func (m *Model) keepStandbys(inUse *child) {
 	for _, name := range m.standbys() {
 		standby := m.children[name]
@@ -38,8 +39,8 @@ func (m *Model) keepStandbys(inUse *child) {
 	}
 }
 
-// startStandby creates the first missing standby and reports whether there was one. Standbys start
-// once the priority in use is READY.
+// startStandby creates the first missing standby and reports whether it created one. Standbys are
+// started when the priority in use is READY.
 func (m *Model) startStandby() bool {
 	inUse := m.children[m.inUse]
 	if inUse == nil {
@@ -54,9 +55,10 @@ func (m *Model) startStandby() bool {
 	return false
 }
 
-// notWaitedFor implements fastFailover: a priority that has lost its connections is not waited for
-// while a standby is READY, nor is a standby that never had any, nor an IDLE one below it. It
-// applies only to priorities that can hold two connections.
+// notWaitedFor implements fastFailover. While a standby is READY, the policy does not wait for a
+// priority above it that has lost its connections, for a standby that has never had any, or for an
+// IDLE priority below a skipped one. A priority that has lost its connections is skipped only if it
+// can hold two connections.
 func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.standsBy) {
 		return false
@@ -64,7 +66,7 @@ func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if child.connectivityState() == Idle && passed {
 		return true
 	}
-	if child.mayStart { // it has lost its connections
+	if child.mayStart { // the priority has lost its connections
 		return child.FailoverTimerPending() && !slices.Contains(m.config.Single, child.name)
 	}
 	return child.FailoverTimerPending() && child.early
@@ -76,8 +78,9 @@ func (m *Model) standsBy(name string) bool {
 	return c != nil && (c.good() || c.small())
 }
 
-// rate updates when the child takes over. good reports whether it was good before: the failback
-// delay and the jitter begin when it becomes good, and a failure while it waits counts.
+// rate updates the time at which the child takes over. good reports whether the child was good
+// before. The failback delay and the jitter begin when the child becomes good. If the child stops
+// being good while it waits to take over, that counts as a failure.
 func (c *child) rate(good bool) {
 	switch {
 	case !good && c.good():
@@ -88,7 +91,7 @@ func (c *child) rate(good bool) {
 	}
 }
 
-// delay returns the failback delay, which doubles while the priority flaps, up to a bound.
+// delay returns the failback delay, which doubles while the priority flaps, up to a limit.
 func (c *child) delay() time.Duration {
 	delay, bound := c.m.config.FailbackDelay, c.m.config.MaxFailbackDelay
 	if delay >= bound {
@@ -111,7 +114,7 @@ func (c *child) fail() {
 }
 
 // noteFailure counts a failure of the previous priority if calls leave it for a lower one after it
-// had them. Lower priorities have nothing to wait for.
+// had received calls. Lower priorities have nothing to wait for.
 func (m *Model) noteFailure(priority int) {
 	chosen := m.children[m.config.Priorities[priority]]
 	if was := m.serving; was != nil && was != chosen {
@@ -137,8 +140,8 @@ func (m *Model) noteFailure(priority int) {
 	}
 }
 
-// reorder handles new priorities. If the one in use is still a priority and the order down to it is
-// unchanged, all delays stay. A priority that is added above it is a candidate.
+// reorder handles new priorities. If the priority in use is still configured and the order down to
+// it is unchanged, all delays are kept. A priority that is added above it becomes a candidate.
 func (m *Model) reorder(before []string) {
 	is, was := slices.Index(m.config.Priorities, m.inUse), slices.Index(before, m.inUse)
 	if m.children[m.inUse] == nil {
@@ -174,8 +177,9 @@ func (m *Model) reorder(before []string) {
 	}
 }
 
-// candidate reports whether a priority was added above one that is READY or reconnecting and stays,
-// with fastFailover or a failback delay. It ends when the priority is READY or has been in use.
+// candidate reports whether a priority was added above one that is in use, READY or reconnecting,
+// and still configured, with fastFailover or a failback delay. A priority stops being a candidate
+// when it becomes READY or is in use.
 func (t *choice) candidate(priority int) bool {
 	name := t.config.Priorities[priority]
 	is := t.always() && slices.Contains(t.candidates, name) || t.children[name].late
@@ -191,8 +195,8 @@ func (t *choice) always() bool {
 	return t.config.FastFailover || t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
 }
 
-// late reports whether calls would leave a priority that answers for one above it that is
-// CONNECTING, at another time than that of an update.
+// late reports whether calls would move from a working priority to a higher one that is CONNECTING,
+// other than during an update.
 func (t *choice) late(chosen int) bool {
 	if t.force || t.before <= chosen || len(t.Rows) > 0 { // with rows the model behaves differently
 		return false
@@ -201,8 +205,8 @@ func (t *choice) late(chosen int) bool {
 	return child.connectivityState() == Connecting && !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// rather returns the first candidate if the choice is neither READY nor in use: if calls have to
-// wait, they wait for the highest.
+// rather returns the first candidate if the chosen priority is neither READY nor in use: if calls
+// have to wait, they wait for the highest candidate.
 func (t *choice) rather(candidate, chosen int) int {
 	c := t.children[t.config.Priorities[chosen]]
 	if candidate != none && chosen != t.before && !c.ready() && !c.poor() {

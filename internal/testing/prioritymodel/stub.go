@@ -9,10 +9,10 @@ import (
 // Stub is a policy of a child.
 type Stub struct {
 	ID                         string
-	Version, ExitIdles, Errors int // of the last update; counts of calls
+	Version, ExitIdles, Errors int // version of the last update; numbers of calls
 	Closed                     bool
-	Now                        Report // as handled
-	Said                       Report // the last report, handled or not; zero for none
+	Now                        Report // the last handled report
+	Said                       Report // the last report, handled or not; zero if there is none
 }
 
 // Policies are a child's policy and, during a graceful switch, the next one.
@@ -26,7 +26,7 @@ func (p *Policies) Latest() *Stub {
 	return p.Current
 }
 
-// SwitchTo gives the child its first policy, or one of another type.
+// SwitchTo gives the child its first policy, or a policy of another type.
 func (p *Policies) SwitchTo(s *Stub) {
 	if p.Current == nil {
 		p.Current = s
@@ -38,7 +38,7 @@ func (p *Policies) SwitchTo(s *Stub) {
 	p.Pending = s
 }
 
-// Reported handles a report, and reports whether it becomes the child's.
+// Reported handles a report of a policy, and returns whether it becomes the child's report.
 func (p *Policies) Reported(s *Stub, r Report) bool {
 	s.Now = r
 	if p.Pending != nil && (s == p.Current && r.State != Ready ||
@@ -50,8 +50,8 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused records that the latest policy refused its update. A pending one counts as failed if it
-// takes over before it reports.
+// Refused records that the latest policy refused its update. If that policy is pending and takes
+// over before it reports, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Now = fails(err)
@@ -71,14 +71,15 @@ func (p *Policies) Close() {
 // Stubs are policies, in the order in which they were built.
 type Stubs []*Stub
 
-// Build builds one.
+// Build builds a policy.
 func (all *Stubs) Build(id string) *Stub {
 	s := &Stub{ID: id, Now: unreported}
 	*all = append(*all, s)
 	return s
 }
 
-// Find returns the newest of the id that is not closed, or nil.
+// Find returns the newest policy that has the id and is not closed, or nil if there is no such
+// policy.
 func (all Stubs) Find(id string) *Stub {
 	for _, s := range slices.Backward(all) {
 		if s.ID == id && !s.Closed {
@@ -88,8 +89,8 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Told describes the policies that are not closed: the last update, and the number of ExitIdle
-// calls and resolver errors.
+// Told describes what each policy that is not closed has received: the last update, and the number
+// of ExitIdle calls and resolver errors.
 func (all Stubs) Told() string {
 	var told []string
 	for _, s := range all {

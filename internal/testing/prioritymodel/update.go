@@ -38,7 +38,7 @@ func (m *Model) BeginUpdate(config Config) {
 	}
 }
 
-// EndUpdate ends an update with a choice. It returns the errors of the children.
+// EndUpdate ends an update by choosing a priority. It returns the errors of the children.
 func (m *Model) EndUpdate() []string {
 	m.drain()
 	m.updating, m.force = false, true
@@ -115,11 +115,12 @@ func (c *child) Update() {
 	case reaction.Err != "":
 		c.refused(reaction.Err)
 	case refused && c.reported.State == TransientFailure:
-		c.lastError = c.reported.Err // the refusal is over
+		c.lastError = c.reported.Err // the refusal no longer applies
 	}
 }
 
-// refused handles an error of an update, after the reports from inside it.
+// refused handles an error that an update returned. It runs after the reports made inside that
+// update.
 func (c *child) refused(err string) {
 	m := c.m
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
@@ -152,8 +153,8 @@ func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	m.reported(c, s, r)
 }
 
-// Updating returns the policy that receives the present update, for React; nil for a child that
-// does not exist.
+// Updating returns the policy that receives the current update, for use by React, or nil if the
+// child does not exist.
 func (m *Model) Updating(child string) *Stub {
 	if c := m.children[child]; c != nil {
 		return c.policies.Latest()

@@ -14,17 +14,17 @@ type Oracle struct {
 	update Update
 	script map[string][]Reaction
 	log    []string
-	err    error // of the resolver
+	err    error // the last error of the resolver
 }
 
-// NewOracle returns an Oracle without an update.
+// NewOracle returns an Oracle that has not received an update.
 func NewOracle() *Oracle {
 	o := &Oracle{model: model.New(nil)}
 	o.model.React, o.model.Log = o.react, o.write
 	return o
 }
 
-// Tie reports whether two timers ended at the same time, so that the result depends on their order.
+// Tie reports whether two timers ended at the same time. The result then depends on their order.
 func (o *Oracle) Tie() bool { return o.model.Tie }
 
 // write logs an action of the model.

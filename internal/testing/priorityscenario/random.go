@@ -21,8 +21,8 @@ type Step struct {
 
 var names = []string{"a", "b", "c", "d", "e"}
 
-// Steps draws a schedule of updates, reports, time, and sometimes a Close, after which events
-// continue.
+// Steps draws a schedule of updates, reports, periods of time, and sometimes a Close. Events
+// continue after a Close.
 func Steps() *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
 		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // rapid prefers small numbers
@@ -77,7 +77,7 @@ func drawState(t *rapid.T) core.State {
 
 func drawUpdate(t *rapid.T) Step {
 	var u Update
-	order := names // usually, so that not every update changes the priorities
+	order := names // usually, so that some updates do not change the priorities
 	if rapid.IntRange(0, 4).Draw(t, "any order") == 4 {
 		order = rapid.Permutation(names).Draw(t, "order")
 	}
@@ -109,7 +109,7 @@ func drawUpdate(t *rapid.T) Step {
 	}
 }
 
-// drawGroups draws which priorities are near groups of one.
+// drawGroups draws which priorities are near groups of the same priority of the source.
 func drawGroups(t *rapid.T, priorities int) (of []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil
@@ -122,8 +122,8 @@ func drawGroups(t *rapid.T, priorities int) (of []int) {
 	return of
 }
 
-// drawScript draws the reactions of children to updates: any number of reports, and sometimes an
-// error. Timers that start at the same time also end at the same time; see Expect.
+// drawScript draws the reactions of children to updates: any number of reports, sometimes followed
+// by an error. Timers that start at the same time also end at the same time; see Expect.
 func drawScript(t *rapid.T) map[string][]Reaction {
 	script := map[string][]Reaction{}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "reactions") {
@@ -137,8 +137,8 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 	return script
 }
 
-// Apply runs the steps and returns the target's actions in each. A nanosecond passes after each
-// step, so that timers of different steps do not fire together.
+// Apply runs the steps and returns the target's actions in each step. One nanosecond passes after
+// each step, so that timers from different steps do not fire together.
 func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	var logs [][]string
 	for _, step := range steps {
@@ -158,8 +158,8 @@ func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	return append(logs, lines)
 }
 
-// Expect returns the oracle's actions in each step, up to the first in which two timers end at the
-// same time: from there on several results are correct.
+// Expect returns the oracle's actions in each step, up to the first step in which two timers end at
+// the same time. After that step, more than one result is correct.
 func Expect(steps []Step) [][]string {
 	oracle, certain := NewOracle(), 0
 	want := Apply(oracle, steps, func(Step) {
@@ -173,7 +173,8 @@ func Expect(steps []Step) [][]string {
 	return want
 }
 
-// Compare describes the difference between actual and expected actions, "" for none.
+// Compare describes the difference between the actual and the expected actions. It returns "" if
+// they are equal.
 func Compare(steps []Step, got, want [][]string) string {
 	for i := range want {
 		if slices.Equal(got[i], want[i]) {

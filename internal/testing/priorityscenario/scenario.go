@@ -2,30 +2,31 @@
 // behaves like it: the core alone, and the real policy over fake children. For
 // tests only.
 //
-// A scenario begins with a line `new name`. It has these directives; the output is
-// what the policy did, in order.
+// A scenario begins with a line `new name`. It has the following directives. The output
+// lists the policy's actions, in order.
 //
-//	update p0 p1 …             gives it a configuration with these priorities and no
+//	update p0 p1 …             gives the policy a configuration with these priorities and no
 //	                           other children, unless an option says otherwise
-//	report p0 STATE [tag]      the child reports; the tag tells its pickers apart, and
-//	                           begins with emptied, half-open, or 40% for the part that
-//	                           is READY, and 40%+20% for one that is unproven beside it,
-//	                           for one that says so
+//	report p0 STATE [tag]      the child reports a state; the tag tells its pickers apart.
+//	                           A tag may begin with emptied or half-open for the child's
+//	                           condition, with 40% for the part of it that is READY, or
+//	                           with 40%+20% if another 20% is unproven
 //	advance 10s                time passes
 //	exit-idle
 //	resolver-error text
 //	re-resolve p0              the child asks for re-resolution
 //	close
 //
-// Options of update are children=(p0, p1) for all children that are configured,
-// ignore=(p0) for those whose requests for re-resolution are ignored, and
-// timeout=10s, retention=15m, removed=15m and failback=0s for the durations, and
-// minready=60 and recovery=80 for the two marks, in percent, warm=1 for the number of
-// standbys, fast=yes for the failover that does not wait, single=(p0) for those that can hold
-// one connection only, of=(0,0,1) for the source's priorities that they are near groups of, and jitter=20s and max=2m for the failback. Whenever the policy draws a random number it is Random.
+// The options of update are children=(p0, p1) for all configured children, ignore=(p0) for
+// the children whose re-resolution requests are ignored, timeout=10s, retention=15m,
+// removed=15m and failback=0s for the durations, minready=60 and recovery=80 for the two
+// marks in percent, warm=1 for the number of standbys, fast=yes for fastFailover,
+// single=(p0) for the children that can hold only one connection, of=(0,0,1) for the source's
+// priorities of the near groups, and jitter=20s and max=2m for the failback. Each random
+// number that the policy draws is Random.
 //
 // The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`,
-// and what children do from inside the updates that the directive causes:
+// and the reactions of children inside the updates that the directive causes:
 //
 //	p0: report READY [tag]
 //	p0: error text
@@ -55,7 +56,7 @@ type Target interface {
 	ResolverError(err error)
 	Resolve(child string)
 	Close()
-	// Take returns the lines since it was last called:
+	// Take returns the lines written since the last call:
 	//
 	//	create p0 [10.0.0.1:80[locality] …]     and its first update
 	//	update p0 [10.0.0.1:80[locality] …]
@@ -70,7 +71,7 @@ type Target interface {
 	Take() []string
 }
 
-// Random is a Target's random number in [0, 1).
+// Random is the random number in [0, 1) that each Target uses.
 const Random = 0.5
 
 // Update is one update.
@@ -95,7 +96,7 @@ type Report struct {
 	Unproven  float64        // from the tag, else 0
 }
 
-// newReport returns a report with the condition in its tag.
+// newReport returns a report with the attributes that its tag specifies.
 func newReport(state core.State, tag string) Report {
 	r := Report{State: state, Tag: tag, ReadyPart: 1}
 	if percent, rest, ok := strings.Cut(tag, "%"); ok {
@@ -115,7 +116,7 @@ func newReport(state core.State, tag string) Report {
 
 var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
 
-// Trying returns the suffix of a line for the children that get a few of the calls.
+// Trying returns the suffix that a line gets if some children get a few of the calls.
 func Trying(children []string) string {
 	if len(children) == 0 {
 		return ""
@@ -131,7 +132,7 @@ func (r Report) Err() error {
 	return errors.New(r.Tag)
 }
 
-// Line returns the line for its publication.
+// Line returns the line that is logged when the report is published.
 func (r Report) Line(child string) string {
 	return strings.TrimSpace(fmt.Sprintf("publish %s %v %s", child, r.State, r.Tag))
 }

@@ -13,14 +13,14 @@ import (
 // Document is a document with tables. The last column of each row names the tests of its sentence.
 type Document struct {
 	Path string
-	// Begin is the heading from which on each row must name a test.
+	// Begin is the heading after which each row must name a test.
 	Begin string
-	// Scenarios is the directory of scenarios, and Spec its subdirectory whose files quote the
-	// sentences they test.
+	// Scenarios is the directory of scenarios. Spec is its subdirectory with the files that quote
+	// the sentences they test.
 	Scenarios, Spec string
-	// Tests are patterns of the files with tests.
+	// Tests are file patterns for the files that contain tests.
 	Tests []string
-	// Least is the minimum number of sentences.
+	// Least is the minimum number of sentences in the document.
 	Least int
 }
 
@@ -29,8 +29,8 @@ var (
 	quotation = regexp.MustCompile(`(?s)^# "(.*?)"\n(?:#|new )`)
 )
 
-// Check checks that the named scenarios and tests exist, that each row names one, and that each
-// sentence quoted in a scenario is in a table.
+// Check checks that the named scenarios and tests exist, that each row names a scenario or test,
+// and that each sentence quoted in a scenario occurs in a table.
 func (d Document) Check(t *testing.T) {
 	t.Helper()
 	document := read(t, d.Path)
@@ -88,7 +88,7 @@ func (d Document) checkQuotations(t *testing.T, document string) {
 			if m == nil {
 				continue
 			}
-			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // two in one scenario
+			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // a scenario may quote two sentences
 				quoted++
 				if !strings.Contains(document, strings.TrimSuffix(sentence, ".")) {
 					t.Errorf("%s quotes %q, which %s does not have", file, sentence, d.Path)

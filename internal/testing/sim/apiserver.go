@@ -27,11 +27,11 @@ type trouble int
 const (
 	noTrouble   trouble = iota
 	apiDown             // it refuses connections
-	apiSilent           // it does not respond to old and new requests
+	apiSilent           // it does not respond to existing or new requests
 	apiBusy             // it answers 429
 	apiForgets          // it discards old versions and ends watches
 	apiEnds             // it ends watches early
-	apiReplaced         // it is down, and returns with lower versions
+	apiReplaced         // it is down, and comes back with lower versions
 	troubles
 )
 
@@ -42,14 +42,14 @@ func (t trouble) String() string {
 
 // apiServer is an API server for EndpointSlices. It is an http.RoundTripper.
 type apiServer struct {
-	ctx context.Context //nolint:containedctx // ends with the server
+	ctx context.Context //nolint:containedctx // ends when the server stops
 	old bool            // it does not support sendInitialEvents
 
 	mu      sync.Mutex
 	rand    *rand.Rand
 	slices  map[string]kubeSlice
-	without map[string]time.Time // when a Service that had slices was last without any
-	log     []apiEvent           // since oldest
+	without map[string]time.Time // when a Service that has had slices last had none
+	log     []apiEvent           // events since version oldest
 	version int
 	oldest  int
 	trouble trouble
@@ -57,7 +57,7 @@ type apiServer struct {
 	changed chan struct{} // closed after each change
 }
 
-// apiEvent is one event, or a slice as it was added.
+// apiEvent is one event, or a slice as it was when it was added.
 type apiEvent struct {
 	version       int
 	service, text string
@@ -88,7 +88,7 @@ func (s *apiServer) get(name string) kubeSlice {
 	return s.slices[name]
 }
 
-// set adds or changes a slice, and reports whether it differs from before.
+// set adds or changes a slice, and reports whether the slice differs from its previous version.
 func (s *apiServer) set(name string, to kubeSlice) bool {
 	s.mu.Lock()
 	before, known := s.slices[name]
@@ -106,7 +106,7 @@ func (s *apiServer) set(name string, to kubeSlice) bool {
 	return true
 }
 
-// serves reports whether a Service has a slice. The lock is held.
+// serves reports whether a Service has a slice. The caller must hold the lock.
 func (s *apiServer) serves(service string) bool {
 	for _, sl := range s.slices {
 		if sl.service == service {
@@ -116,7 +116,7 @@ func (s *apiServer) serves(service string) bool {
 	return false
 }
 
-// servesFor returns how long a Service has had slices, 0 if it has none.
+// servesFor returns how long a Service has had slices, or 0 if it has none.
 func (s *apiServer) servesFor(service string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *apiServer) remove(name string) {
 	})
 }
 
-// add adds an event to the log. The lock is held.
+// add adds an event to the log. The caller must hold the lock.
 func (s *apiServer) add(kind, name string, of kubeSlice) {
 	s.version++
 	s.log = append(s.log, apiEvent{s.version, of.service, eventText(kind, of.json(name, s.version))})
@@ -151,7 +151,7 @@ func bookmarkText(version int, initial bool) string {
 	return eventText("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"%s}}`, version, annotations))
 }
 
-// forget discards all versions except the last. The lock is held.
+// forget discards all versions except the last. The caller must hold the lock.
 func (s *apiServer) forget() { s.oldest, s.log = s.version, nil }
 
 func (s *apiServer) fail(t trouble) string {
@@ -177,7 +177,7 @@ func (s *apiServer) restore() {
 	})
 }
 
-// now returns the present fault, and a channel that is closed after the next change.
+// now returns the current fault, and a channel that is closed after the next change.
 func (s *apiServer) now() (t trouble, epoch int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,8 +229,8 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// refusal returns the error response to a request, or code 0 for a request that is served. The lock
-// is held.
+// refusal returns the error response to a request, or code 0 for a request that is served. The
+// caller must hold the lock.
 func (s *apiServer) refusal(t trouble, r *http.Request, version int) (code int, text string) {
 	switch {
 	case t == apiBusy:
@@ -255,7 +255,7 @@ func answered(code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// life draws the duration of a watch. The lock is held.
+// life draws the duration of a watch. The caller must hold the lock.
 func (s *apiServer) life() time.Duration {
 	if s.trouble == apiEnds || s.trouble == apiForgets {
 		return time.Duration(s.rand.IntN(5000)) * time.Millisecond
@@ -268,11 +268,11 @@ type apiWatch struct {
 	*apiServer
 	services []string
 	at       int // the last version sent
-	born     int // its epoch
+	born     int // the epoch in which it began
 	until    time.Time
 }
 
-// all returns the slices of the watch. The lock is held.
+// all returns the slices of the watch. The caller must hold the lock.
 func (w *apiWatch) all() (texts []string) {
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		if sl := w.slices[name]; slices.Contains(w.services, sl.service) {
@@ -282,7 +282,7 @@ func (w *apiWatch) all() (texts []string) {
 	return texts
 }
 
-// run sends the present state and then changes, until the watch ends.
+// run sends the current state and then its changes, until the watch ends.
 func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 	stop := context.AfterFunc(ctx, func() { _ = to.Close() })
 	defer stop()
@@ -329,7 +329,7 @@ func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 	}
 }
 
-// news returns the events that the watch has not sent.
+// news returns the events that the watch has not yet sent.
 func (w *apiWatch) news() (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// With standbys the order of an update and a simultaneous failover is not judged, until the
-// failover timers of children created then are over.
+// If an update and a failover happen at the same time in a world with standbys, their order is not
+// judged until the failover timers of the children created at that time have expired.
 func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		standbys int
@@ -55,14 +55,15 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// With a failback delay the order of two simultaneous reports is not judged while the delay lasts.
-// A single report has no order, and reports at different times have a known order.
+// If two reports arrive at the same time in a world with a failback delay, their order is not
+// judged while the delay lasts. A single report has no order, and the order of reports that arrive
+// at different times is known.
 func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		failback time.Duration
 		slow     time.Duration // slowStart
-		second   time.Duration // after the update
-		later    time.Duration // when it is judged
+		second   time.Duration // time of the second report after the update
+		later    time.Duration // time until the result is judged
 		want     bool
 	}{
 		"same instant":      {failback: time.Minute, later: 3 * time.Second, want: true},

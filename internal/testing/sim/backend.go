@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// method is the backends' unary method, streamMethod the streaming one. Both answer with the
-// backend's address.
+// method is the backends' unary method, and streamMethod is their streaming method. Both answer
+// with the backend's address.
 const (
 	method       = "/sim.Backend/Who"
 	streamMethod = "/sim.Backend/Stay"
@@ -32,11 +32,11 @@ type Backend struct {
 	calls   func(address string) // called for each call that arrives
 
 	mu     sync.Mutex
-	server *grpc.Server   // nil while it is down
+	server *grpc.Server   // nil if the backend is down
 	old    []*grpc.Server // servers that have sent GOAWAY
 	health *health.Server
-	answer codes.Code    // OK unless the backend answers with errors
-	takes  time.Duration // the duration of an answer
+	answer codes.Code    // OK, unless the backend answers with errors
+	takes  time.Duration // how long an answer takes
 	hang   chan struct{} // open while calls hang, otherwise nil
 	sick   bool          // NOT_SERVING
 }
@@ -58,9 +58,10 @@ func (b *Backend) Up() {
 func (b *Backend) start() {
 	listener, err := b.network.Listen(b.Address)
 	if err != nil {
-		panic(err) // two backends at one address are a mistake of the world
+		panic(err) // a world must not have two backends at one address
 	}
-	// A client whose pings are refused would double its ping interval permanently.
+	// If the server refused a client's pings, the client would permanently double its ping
+	// interval.
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
@@ -83,7 +84,7 @@ func (b *Backend) setHealth() {
 	b.health.SetServingStatus("", serving)
 }
 
-// Down stops the backend: connections are reset and new ones refused.
+// Down stops the backend: existing connections are reset, and new connections are refused.
 func (b *Backend) Down() {
 	b.mu.Lock()
 	server, old := b.server, b.old
@@ -99,7 +100,8 @@ func (b *Backend) Down() {
 	}
 }
 
-// GoAway replaces the server by a new one. The old one sends GOAWAY and ends after its calls.
+// GoAway replaces the server with a new one. The old server sends GOAWAY and stops when its calls
+// have ended.
 func (b *Backend) GoAway() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +120,7 @@ func (b *Backend) GoAway() {
 	b.start()
 }
 
-// Drain stops the backend like a restart: it sends GOAWAY and stops listening.
+// Drain stops the backend as in a graceful restart: it sends GOAWAY and stops listening.
 func (b *Backend) Drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +142,7 @@ func (b *Backend) SetServing(serving bool) {
 	}
 }
 
-// Answer makes the backend answer each call with code.
+// Answer makes the backend answer each call with the status code.
 func (b *Backend) Answer(code codes.Code) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,7 +156,7 @@ func (b *Backend) Take(d time.Duration) {
 	b.takes = d
 }
 
-// Hang makes calls hang or continue, except for health checks.
+// Hang makes calls hang, except for health checks, or lets them continue.
 func (b *Backend) Hang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +171,7 @@ func (b *Backend) Hang(hang bool) {
 	b.hang = nil
 }
 
-func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
+func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC requires this signature
 	if err := decode(new(emptypb.Empty)); err != nil {
 		return nil, err
 	}
@@ -179,7 +181,7 @@ func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc
 	return wrapperspb.String(b.Address), nil
 }
 
-// stay answers like who, and ends the stream after the requested time.
+// stay answers like who, and ends the stream when the requested time has passed.
 func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	var length durationpb.Duration
 	if err := stream.RecvMsg(&length); err != nil {
@@ -194,7 +196,7 @@ func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	return wait(stream.Context(), time.After(length.AsDuration()))
 }
 
-// answered waits until the backend answers a call, and returns the error.
+// answered waits until the backend may answer a call, and returns the call's error.
 func (b *Backend) answered(ctx context.Context) error {
 	b.calls(b.Address)
 	b.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chooseBalance selects prefer=balance. The endpoints that get calls can be computed only if
-// connections alone matter, so other options are reset.
+// chooseBalance selects prefer=balance. The shares of the endpoints can be computed only if they
+// depend on connections alone, so other options are reset.
 func (s *settings) chooseBalance(r *rand.Rand) {
 	s.near.least = 0
 	s.minReady, s.recovery, s.detects, s.pickFirst = 0, 0, "false", false
@@ -27,14 +27,14 @@ func (s *settings) chooseBalance(r *rand.Rand) {
 	}
 }
 
-// balances reports whether the calls of a priority are balanced: not without a location, and not
-// without usable endpoints.
+// balances reports whether the calls of a priority are balanced. They are not balanced if the
+// location is unknown or the priority has no usable endpoints.
 func (n nearby) balances(t Tier) bool {
 	return n.prefer == "balance" && n.zone != "" && len(t.Serving()) > 0 && t[0].Zone != ""
 }
 
-// balance returns a channel's priorities for a priority of the source: one with all zones, and one
-// with the zones without a share. Weights between zones have no effect.
+// balance returns the channel's priorities for one priority of the source: one with all zones,
+// followed by one with the zones that have no share. Weights between zones have no effect.
 func (n nearby) balance(t Tier) Truth {
 	if !n.balances(t) {
 		return Truth{t}
@@ -53,7 +53,7 @@ func (n nearby) balance(t Tier) Truth {
 	return Truth{all, rest}
 }
 
-// own reports whether a zone, with or without its region, is the client's.
+// own reports whether a zone, given with or without its region, is the client's zone.
 func (n nearby) own(zone string) bool {
 	region, name := placeOf(zone)
 	return name == n.zone && (n.region == "" || region == "" || n.region == region)
@@ -69,15 +69,15 @@ func (n nearby) callersIn(l Locality) float64 {
 	return float64(n.callers[l.Zone[strings.LastIndex(l.Zone, "/")+1:]])
 }
 
-// zoneShares returns the share of the calls of each zone by the formula of docs/near.md. left
-// returns the capacity of a zone that has not failed.
+// zoneShares returns each zone's share of the calls, computed with the formula in docs/near.md.
+// left returns the capacity of a zone that has not failed.
 func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float64 {
 	var capacity, callers float64
 	for _, l := range t {
 		capacity += left(l)
 		callers += n.callersIn(l)
 	}
-	if n.callers != nil { // callers in zones that the source does not name count, too
+	if n.callers != nil { // callers in zones that the source does not name also count
 		callers = 0
 		named := func(zone string) bool {
 			return slices.ContainsFunc(t, func(l Locality) bool { return l.Zone == zone || strings.HasSuffix(l.Zone, "/"+zone) })
@@ -116,11 +116,12 @@ func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float
 	return shares
 }
 
-// balanced returns the possible shares of a priority's endpoints. A zone with unreachable endpoints
-// may count as well as long as it has no share, because it is not connected.
+// balanced returns the possible shares of a priority's endpoints. A zone whose endpoints are
+// unreachable may still count as usable while it has no share, because the channel does not connect
+// to it.
 //
-// A zone without endpoints in the channel's update may have draining ones, and so have callers, or
-// none.
+// If a zone has no endpoints in the channel's update, it may have draining endpoints in the source.
+// In that case it may or may not have callers.
 func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64) {
 	if n.callers == nil && !n.listed && slices.ContainsFunc(t, func(l Locality) bool { return len(l.Endpoints) == 0 }) {
 		listed := n
@@ -154,7 +155,8 @@ func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64
 	return all
 }
 
-// slack bounds the deviation of shares, which follow in steps of 1/64 of all capacity.
+// slack returns the allowed deviation of the shares. Shares change in steps of 1/64 of the total
+// capacity.
 func (n nearby) slack(t Tier) float64 {
 	callers, own := 0.0, 0.0
 	for _, l := range t {
@@ -164,7 +166,7 @@ func (n nearby) slack(t Tier) float64 {
 		}
 	}
 	for _, number := range n.callers {
-		callers += float64(number) // too many, because those of the priority count twice
+		callers += float64(number) // an overestimate, because callers in the priority's zones are counted twice
 	}
 	if own == 0 {
 		return 0.01 + 2./64

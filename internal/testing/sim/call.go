@@ -19,7 +19,7 @@ import (
 // call is one call of the traffic.
 type call struct {
 	start time.Time
-	made  int // its number
+	made  int // the call's number
 
 	mu     sync.Mutex
 	to     string    // where the last attempt was sent, "" while it waits for a pick
@@ -28,15 +28,16 @@ type call struct {
 
 type callKey struct{}
 
-// sent returns the destination and the time of the last attempt, "" if the call is queued.
+// sent returns the destination and the time of the last attempt. The destination is "" if the call
+// is queued.
 func (c *call) sent() (string, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.to, c.sentAt
 }
 
-// make makes the call and waits for the answer until the deadline. With wait it is a wait-for-ready
-// call.
+// make makes the call and waits for the answer until the deadline. If wait is true, it makes a
+// wait-for-ready call.
 func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
 	defer cancel()
@@ -47,8 +48,8 @@ func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (str
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
-// open opens a stream that the backend ends after length, and waits for its first message. The rest
-// of the stream ends with ctx.
+// open opens a stream, which the backend ends after length, and waits for its first message. The
+// stream is canceled when ctx ends.
 func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Duration, wait bool) (grpc.ClientStream, error) {
 	ctx = context.WithValue(ctx, callKey{}, c)
 	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(wait))

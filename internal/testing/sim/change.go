@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// concerns reports whether a change of an address can change the priority in use: not if it belongs
-// to a lower priority. The lock is held.
+// concerns reports whether a change of an address can change the priority in use. It cannot if the
+// address belongs to a lower priority. The caller must hold the lock.
 func (w *World) concerns(address string) bool {
 	return w.lowest < 0 || slices.Contains(w.vital, address)
 }
@@ -27,9 +27,10 @@ func (w *World) publish(truth Truth) {
 	w.source.Publish(truth)
 }
 
-// moves reports whether an update may change the priority in use: not if that one and those above
-// it stay, except for empty priorities that are added or removed above. The entries of a failover:
-// target and the clusters of an aggregate cannot move. The lock is held.
+// moves reports whether an update may change the priority in use. It may not if the priority in use
+// and those above it stay the same, except for empty priorities that are added or removed above it.
+// The entries of a failover: target and the clusters of an aggregate cannot move. The caller must
+// hold the lock.
 func (w *World) moves(truth Truth) bool {
 	if w.lowest < 0 || w.lowest >= len(w.known) || !slices.Equal(w.known.detections(), truth.detections()) {
 		return true
@@ -52,16 +53,16 @@ func (w *World) moves(truth Truth) bool {
 	return !slices.Equal(above(w.known, n), above(truth, n))
 }
 
-// partly reports whether a priority that takes calls has a locality that does not. While Services
-// are written one by one, endpoints may briefly be in the priority of ending ones, which then keeps
-// its name.
+// partly reports whether a priority takes calls although one of its localities takes none. While
+// Services are written one by one, ready endpoints may briefly share a priority with terminating
+// ones, and the priority then keeps its name.
 func (t Tier) partly() bool {
 	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
 	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
 }
 
-// places returns the localities and endpoints of a priority that may get calls. Another locality is
-// another child.
+// places returns the localities and endpoints of a priority that may get calls. A different
+// locality means a different child.
 func (t Tier) places() []string {
 	var places []string
 	for _, l := range t {
@@ -82,11 +83,11 @@ func (t Truth) serving() []string {
 	return all
 }
 
-// told receives an update of the channel, and reports whether it equals the last one.
+// told receives an update of the channel, and reports whether it equals the previous update.
 func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c != w.channel { // it is about to be closed
+	if c != w.channel { // the channel is about to be closed
 		c.settle(false)
 		return false
 	}
@@ -108,8 +109,8 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 		delete(w.gone, address)
 		w.ever[address] = true
 	}
-	// After a refused answer without usable endpoints a source looks again, and sends the same
-	// answer.
+	// When the channel has refused an answer without usable endpoints, the source looks again and
+	// sends the same answer.
 	again = w.known != nil && truth.String() == w.known.String()
 	if !again {
 		w.knownAt, w.repeated = now, 0
@@ -121,15 +122,15 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	if w.judge != nil {
 		w.judge.told(truth)
 	}
-	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // otherwise it may be one of several sources
+	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // otherwise the update may come from just one of several sources
 		w.lastTold = now
 	}
 	w.Log.Event("update of the channel: %v", truth)
 	return again
 }
 
-// oftenEnough limits how often a working source repeats an answer after an event: each endpoint
-// that comes or goes may cause a re-resolution.
+// oftenEnough limits how often a working source may repeat an answer after an event. Each endpoint
+// that appears or disappears may cause a re-resolution.
 const oftenEnough = 20
 
 // toldAgain records that the channel accepted a repeated update.
@@ -167,7 +168,7 @@ func (w *World) checkTold() {
 	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
 }
 
-// disagree breaks the rule if disagree is set, once until the next update.
+// disagree reports a broken rule if disagree is true, but only once before the next update.
 func (w *World) disagree(disagree bool, what string) {
 	if disagree && !w.disagrees {
 		w.Log.Break(ruleTold, "the channel has received %s", what)
@@ -175,8 +176,8 @@ func (w *World) disagree(disagree bool, what string) {
 	w.disagrees = disagree
 }
 
-// same reports whether two truths have the same priorities with the same weights and outlier
-// detection, regardless of the names of localities.
+// same reports whether two truths have the same priorities, with the same weights and the same
+// outlier detection, regardless of the names of localities.
 func (t Truth) same(other Truth) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.weighted(), b.weighted(), alike) && (len(a.Serving()) == 0 || a.detection() == b.detection())

@@ -17,44 +17,44 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel is the world's view of one channel: the reports of its policies, and the state of A56's
+// channel is the world's view of one channel: the reports of its policies, and the state of the A56
 // model. The model receives each report before the policy does.
 type channel struct {
 	w  *World
 	id int
 
-	order sync.Mutex // of reports
+	order sync.Mutex // serializes reports
 
 	mu         sync.Mutex
-	begin      time.Time // of the model's clock
-	told       tree      // the last one
-	toldBefore tree      // the one before
+	begin      time.Time // when the model's clock started
+	told       tree      // the last update
+	toldBefore tree      // the update before the last
 	model      *prioritymodel.Model
 	children   map[string]*seen
-	state      connectivity.State // last published
-	picker     balancer.Picker    // last published
-	disagreed  int                // for how many seconds the model and the policy have disagreed
+	state      connectivity.State // last published state
+	picker     balancer.Picker    // last published picker
+	disagreed  int                // number of seconds for which the model and the policy have disagreed
 	priorities []string           // of the last update
-	before     []string           // of the update before
+	before     []string           // of the previous update
 	lastUpdate time.Time          // the time of the last update
 	inUpdate   bool
-	said       []prioritymodel.Report          // reports of children that the model is about to create
+	said       []prioritymodel.Report          // reports of children that the model will create next
 	unheard    map[string]prioritymodel.Report // last reports of children that the model has yet to create
 	truth      Truth                           // of the last update
-	detects    bool                            // outliers are or were detected
-	failovers  int                             // counted by metrics
+	detects    bool                            // the channel detects outliers or has detected them before
+	failovers  int                             // failovers counted by metrics
 	lastMove   time.Time                       // the time of the last failover
 	met        time.Time                       // the time of a failover during an update
-	settled    bool                            // nothing about priorities has happened since a quiet time
+	settled    bool                            // no event about priorities has occurred since a quiet period
 }
 
-// seen is the last report of a child of priority.
+// seen is the last report of a child of the priority policy.
 type seen struct {
 	state  connectivity.State
 	picker balancer.Picker
-	tier   shell.Tier // the report about its endpoints
-	since  time.Time  // of the state
-	told   time.Time  // of the last report
+	tier   shell.Tier // the child's report about its endpoints
+	since  time.Time  // time of the last change of the state
+	told   time.Time  // time of the last report
 }
 
 var lastID atomic.Int64
@@ -76,8 +76,8 @@ func (c *channel) advance() {
 	c.model.Advance(now)
 }
 
-// updating is called before priority is updated. Reports of children until updated are part of the
-// update, as in A56.
+// updating is called before the priority policy is updated. Reports of children until the call of
+// updated are part of the update, as in A56.
 func (c *channel) updating() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *channel) updating() {
 	c.inUpdate = true
 }
 
-// updated is called after priority was updated. Reports of children that the update created follow
-// the choice that created them.
+// updated is called after the priority policy was updated. Reports of children that the update
+// created come after the choice that created them.
 func (c *channel) updated() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *channel) closed(child string) {
 	delete(c.unheard, child)
 }
 
-// reported is called for each report of a child of priority.
+// reported is called for each report of a child of the priority policy.
 func (c *channel) reported(child string, s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,21 +157,22 @@ func (c *channel) reported(child string, s balancer.State) {
 	c.report(r)
 }
 
-// published is called for each report of priority.
+// published is called for each report of the priority policy.
 func (c *channel) published(s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// uses reports whether the published picker may be the child's: queueing pickers are all alike.
+// uses reports whether the published picker may be the child's. Queueing pickers cannot be told
+// apart.
 func (c *channel) uses(child *seen) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check compares priority with the model once a second. It ignores recent changes, because the
-// model and the policy may see simultaneous events in different orders.
+// check compares the priority policy with the model once a second. It ignores recent changes,
+// because the model and the policy may process simultaneous events in a different order.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +183,8 @@ func (c *channel) check() {
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	// In TRANSIENT_FAILURE priority has its own error about all children. If others get a few of
-	// the calls, it has its own picker.
+	// In TRANSIENT_FAILURE, the priority policy publishes its own error about all children. If
+	// other children get a few of the calls, the policy publishes its own picker.
 	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Trying) == 0 {
 		agree = c.uses(c.children[child])
 	}
@@ -197,22 +198,24 @@ func (c *channel) check() {
 	}
 }
 
-// meet records that another priority came into use during an update. The lock is held.
+// meet records that another priority came into use during an update. The caller must hold the lock.
 func (c *channel) meet() {
 	if c.lastMove.Equal(c.lastUpdate) {
 		c.met = c.lastUpdate
 	}
 }
 
-// atOnce reports whether the order of events during an update may still matter. The lock is held.
+// atOnce reports whether the order of simultaneous events during an update may still matter. The
+// caller must hold the lock.
 //
-// With standbys, and with near groups that start early, it matters if another priority came into
-// use at that time: the model creates a standby at once, and the policy only after the simultaneous
-// events, when it may no longer be needed. So their failover timers differ, also after another
-// update.
+// With standbys, and with near groups that start early, the order matters if another priority came
+// into use at that time. The model creates a standby immediately, but the policy creates it only
+// after the simultaneous events, when it may no longer be needed. As a result, their failover
+// timers differ, even after another update.
 //
-// With a failback delay it matters while the delay lasts if two children changed: during an update
-// the policy first handles the reports of the child that is being updated.
+// With a failback delay, the order matters while the delay lasts if two children changed at the
+// same time, because during an update the policy first handles the reports of the child that is
+// being updated.
 func (c *channel) atOnce() bool {
 	s, since := c.w.settings, time.Since(c.lastUpdate)
 	if (s.standbys > 0 || s.near.prefer != "") && time.Since(c.met) <= time.Duration(len(c.priorities))*s.failover {
@@ -243,9 +246,9 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
-// failover is called for each counted failover. None may go down from a READY child, nor down to a
-// child without endpoints while the previous one is READY and stays, nor up to a child that is not
-// connected, except during an update.
+// failover is called for each counted failover. Except during an update, no failover may go down
+// from a READY child, to a child without endpoints while the previous child is READY and stays, or
+// up to a child that is not connected.
 func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,8 +281,8 @@ func (c *channel) failover(from, to string) {
 	}
 }
 
-// counted returns the index of a priority such as "p1 title", -1 if it is no longer configured. The
-// lock is held.
+// counted returns the index of a priority such as "p1 title", or -1 if the priority is no longer
+// configured. The caller must hold the lock.
 func (c *channel) counted(name string) int {
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
 	if child, wrong := c.named(index, title); wrong == "" {
@@ -288,7 +291,7 @@ func (c *channel) counted(name string) int {
 	return -1
 }
 
-// settle records whether the world is quiet.
+// settle records whether the world is in a quiet period.
 func (c *channel) settle(settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,8 +17,8 @@ func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 // innerName is the name of an aggregate within the aggregate.
 const innerName = cluster + "Inner"
 
-// members divides truth among the clusters of the aggregate: the first gets two priorities, each
-// other one gets one. There is at least one cluster.
+// members divides truth among the clusters of the aggregate. The first cluster gets two priorities,
+// and each other cluster gets one. There is at least one cluster.
 func members(truth Truth) []Truth {
 	n := min(2, len(truth))
 	all := []Truth{truth[:n:n]}
@@ -28,13 +28,13 @@ func members(truth Truth) []Truth {
 	return all
 }
 
-// list holds what is drawn for the clusters of an aggregate, by position.
+// list holds the random choices for the clusters of an aggregate, by position.
 type list struct {
 	*detections
-	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are names
+	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are given by name
 }
 
-// mostMembers is the number of clusters that may differ.
+// mostMembers is the number of clusters that may differ from the default.
 const mostMembers = 8
 
 func newList(r *rand.Rand) *list {
@@ -45,9 +45,9 @@ func newList(r *rand.Rand) *list {
 	return l
 }
 
-// clusters returns the aggregate over truth, with another one within it if there are several
-// clusters, and its members: with their endpoints if static, otherwise of type EDS, except for
-// those with names.
+// clusters returns the aggregate of truth and its member clusters. If there are several members, a
+// second aggregate is nested in the first. If static is true, the members contain their endpoints;
+// otherwise they are of type EDS, except for those whose endpoints are names.
 func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
@@ -74,13 +74,13 @@ func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	}
 	if len(inner) > 0 {
 		outer = append(outer, innerName)
-		// The first cluster occurs twice, and counts at its first position.
+		// The first cluster occurs twice. Only its first position counts.
 		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
 	return append(all, aggregate(cluster, outer))
 }
 
-// withNames replaces addresses by names. It modifies the assignment.
+// withNames replaces addresses with names. It modifies the assignment.
 func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {
@@ -94,7 +94,7 @@ func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.Cluster
 func aggregate(name string, names []string) *clusterv3.Cluster {
 	config, err := anypb.New(&aggregatev3.ClusterConfig{Clusters: names})
 	if err != nil {
-		panic(err) // everything in it can be encoded
+		panic(err) // everything in the message can be encoded
 	}
 	return &clusterv3.Cluster{Name: name, LbPolicy: clusterv3.Cluster_CLUSTER_PROVIDED, ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{
 		ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.aggregate", TypedConfig: config},

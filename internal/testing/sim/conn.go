@@ -14,7 +14,7 @@ const window = 64 << 10
 
 var errReset = errors.New("connection reset by peer")
 
-// conn is one connection with two directions, out from the client and in to it.
+// conn is one connection. Data flows through out from the client and through in to the client.
 type conn struct {
 	address string
 	out, in *pipe
@@ -35,7 +35,8 @@ func (c *conn) setLink(link Link) {
 	c.in.set(link.LoseIn, link.Delay, link.Rate)
 }
 
-// reset breaks the host's side and, with tellClient, the client's.
+// reset breaks the host's side of the connection. If tellClient is true, it also breaks the
+// client's side.
 func (c *conn) reset(tellClient bool) {
 	c.out.breakReader(errReset) // the host reads from out and writes to in
 	c.in.breakWriter(errReset)
@@ -113,19 +114,19 @@ type pipe struct {
 	change *sync.Cond
 
 	queue   []parcel
-	held    int // bytes in queue
+	held    int // number of queued bytes
 	lose    bool
 	delay   time.Duration
 	rate    int
 	last    time.Time // when the previous parcel arrives
-	eof     bool      // the writer has closed, and that was sent
+	eof     bool      // the writer has closed its side, and this was sent
 	readErr error
 	sendErr error
 
 	readBy, writeBy deadline
 }
 
-// parcel is the content of one write. One without bytes is the end.
+// parcel is the content of one write. A parcel without bytes marks the end of the stream.
 type parcel struct {
 	bytes []byte
 	at    time.Time
@@ -173,8 +174,8 @@ func (p *pipe) finish() {
 	p.change.Broadcast()
 }
 
-// post sends bytes. Lost bytes delay later ones until they are resent, as in TCP: no byte is lost
-// permanently.
+// post sends bytes. If bytes are lost, later bytes wait until the lost ones are resent, as in TCP.
+// No byte is lost permanently.
 func (p *pipe) post(b []byte) {
 	now := time.Now()
 	at := now.Add(p.delay)
@@ -240,7 +241,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// take returns the first parcel, or as much of it as fits into b.
+// take returns the first parcel, or the part of it that fits into b.
 func (p *pipe) take(b []byte) int {
 	first := &p.queue[0]
 	if first.bytes == nil {
@@ -270,7 +271,7 @@ func (p *pipe) setDeadline(d *deadline, t time.Time) {
 	p.change.Broadcast()
 }
 
-// deadline is the timeout of an operation; the zero value is none.
+// deadline is the timeout of an operation. The zero value means no timeout.
 type deadline struct{ at time.Time }
 
 func (d deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }

@@ -36,18 +36,18 @@ type control struct {
 	address string
 	network *Network
 	log     *Log
-	list    *list // the clusters of the aggregate, nil if the cluster is none
+	list    *list // the clusters of the aggregate, nil if the cluster is not an aggregate
 
 	mu      sync.Mutex
-	server  *grpc.Server // nil while it is down
+	server  *grpc.Server // nil if the server is down
 	truth   Truth
 	version int
 	nonces  int
 	changed chan struct{} // closed after each change
 
-	hung bool       // streams are accepted and not answered
-	bad  bool       // responses must be refused
-	code codes.Code // the status that ends streams at once, OK for none
+	hung bool       // streams are accepted but not answered
+	bad  bool       // sends responses that must be refused
+	code codes.Code // the status with which streams end immediately; OK if they do not
 }
 
 // newControl returns a running server. Its cluster is an aggregate if list is not nil.
@@ -65,7 +65,7 @@ func (c *control) up() {
 	}
 	listener, err := c.network.Listen(c.address)
 	if err != nil {
-		panic(err) // the address is free
+		panic(err) // the address is not in use
 	}
 	c.server = grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(c.server, c)
@@ -84,7 +84,7 @@ func (c *control) down() {
 	}
 }
 
-// set changes the server and wakes its streams.
+// set changes the state of the server and wakes its streams.
 func (c *control) set(change func(*control)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,13 +100,13 @@ func (c *control) publish(truth Truth) {
 
 type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 
-// talk is the state of one type on one stream.
+// talk is the state of one resource type on one stream.
 type talk struct {
 	url   string
-	names []string // requested
+	names []string // requested names
 	sent  int      // the last version sent; 0 if a name was added since
-	bad   string   // the nonce of a response that must be refused, until it is answered
-	worst int      // its version
+	bad   string   // the nonce of an unanswered response that the client must refuse
+	worst int      // the version of that response
 }
 
 // StreamAggregatedResources serves one client.
@@ -196,12 +196,13 @@ func (c *control) send(stream controlStream, t *talk) error {
 	return stream.Send(response)
 }
 
-// own reports whether a name is that of the world's endpoints.
+// own reports whether a name is the name of the world's endpoints.
 func (c *control) own(name string) bool {
 	return c.list == nil && name == cluster || c.list != nil && name == memberName(0)
 }
 
-// resource returns the resource of a name, nil for none. With bad, its priorities have a gap.
+// resource returns the resource with a name, or nil if it does not exist. If bad is true, its
+// priorities have a gap.
 func (c *control) resource(url, name string, truth Truth, bad bool) proto.Message {
 	if url == clustersURL {
 		for _, found := range c.list.clusters(truth, false) {

@@ -13,13 +13,14 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// detection is the outlier detection of one priority (gRFC A50). The zero value ejects nothing.
+// detection is the outlier detection of one priority (gRFC A50). The zero value never ejects
+// anything.
 type detection struct {
 	interval, base, longest time.Duration
-	most                    uint32 // percent of the endpoints that may be ejected
+	most                    uint32 // maximum percentage of ejected endpoints
 	rate                    algorithm
 	percentage              algorithm
-	failures                uint32 // consecutive failures; 0 for none
+	failures                uint32 // consecutive failures; 0 turns this algorithm off
 }
 
 // algorithm is one of A50's two algorithms. It has no effect if enforced is 0.
@@ -30,14 +31,14 @@ type algorithm struct {
 	volume   uint32
 }
 
-// byDefault has A50's defaults for clusters, without the failure percentage.
+// byDefault contains A50's defaults for clusters, without the failure percentage algorithm.
 var byDefault = detection{
 	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 10,
 	rate:       algorithm{limit: 1900, enforced: 100, hosts: 5, volume: 100},
 	percentage: algorithm{limit: 85, hosts: 5, volume: 50},
 }
 
-// byTarget is outlierDetection=true in a target, as in docs/options.md.
+// byTarget is the effect of outlierDetection=true in a target, as described in docs/options.md.
 var byTarget = detection{
 	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 100,
 	percentage: algorithm{limit: 85, enforced: 100, hosts: 1, volume: 10},
@@ -47,8 +48,8 @@ var byTarget = detection{
 // longestInterval is the longest interval drawn.
 const longestInterval = 45 * time.Second
 
-// newDetection draws a cluster's configuration: none, A50's defaults, which are for larger
-// clusters, or random fields.
+// newDetection draws a cluster's configuration: no detection, A50's defaults (which are meant for
+// larger clusters), or random fields.
 func newDetection(r *rand.Rand) detection {
 	d := byDefault
 	switch r.IntN(5) {
@@ -72,12 +73,12 @@ func newDetection(r *rand.Rand) detection {
 	return d
 }
 
-// ejects reports whether anything may be ejected.
+// ejects reports whether any endpoint may be ejected.
 func (d detection) ejects() bool {
 	return d.rate.enforced > 0 || d.percentage.enforced > 0 || d.failures > 0
 }
 
-// plain returns d without fields that have no effect.
+// plain returns d without the fields that have no effect.
 func (d detection) plain() detection {
 	if d.rate.enforced == 0 {
 		d.rate = algorithm{}
@@ -91,8 +92,8 @@ func (d detection) plain() detection {
 	return d
 }
 
-// rest is how long after its last failure an endpoint may still be ejected: the longest ejection,
-// and the intervals around it.
+// rest returns how long after its last failure an endpoint may still be ejected: the longest
+// ejection, plus the intervals before and after it.
 func (d detection) rest() time.Duration {
 	if !d.ejects() {
 		return 0
@@ -100,12 +101,12 @@ func (d detection) rest() time.Duration {
 	return max(d.base, d.longest) + 3*d.interval
 }
 
-// atMost returns how many of these endpoints may be ejected at once, at least one.
+// atMost returns how many of these endpoints may be ejected at the same time. It is at least one.
 func (d detection) atMost(endpoints int) int {
 	return max(1, int(d.most)*endpoints/100)
 }
 
-// String is short, because the log has it with each locality.
+// String is short, because it occurs in the log with each locality.
 func (d detection) String() string {
 	if !d.ejects() {
 		return ""
@@ -123,7 +124,7 @@ func (d detection) String() string {
 	return text
 }
 
-// proto returns a cluster's field without A50's defaults, nil for none.
+// proto returns the field of a cluster, without A50's defaults, or nil if there is no detection.
 func (d detection) proto() *clusterv3.OutlierDetection {
 	if d == (detection{}) {
 		return nil
@@ -171,7 +172,7 @@ func detectionIn(text json.RawMessage) detection {
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			panic(err) // the product's configuration has another format
+			panic(err) // the format of the product's configuration has changed
 		}
 		return d
 	}
@@ -189,7 +190,7 @@ func detectionIn(text json.RawMessage) detection {
 type detections struct {
 	mu   sync.Mutex
 	of   [mostMembers]detection
-	ever []detection // all that were drawn
+	ever []detection // all configurations drawn so far
 }
 
 func newDetections(r *rand.Rand) *detections {
@@ -236,7 +237,7 @@ func (t Tier) detecting(d detection) Tier {
 	return t
 }
 
-// detection returns a priority's detection, which each of its localities has.
+// detection returns a priority's detection, which is the same in all of its localities.
 func (t Tier) detection() detection {
 	if len(t) == 0 {
 		return detection{}
@@ -257,8 +258,8 @@ func (t Truth) detections() []detection {
 	return all
 }
 
-// sees returns truth with the channel's outlier detection: its target takes precedence over the
-// clusters, and a pick_first over several endpoints has none.
+// sees returns truth with the outlier detection that the channel uses. The target takes precedence
+// over the clusters, and a pick_first policy over several endpoints has no outlier detection.
 func (s settings) sees(truth Truth) Truth {
 	truth = truth.Clone()
 	for _, tier := range truth {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A link that fails during a dial prevents the connection, and a link that recovers lets it
-// succeed.
+// If a link fails during a dial, no connection is established until the link recovers. Then the
+// dial succeeds.
 func TestALinkIsCutOffDuringADial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const host = "10.0.0.1:443"

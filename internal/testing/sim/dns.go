@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// dns is the DNS of a world. It is a resolver.Builder that replaces gRPC's for the scheme dns,
-// which would use the real network.
+// dns is the DNS of a world. It is a resolver.Builder that replaces gRPC's builder for the dns
+// scheme, which would use the real network.
 type dns struct {
-	hosts *hosts // nil without such a source
+	hosts *hosts // nil if no source uses DNS names
 }
 
 // Scheme returns the scheme of gRPC's resolver.
@@ -23,14 +23,14 @@ func (d *dns) Scheme() string { return "dns" }
 
 // Durations of gRPC's resolver.
 const (
-	resolveTimeout = 30 * time.Second // of a lookup
-	resolvePause   = 30 * time.Second // minimum after an answer
-	resolveBackoff = time.Second      // after the first failure
+	resolveTimeout = 30 * time.Second // timeout of a lookup
+	resolvePause   = 30 * time.Second // minimum pause after an answer
+	resolveBackoff = time.Second      // backoff after the first failure
 	longestResolve = 2 * time.Minute  // between two attempts
 )
 
-// Build looks a name up like gRPC's resolver: at once, then on request, and after a failure with a
-// backoff.
+// Build looks a name up like gRPC's resolver: immediately, then on request, and with a backoff
+// after a failure.
 func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	name, port, err := net.SplitHostPort(target.Endpoint())
 	if err != nil {
@@ -42,8 +42,8 @@ func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.B
 	return l, nil
 }
 
-// lookUp returns the addresses of a name, and the fault of the DNS servers. The name of a single
-// host contains its address, and is always known.
+// lookUp returns the addresses of a name and the current fault of the DNS servers. The name of a
+// single host contains its address, so that name is always known.
 func (d *dns) lookUp(name, port string) ([]string, fault) {
 	if strings.Contains(name, "-") {
 		return []string{net.JoinHostPort(addressOf(name).String(), port)}, none
@@ -126,7 +126,7 @@ const (
 	refused       // they answer SERVFAIL
 	unknown       // they answer NXDOMAIN
 	silent        // they do not respond
-	noHosts       // they fail only for addresses
+	noHosts       // only address lookups fail
 )
 
 // String describes the fault.
@@ -148,7 +148,8 @@ func addressOf(name string) netip.Addr {
 	return netip.MustParseAddr(strings.ReplaceAll(strings.TrimPrefix(name, "h"), "-", "."))
 }
 
-// error returns the error of the standard library's resolver after the same time.
+// error returns the error that the standard library's resolver would return, after the time that
+// resolver would take.
 func (f fault) error(ctx context.Context, name string) error {
 	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
 	switch f {

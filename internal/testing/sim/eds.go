@@ -24,14 +24,14 @@ const (
 	neighbour = "neighbour"
 )
 
-// passers is the number of temporary channels at a time.
+// passers is the number of temporary channels that are open at the same time.
 const passers = 8
 
 // edsSource is the source of an eds: target: one or two management servers.
 type edsSource struct {
 	w          *World
-	controls   []*control // in order
-	list       *list      // the clusters of the aggregate that the target names; nil: the target names endpoints
+	controls   []*control // in the order of the target
+	list       *list      // the clusters of the aggregate that the target names; nil if the target names endpoints
 	reachable  bool       // the second server is used as soon as the first is unreachable
 	neighbours []*grpc.ClientConn
 	passers    int // the number of temporary channels so far
@@ -77,7 +77,7 @@ func (s *edsSource) Options() []given.Option {
 	}
 }
 
-// open opens a channel to a neighbour, which shares the world's stream.
+// open opens a channel to a neighbor cluster, which shares the world's stream.
 func (s *edsSource) open(name string) error {
 	cc, err := grpc.NewClient("eds://"+controlAddress+"/"+name,
 		grpc.WithResolvers(s.w.builders...),
@@ -92,7 +92,8 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// passBy opens channels to new clusters, so many that requests queue while others arrive.
+// passBy opens so many channels to new clusters that some requests are still queued when others
+// arrive.
 func (s *edsSource) passBy() {
 	for range passers {
 		s.passers++
@@ -130,7 +131,7 @@ func (s *edsSource) Publish(truth Truth) {
 	}
 }
 
-// Fail makes the first server, another one, or each in its own way fail.
+// Fail makes the first server fail, the other one, or each in its own way.
 func (s *edsSource) Fail(r *rand.Rand) string {
 	if len(s.controls) == 1 || r.IntN(2) == 0 {
 		return s.controls[0].fail(r)
@@ -190,10 +191,11 @@ func (c *control) restore() {
 // Fixed reports whether clusters have positions.
 func (s *edsSource) Fixed() bool { return s.list != nil }
 
-// Lag is the time of a response.
+// Lag is the time that a response takes.
 func (s *edsSource) Lag() time.Duration { return time.Second }
 
-// Recovery is the keepalive timeout of the stream, the longest backoff and an attempt.
+// Recovery is the sum of the stream's keepalive timeout, the longest backoff, and one connection
+// attempt.
 func (s *edsSource) Recovery() time.Duration {
 	return 5*time.Minute + 20*time.Second + 144*time.Second + attemptTime + 15*time.Second
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// end closes the channel, and checks that no connection, goroutine or timer is left.
+// end closes the channel and checks that no connections, goroutines or timers remain.
 func (w *World) end() {
 	_ = w.cc.Close()
 	w.source.Close()
@@ -14,7 +14,7 @@ func (w *World) end() {
 		w.network.SetLink(address, Link{})
 		w.backends[address].Down()
 	}
-	pass(time.Minute) // hanging operations of gRPC time out
+	pass(time.Minute) // by then, hanging operations of gRPC have timed out
 	if open := w.network.Open(); open > 0 {
 		w.Log.Break(ruleEnd, "%d connections are still open after a minute", open)
 	}

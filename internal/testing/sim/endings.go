@@ -15,10 +15,12 @@ type ending struct {
 	failed bool
 }
 
-// history is how many results are kept per endpoint: more than an interval has.
+// history is the number of results that are kept per endpoint. It exceeds the number of results in
+// an interval.
 const history = 2000
 
-// attemptEnded receives the result of each attempt that was sent, shortly after outlier detection.
+// attemptEnded receives the result of each attempt that was sent, shortly after outlier detection
+// has received it.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,7 +30,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 	c.underWay--
 	if status.Code(err) == codes.Canceled {
-		return // a cancellation is no result of the backend
+		return // a cancellation says nothing about the backend
 	}
 	if len(c.ended) >= history {
 		c.ended = slices.Clone(c.ended[history/2:])
@@ -40,7 +42,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		return
 	}
 	if !sent.After(c.failed) {
-		return // a long stream is no result of the backend's present condition
+		return // the result of a long stream says nothing about the backend's current condition
 	}
 	if c.answered = time.Now(); c.proven.IsZero() {
 		c.proven = c.answered
@@ -50,9 +52,9 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 }
 
-// within returns bounds for a period: how many attempts may have failed, and how many have
-// certainly succeeded. Attempts in progress may be about to fail. Those that ended exactly at one
-// of its ends may be outside.
+// within returns bounds for a period: how many attempts may have failed, how many have certainly
+// succeeded, and how many there may have been. Attempts in progress may be about to fail. Attempts
+// that ended exactly at the beginning or the end of the period may lie outside it.
 func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	begin := time.Now().Add(-d)
 	failed, all = c.underWay, c.underWay
@@ -70,11 +72,11 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns how many consecutive attempts may have failed last. A success ends a row if it was
-// sent after the row's first failure. The first failure is uncertain, because a row that ejects the
-// endpoint ends there.
+// row returns an upper limit for the number of consecutive failures among the latest attempts. A
+// success ends a row of failures if its attempt was sent after the first failure. The first failure
+// is uncertain, because a row that ejects the endpoint ends there.
 func (c *condition) row() (longest int) {
-	n, sent := 0, time.Time{} // of the last success
+	n, sent := 0, time.Time{} // n counts failures; sent is when the last successful attempt was sent
 	for _, e := range slices.Backward(c.ended) {
 		switch {
 		case !e.failed && e.at.Before(time.Now()):

@@ -13,7 +13,7 @@ type event struct {
 	do     func(*World)
 }
 
-// events are the events that the seed draws from. They are called without the lock.
+// events are the events that the seed draws from. Each function is called without the lock.
 var events = []event{
 	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
 	{"backend up", 14, func(w *World) { w.each("recovers", (*World).heal) }},
@@ -53,7 +53,7 @@ func (w *World) next() {
 	n := w.rand.IntN(sum)
 	for _, e := range events {
 		if n -= e.weight; n < 0 {
-			w.touch() // its effects may show before it returns
+			w.touch() // the event's effects may show before it returns
 			e.do(w)
 			w.touch()
 			return
@@ -68,7 +68,8 @@ func (w *World) touch() {
 	w.happened, w.repeated = time.Now(), 0
 }
 
-// each, eachOfTier and all apply an event to one backend, to those of a priority, and to all.
+// each, eachOfTier and all apply an event to one backend, to all backends of a priority, and to all
+// backends.
 func (w *World) each(what string, do func(*World, string)) {
 	address := w.addresses[w.rand.IntN(len(w.addresses))]
 	w.Log.Event("%s %s", address, what)
@@ -98,7 +99,8 @@ func (w *World) all(what string, do func(*World, string)) {
 	}
 }
 
-// change changes the condition of a backend, which counts as unreachable until now.
+// change changes the condition of a backend. The backend counts as unreachable until the present
+// time.
 func (w *World) change(address string, change func(*condition)) {
 	w.mu.Lock()
 	c := w.conditions[address]
@@ -121,7 +123,8 @@ func (w *World) down(address string) {
 	w.backends[address].Down()
 }
 
-// heal marks a backend as healthy before it is, because clients notice at once.
+// heal marks a backend as healthy before the backend actually recovers, because clients notice the
+// recovery immediately.
 func (w *World) heal(address string) {
 	w.mu.Lock()
 	well := w.conditions[address].works()
@@ -170,7 +173,8 @@ func (w *World) slow(address string) {
 	w.change(address, func(c *condition) { c.link.Delay, c.link.Rate = delay, 4096 })
 }
 
-// sicken has no effect with a pick_first over several endpoints, which uses no health checks.
+// sicken has no effect with a pick_first policy over several endpoints, because that policy does
+// not use health checks.
 func (w *World) sicken(address string) {
 	w.change(address, func(c *condition) { c.sick = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)

@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// failoverLine checks a log line about a change of the priority in use: the priorities, the
+// failoverLine checks a log line about a change of the priority in use: both priorities, the
 // duration and the reason.
 func (w *World) failoverLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
-		return "" // from the neighbour, or from the channel that is being closed
+		return "" // the line comes from the neighbor, or from the channel that is being closed
 	}
 	what, state, after, why := m[2], m[7], m[8], m[9]
 	c.mu.Lock()
@@ -44,7 +44,7 @@ func (w *World) failoverLine(m []string) string {
 	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
 		return "wrong direction"
 	}
-	// A move up may lead to a priority that is only the last resort.
+	// A move to a higher priority may lead to one that is only the last resort.
 	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
 		return wrong
 	}
@@ -54,20 +54,20 @@ func (w *World) failoverLine(m []string) string {
 	return ""
 }
 
-// anotherOne matches the suffix that distinguishes children of one name.
+// anotherOne matches the suffix that distinguishes children with the same name.
 var anotherOne = regexp.MustCompile(`'\d+$`)
 
 // nearness matches the description of a near group in a title.
 var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
 
-// opened returns the channel and the time when it was opened.
+// opened returns the channel and when it was opened.
 func (w *World) opened() (*channel, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.channel, w.openedAt
 }
 
-// number returns -1 for a text that is no number.
+// number parses a number. It returns -1 for a text that is not a number.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -76,12 +76,12 @@ func number(text string) int {
 	return n
 }
 
-// now reports whether a child has reported at this time: the order of simultaneous events is
+// now reports whether a child has reported at the present time. The order of simultaneous events is
 // unknown.
 func (s *seen) now() bool { return time.Since(s.told) == 0 }
 
-// named returns the child with a number and a title, or why there is none. An update in progress
-// may not have reached the policy yet. The lock is held.
+// named returns the child with a number and a title, or why there is no such child. An update in
+// progress may not have reached the policy yet. The caller must hold the lock.
 func (c *channel) named(index, title string) (child, wrong string) {
 	i := number(index)
 	if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.told) {
@@ -98,8 +98,8 @@ func (c *channel) named(index, title string) (child, wrong string) {
 	return "", fmt.Sprintf("p%d %s is not one of %v", i, title, c.told.priorities)
 }
 
-// titled reports whether a title belongs to a child: its mechanism, its localities, or both. A long
-// title is cut.
+// titled reports whether a title belongs to a child. The title consists of the child's mechanism,
+// its localities, or both. Long titles are truncated.
 func (c *channel) titled(child, title string, t tree) bool {
 	part := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
@@ -115,7 +115,7 @@ func (c *channel) titled(child, title string, t tree) bool {
 	if strings.HasPrefix(title, "priority ") {
 		return true // the mechanism has no localities
 	}
-	some := strings.HasSuffix(title, " (balanced)") // those without a share are not named
+	some := strings.HasSuffix(title, " (balanced)") // localities without a share are not named
 	title = nearness.ReplaceAllString(title, "")
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
@@ -123,13 +123,13 @@ func (c *channel) titled(child, title string, t tree) bool {
 	return some && !slices.ContainsFunc(localities, lacks) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
-// poor reports whether a READY child reported that its calls should go elsewhere, or may count as
-// too small.
+// poor reports whether a READY child has reported that its calls should go elsewhere, or may count
+// as too small.
 func (s *seen) poor(with settings) bool {
 	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
 }
 
-// longAgo returns why a duration in a log line is wrong, "" if it is not.
+// longAgo returns why a duration in a log line is wrong, or "" if it is correct.
 func longAgo(text string, opened time.Time) string {
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	switch {
@@ -141,8 +141,8 @@ func longAgo(text string, opened time.Time) string {
 	return ""
 }
 
-// explainsBack returns why the reason of a failback is wrong, and whether the reason concerns the
-// child.
+// explainsBack returns why the reason of a failback is wrong, or "" if it is correct. It also
+// returns whether the reason concerns the child.
 func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	takes := strings.Contains(why, " can take calls")
 	if takes && s != nil && !s.now() && s.state != connectivity.Ready && s.state != connectivity.Idle {
@@ -152,8 +152,8 @@ func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	return wrong, takes || isSo || strings.HasSuffix(why, " is given time to connect")
 }
 
-// explains returns why the reason of a failover is wrong. detects reports whether the channel has
-// ever detected outliers.
+// explains returns why the reason of a failover is wrong, or "" if it is correct. detects reports
+// whether the channel has ever detected outliers.
 func (s *seen) explains(why string, with settings, detects bool) string {
 	_, why, _ = strings.Cut(why, " ")
 	switch {
@@ -166,7 +166,7 @@ func (s *seen) explains(why string, with settings, detects bool) string {
 			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.tier.Condition, 100*s.tier.ReadyPart)
 		}
 	case strings.Contains(why, "has lost its connections"):
-		// Without fastFailover only a poor priority is not waited for.
+		// Without fastFailover, only poor priorities are not waited for.
 		waits := !with.fast && with.minReady == 0 && !detects
 		if waits || s.state != connectivity.Connecting && s.state != connectivity.Idle {
 			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, with.fast)
@@ -178,7 +178,7 @@ func (s *seen) explains(why string, with settings, detects bool) string {
 	return ""
 }
 
-// noneLine checks a log line that no priority can take calls.
+// noneLine checks a log line saying that no priority can take calls.
 func (w *World) noneLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
@@ -195,7 +195,7 @@ func (w *World) noneLine(m []string) string {
 	return w.blames(m[2])
 }
 
-// againLine checks a log line that a priority is back.
+// againLine checks a log line saying that a priority can take calls again.
 func (w *World) againLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {

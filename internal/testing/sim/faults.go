@@ -9,12 +9,13 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// mishap is a fault of a world of pairs, which has two at a time. It affects the endpoints of one
-// priority. A fault without strike and again is one of the client, and lasts as long as the world.
+// mishap is a fault in a world of pairs, in which two faults occur at a time. It affects the
+// endpoints of one priority. A fault that has neither strike nor again is a fault of the client and
+// lasts as long as the world.
 type mishap struct {
 	name   string
 	strike func(w *World, tier []string)
-	again  func(w *World, tier []string) // repeated while it lasts
+	again  func(w *World, tier []string) // called repeatedly while the fault lasts
 	each   [2]time.Duration              // the shortest and the longest interval
 }
 
@@ -74,7 +75,8 @@ func each(do func(*World, string)) func(*World, []string) {
 	}
 }
 
-// refuseAll makes a priority refuse connections. Existing ones may stay.
+// refuseAll makes all endpoints of a priority refuse new connections. Existing connections may
+// stay.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -86,7 +88,7 @@ func (w *World) refuseAll(tier []string) {
 }
 
 // hangAll makes the calls to a priority hang, or drops its packets. Streams without a deadline do
-// not reveal the former.
+// not notice that calls hang.
 func (w *World) hangAll(tier []string) {
 	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.limited {
@@ -105,20 +107,21 @@ func (w *World) errAll(tier []string) {
 
 func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
 
-// loseSome makes all endpoints of a priority except one fail, or its only endpoint.
+// loseSome makes all endpoints of a priority except one fail, or its only endpoint if it has just
+// one.
 func (w *World) loseSome(tier []string) {
 	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	do(w, tier[:max(1, len(tier)-1)])
 }
 
-// part draws some of a priority's endpoints, but not all of several.
+// part draws some of a priority's endpoints. If there are several, it does not draw all of them.
 func (w *World) part(tier []string) []string {
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
 }
 
-// endConnections ends the connections to one endpoint or all of them by GOAWAY, like a server that
+// endConnections ends the connections to one or all endpoints with GOAWAY, like a server that
 // limits connection age.
 func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
@@ -131,8 +134,8 @@ func (w *World) endConnections(tier []string) {
 		if small {
 			w.judge.away = time.Now().Add(time.Second + 10*w.link.Delay)
 		}
-		// While an endpoint reconnects, its priority may be too small beside a failing one. With
-		// fastFailover calls leave a priority that has lost all connections.
+		// While an endpoint reconnects, its priority may be too small, and another priority may be
+		// failing. With fastFailover, calls leave a priority that has lost all connections.
 		if w.settings.minReady > 0 || several && w.settings.fast {
 			w.judge.resets++
 		}
@@ -149,9 +152,10 @@ func (w *World) endConnections(tier []string) {
 	w.inBurst(end)
 }
 
-// belowSmall reports whether a priority loses its last connections with these, while an endpoint of
-// a higher, possibly too small priority answers: then calls go there, because they need not wait
-// beside a priority that answers. The lock is held.
+// belowSmall reports whether a priority would lose its last connections with the given endpoints
+// while an endpoint of a higher priority, which may be too small, answers. In that case calls go to
+// the higher priority, because they need not wait if some priority answers. The caller must hold
+// the lock.
 func (w *World) belowSmall(endpoints []string) bool {
 	for i, tier := range w.known {
 		if !slices.Contains(tier.Serving(), endpoints[0]) {
@@ -166,7 +170,7 @@ func (w *World) belowSmall(endpoints []string) bool {
 	return false
 }
 
-// resetInUse resets connections during calls.
+// resetInUse resets connections while calls use them.
 func (w *World) resetInUse(tier []string) {
 	if w.rand.IntN(3) == 0 {
 		tier = w.part(tier)
@@ -185,7 +189,7 @@ func (w *World) resetInUse(tier []string) {
 	})
 }
 
-// updateOnce publishes a change, or an earlier truth.
+// updateOnce publishes a change, or returns to an earlier truth.
 func (w *World) updateOnce([]string) {
 	if w.rand.IntN(3) == 0 {
 		w.older()
@@ -196,8 +200,8 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
-// drawTier draws the endpoints of a priority, usually the first. With several it prefers one with
-// several endpoints.
+// drawTier draws a priority, usually the first, and returns its endpoints. If several is true, it
+// prefers a priority with several endpoints.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

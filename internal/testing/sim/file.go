@@ -16,12 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// file is the source of a file: target. The file is real, but its times are the world's, and it is
-// polled, because notifications of the system come from outside the bubble.
+// file is the source of a file: target. The file is real, but its modification times come from the
+// world's clock. It is polled, because file notifications of the system come from outside the
+// bubble.
 type file struct {
 	w       *World
 	dir     string
-	list    *list // the clusters of an aggregate; nil: the file has one cluster
+	list    *list // the clusters of an aggregate; nil if the file has one cluster
 	truth   Truth
 	failing bool
 }
@@ -101,7 +102,7 @@ func (f *file) write(content []byte) {
 
 func (f *file) must(err error) {
 	if err != nil {
-		panic(err) // the machine's disk is not part of the world
+		panic(err) // failures of the machine's disk are not part of the world
 	}
 }
 

@@ -20,25 +20,26 @@ import (
 // FleetConfig is the size of a fleet.
 type FleetConfig struct {
 	Clients  int
-	Backends int           // of each of the two priorities
-	CallEach time.Duration // of each client
+	Backends int           // in each of the two priorities
+	CallEach time.Duration // interval between the calls of each client
 }
 
-// Second holds the counts of one second for each backend, those of p0 first.
+// Second holds the counts of one second. Calls and Connections have one count per backend, starting
+// with the backends of p0.
 type Second struct {
 	Calls       []int // received
 	Connections []int // requested
 	Control     int   // requested from the management server
-	Failed      int   // calls of all clients
+	Failed      int   // failed calls of all clients
 }
 
 // FleetRecord is the result of a fleet's run.
 type FleetRecord struct {
 	Seconds []Second
-	Cost    Cost // of each client
+	Cost    Cost // cost of each client
 }
 
-// Cost is an amount of memory, heap and stacks, and a number of goroutines.
+// Cost is an amount of memory (heap and stacks) and a number of goroutines.
 type Cost struct{ Bytes, Goroutines int }
 
 // The events of a fleet, in seconds.
@@ -47,17 +48,17 @@ const (
 	FleetLoss    = 180 // p0 fails
 	FleetReturn  = 240 // p0 returns
 	FleetNoPlane = 420 // the management server fails
-	FleetPlane   = 480 // it returns
+	FleetPlane   = 480 // the management server returns
 	FleetEnd     = 600
 )
 
-// The interval between restarts, and the duration of one.
+// The interval between restarts, and the duration of each restart.
 const (
 	restartEach  = 20
 	restartTakes = 5
 )
 
-// fleet is many clients of one management server, each with its own connection.
+// fleet consists of many clients of one management server, each with its own connection.
 type fleet struct {
 	config   FleetConfig
 	network  *Network
@@ -104,11 +105,11 @@ func FleetCost(config FleetConfig) (Cost, error) {
 	return costOfAll().less(before).each(config.Clients), nil
 }
 
-// costOfAll returns the present cost of the process.
+// costOfAll returns the current cost of the process.
 func costOfAll() Cost {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first one leaves finalizers and pools
+	runtime.GC() // the first collection leaves finalizers and pools behind
 	runtime.ReadMemStats(&m)
 	return Cost{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // less than 8 EB
 }
@@ -154,7 +155,7 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 // start opens the channels.
 func (f *fleet) start() error {
 	for range f.config.Clients {
-		own := &adsclient.Network{Dial: f.network.Dial} // of one client, which shares no stream
+		own := &adsclient.Network{Dial: f.network.Dial} // the network of one client, which does not share its stream
 		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = own })))
 		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
 			grpc.WithResolvers(builders...),
@@ -169,10 +170,10 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// traffic makes the calls of one client, beginning at once.
+// traffic makes the calls of one client. It makes the first call immediately.
 func (f *fleet) traffic(cc *grpc.ClientConn, done <-chan struct{}) {
 	f.call(cc)
-	pause := time.NewTimer(time.Duration(rand.Int64N(int64(f.config.CallEach)))) //nolint:gosec // a load
+	pause := time.NewTimer(time.Duration(rand.Int64N(int64(f.config.CallEach)))) //nolint:gosec // draws the load
 	defer pause.Stop()
 	for {
 		select {
@@ -191,7 +192,7 @@ func (f *fleet) call(cc *grpc.ClientConn) {
 	}
 }
 
-// befall performs the events of a second.
+// befall performs the events that belong to a second.
 func (f *fleet) befall(second int) {
 	for i, b := range f.tiers[0] {
 		switch second {

@@ -15,8 +15,8 @@ var (
 	clients   = flag.Int("sim.clients", 2000, "number of clients in the large fleet")
 )
 
-// A fleet loses no call when backends restart gracefully, when the control plane fails, or when a
-// priority is refused or returns.
+// A fleet does not lose a call when backends restart gracefully, when the control plane fails, or
+// when a priority is refused or returns.
 func TestFleet(t *testing.T) {
 	config := FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second}
 	if *fleetFile != "" {
@@ -53,7 +53,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// connectionCost returns the cost of a connection to a backend, including both ends.
+// connectionCost returns the cost of a connection to a backend, which includes both of its ends.
 func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	t.Helper()
 	const few, many = 1, 5
@@ -71,7 +71,7 @@ func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	return costs[1].less(costs[0]).each(many - few)
 }
 
-// A client's cost grows with its connections, and is less than that of a process.
+// Each connection adds to the cost of a client, by an amount within bounds.
 func TestFleetCost(t *testing.T) {
 	each := connectionCost(t, FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second})
 	t.Logf("%d KB and %d goroutines a connection", each.Bytes>>10, each.Goroutines)

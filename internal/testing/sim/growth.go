@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// leastPart is the minimum share of its weight that an endpoint has during slow start, as in
-// Envoy's slow_start.
+// leastPart is the minimum share of an endpoint's weight during slow start, as in Envoy's
+// slow_start.
 const leastPart = 0.1
 
-// checkGrowth disconnects an endpoint of the priority in use, and checks its share of the calls
-// while it grows again.
+// checkGrowth disconnects an endpoint of the priority in use, and checks the endpoint's share of
+// the calls while the share grows again.
 func (w *World) checkGrowth(q quiet) {
 	locality, back := w.replaceable(q)
 	if back.Address == "" {
@@ -42,8 +42,8 @@ func (w *World) checkGrowth(q quiet) {
 }
 
 // replaceable returns an endpoint of the priority in use and its locality if other reachable
-// endpoints replace it, so that nothing else changes. It returns none without slowStart, with
-// pickFirst, and if calls take time.
+// endpoints can replace it, so that nothing else changes. It returns no endpoint without slowStart,
+// with pickFirst, or if calls take time.
 func (w *World) replaceable(q quiet) (Locality, Endpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

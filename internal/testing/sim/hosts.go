@@ -13,18 +13,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// hosts is the source of a failover: target whose entries are DNS names that are refreshed.
+// hosts is the source of a failover: target whose entries are DNS names, which are looked up at
+// intervals.
 type hosts struct {
 	dns     *dns
 	refresh time.Duration
 	first   int // the number of the first entry
 
 	mu        sync.Mutex
-	addresses [][]string // by entry
+	addresses [][]string // addresses of each entry
 	fault     fault
 }
 
-// newHosts returns names for the priorities from first on.
+// newHosts returns names for the priorities, starting with the given one.
 func newHosts(w *World, truth Truth, first int) *hosts {
 	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, first: first, addresses: make([][]string, len(truth))}
 	h.Publish(truth)
@@ -46,7 +47,7 @@ func (h *hosts) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(h.dns))}
 }
 
-// Sees returns the addresses of each name without other attributes.
+// Sees returns the addresses of each name, without other attributes.
 func (h *hosts) Sees(Truth) Truth {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,17 +78,18 @@ func (h *hosts) Fail(r *rand.Rand) string {
 	return h.fault.String()
 }
 
-// Restore makes the DNS servers work.
+// Restore makes the DNS servers work again.
 func (h *hosts) Restore() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fault = none
 }
 
-// Lag implements Source. An address is removed after the second lookup without it.
+// Lag implements Source. An address is removed after the second lookup that does not return it.
 func (h *hosts) Lag() time.Duration { return 2*h.refresh*11/10 + time.Second }
 
-// Recovery implements Source: a lookup without a response and the pause after it come before Lag.
+// Recovery implements Source. Before Lag begins, a lookup without a response and the pause after it
+// may have to end.
 func (h *hosts) Recovery() time.Duration { return resolveTimeout + h.refresh*11/10 + h.Lag() }
 
 // Fixed implements Source: entries keep their numbers.
@@ -96,7 +98,7 @@ func (h *hosts) Fixed() bool { return true }
 // Close does nothing: lookups end with their channels.
 func (h *hosts) Close() {}
 
-// lookUp returns the addresses of a name, and the fault of the DNS servers.
+// lookUp returns the addresses of a name and the current fault of the DNS servers.
 func (h *hosts) lookUp(name string) ([]string, fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,33 +7,35 @@ import (
 	"time"
 )
 
-// longEnough is how long a reachable endpoint may take to be connected: the longest backoff and the
-// longest attempt.
+// longEnough is the longest time that it may take to connect to a reachable endpoint: the longest
+// backoff and the longest attempt.
 const longEnough = longestBackoff + attemptTime + 3*time.Second
 
-// noticed is the number of consecutive failures of each endpoint that show that a priority fails.
+// noticed is the number of consecutive failures of each endpoint after which a priority counts as
+// failing.
 const noticed = 5
 
-// judge checks one rule: if any priority answers, the one in use answers. It uses the world and the
-// results of calls, and no decision of the product. The world's lock is held when it is called.
+// judge checks one rule: if any priority answers, the priority in use answers. It uses the world
+// and the results of calls, but no decision of the product. Its methods are called with the world's
+// lock held.
 //
-// A priority answers if an endpoint of it has been reachable for longEnough and calls to it
-// succeed. A priority with any working endpoint is not blamed, because the choice between its
-// endpoints is another matter.
+// A priority answers if one of its endpoints has been reachable for longEnough and calls to that
+// endpoint succeed. A priority with any working endpoint is not blamed, because the choice between
+// its endpoints is a separate matter.
 type judge struct {
 	w     *World
-	tiers map[string]*tierState // by their endpoints
-	order []string              // of their endpoints
-	of    map[string]*tierState // by endpoint
-	made  int                   // calls
+	tiers map[string]*tierState // priorities, by their endpoints
+	order []string              // the keys of tiers in order
+	of    map[string]*tierState // the priority of each endpoint
+	made  int                   // number of calls
 
-	changed moment    // the last event, or the last failure that was noticed
-	inUse   string    // the priority with the calls, by its endpoints
-	other   string    // another one, with the last calls
-	row     int       // the number of these
-	moves   int       // since the last event
-	resets  int       // since the last event
-	away    time.Time // until then calls may be elsewhere, because the priority in use reconnects
+	changed moment    // the last event, or the last time that a failure was noticed
+	inUse   string    // key of the priority that gets the calls
+	other   string    // key of another priority that got the latest calls
+	row     int       // number of those calls
+	moves   int       // moves since the last event
+	resets  int       // resets since the last event
+	away    time.Time // calls may go elsewhere until this time, because the priority in use reconnects
 	to      []string
 }
 
@@ -51,9 +53,9 @@ type tierState struct {
 	since     moment // when the condition of one of its endpoints last changed
 	failures  map[string]int
 	known     map[string]time.Time // when an endpoint had failed often enough to be noticed
-	noticed   moment               // when all connected ones had; zero before
+	noticed   moment               // when all connected endpoints had failed often enough; zero before
 	slow, few tokens               // tokens for trials
-	blamed    int                  // calls
+	blamed    int                  // number of calls blamed
 }
 
 func latest(a, b time.Time) time.Time {
@@ -70,7 +72,8 @@ func (j *judge) now() moment { return moment{time.Now(), j.made} }
 // happen records an event after which calls may fail for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told records an update of the channel. A priority with the same endpoints is the same.
+// told receives an update of the channel. A priority that has the same endpoints as before is
+// treated as the same priority.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
@@ -91,7 +94,7 @@ func (j *judge) told(truth Truth) {
 		order = append(order, key)
 		for _, address := range endpoints {
 			if of[address] = s; j.w.shared(address) {
-				of[address] = nil // a call to it could belong to either
+				of[address] = nil // a call to it could belong to either priority
 			}
 		}
 	}
@@ -148,8 +151,8 @@ func (j *judge) sent(address string) {
 	}
 }
 
-// mostMoves limits how often calls may change priority: each priority may be left and return by
-// timers, for each endpoint that connects later, and each time connections end.
+// mostMoves limits how often calls may move to another priority. Calls may leave each priority and
+// return to it when timers fire, when an endpoint connects later, and when connections end.
 func (j *judge) mostMoves() int {
 	pairs := len(j.tiers) + j.resets
 	for address := range j.of {
@@ -160,7 +163,7 @@ func (j *judge) mostMoves() int {
 	return 2 * pairs
 }
 
-// ended records the result of a call, with to "" if it was not sent.
+// ended records the result of a call. If the call was not sent, to is "".
 func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	s := j.of[to]
 	switch {
@@ -175,7 +178,7 @@ func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	}
 }
 
-// fails counts a failed call, and reports whether it shows that each endpoint fails.
+// fails counts a failed call, and reports whether this call shows that all endpoints fail.
 func (s *tierState) fails(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == noticed {
 		s.known[address] = now.at
@@ -198,7 +201,7 @@ func (s *tierState) works(w *World) bool {
 	})
 }
 
-// blame breaks the rule if another priority answers.
+// blame reports a broken rule if another priority answers.
 func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 	r, why := j.answering(sentAt)
 	if r == "" {
@@ -209,8 +212,8 @@ func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 	}
 }
 
-// answering returns an endpoint that has answered since a time, as the channel must know, and the
-// reason; "" if there is none.
+// answering returns an endpoint that has been answering since the given time, as the channel must
+// know, and how the channel knows. It returns "" if there is no such endpoint.
 func (j *judge) answering(since time.Time) (address, why string) {
 	for _, r := range j.tiers {
 		for _, address := range r.endpoints {
@@ -228,15 +231,16 @@ func (j *judge) answering(since time.Time) (address, why string) {
 	return "", ""
 }
 
-// cutShort reports whether calls to an endpoint may all end with their connections, which are reset
+// cutShort reports whether all calls to an endpoint may end because their connections are reset
 // before it answers.
 func (j *judge) cutShort(c *condition, at time.Time) bool {
 	return j.w.pair != nil && at.Sub(c.reset) < 3*j.w.pair.takes
 }
 
-// proven reports whether the channel must have known at a time that an endpoint answers: it was
-// connected, has answered at least an interval ago, and since then in an interval without a failed
-// call; or every endpoint of the priority that has failed a call has answered a later one.
+// proven reports whether the channel must have known at a given time that an endpoint answers. The
+// endpoint must have been connected. If a call to it has succeeded after a failure, another call
+// must have succeeded in a later interval, at least an interval ago. Otherwise, every endpoint of
+// the priority that has failed a call must have answered a later one.
 func (j *judge) proven(r *tierState, c *condition, address string, at time.Time) bool {
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || at.Sub(begin) < 2*time.Second {
@@ -252,12 +256,12 @@ func (j *judge) proven(r *tierState, c *condition, address string, at time.Time)
 }
 
 // patience is how long it may take after an event until an unused priority gets the calls: timers
-// run, it connects, and each of its endpoints is tried and swept.
+// must fire, the priority must connect, and each of its endpoints must be tried and swept.
 func (j *judge) patience(r *tierState) time.Duration {
 	return j.w.settings.patience(len(j.tiers)) + time.Duration(len(r.endpoints)+2)*byTarget.interval
 }
 
-// calls is the minimum number of calls that this takes: eleven for each trial.
+// calls is the minimum number of calls needed for this: eleven for each trial.
 func (j *judge) calls(r *tierState) int { return 11 * (len(r.endpoints) + 1) }
 
 // unsent judges a call that failed before it was sent.

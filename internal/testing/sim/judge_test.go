@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// judged is a world of two priorities with one endpoint each, whose calls the test invents.
+// judged is a world of two priorities with one endpoint each. The test makes up the calls.
 type judged struct {
 	t *testing.T
 	w *World
@@ -54,14 +54,14 @@ func (j judged) calls(n int, to string, succeed bool) {
 	}
 }
 
-// turn changes the answer of an endpoint.
+// turn changes the code with which an endpoint answers.
 func (j judged) turn(address string, code codes.Code) {
 	pass(time.Second)
 	j.w.conditions[address].answer = code
 	j.w.judge.turned(address)
 }
 
-// wants checks how many rules are broken so far.
+// wants checks the number of rules broken so far.
 func (j judged) wants(n int) {
 	j.t.Helper()
 	if broken := j.w.Log.Broken(); len(broken) != n {
@@ -69,8 +69,8 @@ func (j judged) wants(n int) {
 	}
 }
 
-// A failing priority beside one that answers may get the calls that reveal the failure, and then
-// trials.
+// If one priority fails and another answers, the failing priority may get the calls that reveal its
+// failure, and then only trial calls.
 func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -87,8 +87,8 @@ func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	})
 }
 
-// No call is judged while no priority answers, or before there was enough time, and enough calls,
-// to find out that the other one answers again.
+// No call is judged while no priority answers, or before there have been enough time and enough
+// calls to find out that the other priority answers again.
 func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -105,7 +105,7 @@ func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	})
 }
 
-// Calls may follow timers and endpoints, but must not move back and forth.
+// Calls may move when timers fire or endpoints connect, but must not move back and forth.
 func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -119,7 +119,7 @@ func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
 	})
 }
 
-// A call that is not sent is judged once the timers have run.
+// A call that is not sent is judged after the timers have fired.
 func TestCallsThatWaitAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)

@@ -25,7 +25,7 @@ type kube struct {
 	api  *apiServer
 	stop context.CancelFunc
 	wake chan struct{} // there is something to write
-	rand *rand.Rand    // the controller's own
+	rand *rand.Rand    // random generator of the controller
 
 	mu     sync.Mutex
 	truth  Truth
@@ -34,8 +34,8 @@ type kube struct {
 
 func newKube(w *World, truth Truth) *kube {
 	ctx, stop := context.WithCancel(context.Background())
-	k := &kube{stop: stop, wake: make(chan struct{}, 1), truth: truth, rand: rand.New(rand.NewPCG(w.rand.Uint64(), 1))} //nolint:gosec // a schedule, not a secret
-	k.api = newAPIServer(ctx, rand.New(rand.NewPCG(w.rand.Uint64(), 2)))                                                //nolint:gosec // a schedule, not a secret
+	k := &kube{stop: stop, wake: make(chan struct{}, 1), truth: truth, rand: rand.New(rand.NewPCG(w.rand.Uint64(), 1))} //nolint:gosec // draws a schedule, not a secret
+	k.api = newAPIServer(ctx, rand.New(rand.NewPCG(w.rand.Uint64(), 2)))                                                //nolint:gosec // draws a schedule, not a secret
 	for name, s := range k.wanted() {
 		k.api.set(name, s)
 	}
@@ -51,7 +51,7 @@ func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	return kubeServices[2*tier:][:1], 1
 }
 
-// Target names all Services, including those that do not exist yet.
+// Target returns a target that names all Services, including those that do not exist yet.
 func (k *kube) Target() string {
 	return "k8s://sim/" + strings.Join(strings.Split(kubeServices, ""), ",")
 }
@@ -60,8 +60,8 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Sees returns truth with the weights of the Services, without regions, and without empty
-// priorities and localities. If no endpoint is ready, terminating ones take the calls.
+// Sees returns truth with the weights of the Services, but without regions and without empty
+// priorities and localities. If no endpoint is ready, terminating endpoints take the calls.
 func (k *kube) Sees(truth Truth) Truth {
 	seen, last := Truth{}, len(truth.serving()) == 0
 	for i, tier := range truth {
@@ -99,25 +99,25 @@ func (k *kube) Publish(truth Truth) {
 func (k *kube) Fail(r *rand.Rand) string { return k.api.fail(trouble(1 + r.IntN(int(troubles)-1))) }
 func (k *kube) Restore()                 { k.api.restore() }
 
-// The longest time for writing all slices, between deleting the slices of a Service, and before
-// creating the Service again.
+// The longest times for writing all slices, between two deletions of a Service's slices, and before
+// the Service is created again.
 const (
 	kubeWrites = 8 * time.Second
-	kubeApart  = 3 * time.Second // at most 9 s for four slices, less than a deleted slice counts
+	kubeApart  = 3 * time.Second // at most 9 s for four slices, which is shorter than deleted slices continue to count
 	kubeAgain  = 8 * time.Second
 )
 
-// Lag is the time of the controller, of deleted slices, which count for 10 s, and of a watch that
-// ended meanwhile.
+// Lag is the sum of the controller's time, the 10 s for which deleted slices count, and the time to
+// replace a watch that ended meanwhile.
 func (k *kube) Lag() time.Duration { return kubeWrites + 10*time.Second + 3*time.Second }
 
-// Recovery is the longest backoff before a watch of an expired version, another backoff after it,
-// and a complete list.
+// Recovery is the sum of the longest backoff before a watch of an expired version, another backoff
+// after that watch, and the time for a complete list.
 func (k *kube) Recovery() time.Duration {
 	return 144*time.Second + longestWatch + 144*time.Second + time.Minute + k.Lag()
 }
 
-// Fixed implements Source: an empty priority does not exist.
+// Fixed implements Source: an empty priority does not exist in the source.
 func (k *kube) Fixed() bool { return false }
 
 func (k *kube) Close() { k.stop() }
@@ -143,7 +143,7 @@ func (k *kube) wanted() map[string]kubeSlice {
 }
 
 // control writes the wanted slices. Sometimes it moves endpoints to other slices, or deletes a
-// Service and creates it again, which must not affect a channel.
+// Service and creates it again. Neither must affect a channel.
 func (k *kube) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -162,8 +162,8 @@ func (k *kube) control(ctx context.Context) {
 	}
 }
 
-// write writes slices one by one: first additions, then removals, then the deletion of unused
-// slices.
+// write writes slices one by one: first it adds endpoints, then it removes endpoints, and finally
+// it deletes unused slices.
 func (k *kube) write(ctx context.Context) {
 	want := k.wanted()
 	names := slices.Sorted(maps.Keys(want))
@@ -193,7 +193,7 @@ func (k *kube) put(ctx context.Context, name string, s kubeSlice) {
 	}
 }
 
-// rest waits up to most, and half of the time not at all.
+// rest waits for a time of up to most. Half of the time it does not wait at all.
 func (k *kube) rest(ctx context.Context, most time.Duration) {
 	if k.rand.IntN(2) == 0 {
 		return
@@ -204,14 +204,14 @@ func (k *kube) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// again deletes a Service slice by slice, and creates it again before its last slice stops
+// again deletes a Service slice by slice, and creates it again before its last deleted slice stops
 // counting.
 func (k *kube) again(ctx context.Context) {
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
 	all = slices.DeleteFunc(all, func(name string) bool { return k.api.get(name).service != service })
 	k.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	pause := func(most time.Duration) (over bool) { // unless something else is wanted
+	pause := func(most time.Duration) (over bool) { // over if the controller must write other slices
 		select {
 		case <-ctx.Done():
 			return true

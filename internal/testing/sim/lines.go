@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// living is the world that receives the product's log. Only one world runs at a time.
+// living is the world that receives the product's log. Only one world runs at any time.
 var living atomic.Pointer[World]
 
 // Listen redirects the product's log to the running world. It must be called once, before any use
@@ -23,7 +23,7 @@ func Listen() { grpclog.SetLoggerV2(logs{grpclog.NewLoggerV2(io.Discard, io.Disc
 // logs is gRPC's logger.
 type logs struct{ grpclog.LoggerV2 }
 
-// line is a format of the product's log lines, with a check of its truth.
+// line is a format of the product's log lines, with a function that checks whether a line is true.
 type line struct {
 	form  *regexp.Regexp
 	check func(w *World, m []string) string // what is wrong with it, "" for nothing
@@ -65,7 +65,7 @@ var lines = []line{
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
 }
 
-// said checks a log line of the product.
+// said checks a line that the product logged.
 func (w *World) said(level, text string) {
 	w.Log.Event("%s %s", level, text)
 	if strings.Contains(text, "\n") {
@@ -89,13 +89,13 @@ func (w *World) toldLine(m []string) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// It precedes the update, which must match.
+	// The line precedes the update, which must match it.
 	w.announced = m[2] + " in " + m[3]
 	return ""
 }
 
-// settling is how long a file may seem to be in the middle of a write, and how long a source may
-// stay silent.
+// settling is how long a file may seem to be in the middle of a write, and how long a source may be
+// silent.
 const settling = 5 * time.Second
 
 // keptLine checks a log line about a stored answer.
@@ -108,20 +108,20 @@ func (w *World) keptLine(m []string) string {
 	last, changed := w.lastTold, w.changedAt
 	w.mu.Unlock()
 	if strings.Contains(m[1], "nothing was heard") && time.Since(changed) < settling {
-		return "" // a new channel may take the file for incomplete
+		return "" // a new channel may consider the file incomplete
 	}
 	if n := part[*names](w); n != nil && n.everEmpty() {
-		return "" // a name without addresses confirms nothing, unlike the others
+		return "" // a name without addresses does not confirm the answer, unlike the others
 	}
-	// A channel that opens while another closes may have to wait for that one's answer, which
-	// nothing else has confirmed. If no channel got an update while all sources worked, the times
-	// of confirmation are unknown.
+	// If a channel opens while another one closes, it may have to wait for the other channel's
+	// answer, which nothing else has confirmed. If no channel received an update while all sources
+	// worked, the times of confirmation are unknown.
 	if last.IsZero() {
 		return w.sourceLine(m)
 	}
 	slack := w.source.Lag() + time.Second
 	if part[*kube](w) != nil {
-		slack += longestWatch // a watch confirms the list at its start and by bookmarks
+		slack += longestWatch // a watch confirms the list when it starts and with bookmarks
 	}
 	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+slack {
 		return fmt.Sprintf("the last update was %v ago", time.Since(last))
@@ -139,8 +139,8 @@ func (w *World) sourceLine([]string) string {
 	return ""
 }
 
-// renewedLine checks a log line about the answers of temporary channels, which exceed the store's
-// limit.
+// renewedLine checks a log line about the answers of temporary channels, which exceed the limit of
+// the store.
 func (w *World) renewedLine([]string) string {
 	if s := part[*edsSource](w); s.passers <= 100 {
 		return fmt.Sprintf("only %d other channels were opened", s.passers)
@@ -148,7 +148,7 @@ func (w *World) renewedLine([]string) string {
 	return ""
 }
 
-// quietLine checks a log line that a stream was silent for 30 s while endpoints failed.
+// quietLine checks a log line saying that a stream was silent for 30 s while endpoints failed.
 func (w *World) quietLine(m []string) string {
 	if len(m) > 1 {
 		if quiet, err := time.ParseDuration(m[1]); err != nil || quiet < 30*time.Second {
@@ -161,7 +161,7 @@ func (w *World) quietLine(m []string) string {
 	return ""
 }
 
-// emptyLine checks a log line that a mechanism has no addresses.
+// emptyLine checks a log line saying that a mechanism has no addresses.
 func (w *World) emptyLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,12 +224,13 @@ var refusedAddress = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is that of 
 
 var anAddress = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
-// blames returns why a connection error is wrong, "" if it is not: the channel must have known the
-// endpoints that it names, and they must have been unreachable at some time.
+// blames returns why a connection error is wrong, or "" if it is correct. The channel must have
+// known the endpoints that the error names, and they must have been unreachable recently enough.
 func (w *World) blames(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// A priority that did not connect in time quotes its last error, which may be old.
+	// If a priority did not connect in time, its error quotes the last connection error, which may
+	// be old.
 	text = refusedAddress.ReplaceAllString(anOldError.ReplaceAllString(text, ""), "")
 	for _, address := range anAddress.FindAllString(text, -1) {
 		c := w.conditions[address]

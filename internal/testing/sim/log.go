@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Log records the events of a world in order, for reading after a broken rule. It is safe for
-// concurrent use.
+// Log records the events of a world in order, so that they can be read after a rule was broken. It
+// is safe for concurrent use.
 type Log struct {
 	mu    sync.Mutex
 	begin time.Time
 	lines []string
-	// broken holds the broken rules, at most maxBroken.
+	// broken holds the reports of broken rules, at most maxBroken of them.
 	broken []string
-	// repeated is the last text of Repeat, and times its count.
+	// repeated is the last text passed to Repeat, and times is how often it occurred.
 	repeated string
 	times    int
 }
 
-// maxBroken limits the broken rules that are kept.
+// maxBroken limits the number of broken rules that are kept.
 const maxBroken = 20
 
 func newLog() *Log { return &Log{begin: time.Now()} }
@@ -32,7 +32,7 @@ func (l *Log) Event(format string, args ...any) {
 	l.add("", format, args...)
 }
 
-// Repeat adds a line the first time that what occurs in a row, and counts the repetitions.
+// Repeat adds a line if what differs from the previous call, and otherwise counts a repetition.
 func (l *Log) Repeat(what, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

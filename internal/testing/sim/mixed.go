@@ -10,20 +10,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// mixed is a failover: target over several sources, each with its own priorities.
+// mixed is a failover: target with several sources, each of which has its own priorities.
 type mixed struct {
 	parts  []mixedPart
-	nested int // from this entry on they are in a nested list; 0 for none
+	nested int // entries from this one on are in a nested list; 0 if there is no nested list
 }
 
-// mixedPart is one of the sources.
+// mixedPart is one of the sources of mixed.
 type mixedPart struct {
 	Source
-	tiers   int // the number of its priorities; the last source has the rest
+	tiers   int // the number of its priorities; the last source has all remaining priorities
 	failing bool
 }
 
-// newMixed draws different sources for truth in a random order.
+// newMixed draws different sources for truth, in a random order.
 func newMixed(w *World, config Config) *mixed {
 	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -42,7 +42,7 @@ func newMixed(w *World, config Config) *mixed {
 	return m
 }
 
-// Target returns the list of the targets.
+// Target returns the list of the sources' targets.
 func (m *mixed) Target() string {
 	list := func(parts []mixedPart) string {
 		var targets []string
@@ -109,7 +109,7 @@ func (m *mixed) Publish(truth Truth) {
 	}
 }
 
-// Fail makes one source fail, or each with an even chance.
+// Fail makes one source fail, or each source with a probability of one half.
 func (m *mixed) Fail(r *rand.Rand) string {
 	one := r.IntN(2 * len(m.parts))
 	var what []string
@@ -131,10 +131,10 @@ func (m *mixed) Restore() {
 	}
 }
 
-// Lag is the longest of the sources'.
+// Lag is the longest lag of all sources.
 func (m *mixed) Lag() time.Duration { return m.longest(Source.Lag) }
 
-// Recovery is the longest of the sources'.
+// Recovery is the longest recovery of all sources.
 func (m *mixed) Recovery() time.Duration { return m.longest(Source.Recovery) }
 
 func (m *mixed) longest(of func(Source) time.Duration) time.Duration {
@@ -151,7 +151,8 @@ func (m *mixed) Close() {
 	}
 }
 
-// part returns the world's source of a type, maybe one of several, or the zero value.
+// part returns the world's source of type T, which may be one of several sources, or the zero value
+// if there is none.
 func part[T Source](w *World) (found T) {
 	all := []Source{w.source}
 	if m, ok := w.source.(*mixed); ok {

@@ -16,21 +16,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// names is the source of a failover: target. Each entry is a name, and names resolves them: it is a
-// resolver.Builder.
+// names is the source of a failover: target whose entries are names. It also resolves these names,
+// as a resolver.Builder.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
-	last      [][]string // never empty; by entry
+	last      [][]string // the last addresses of each entry, never empty
 	failing   bool
 	watchers  map[*nameResolver]bool
 	first     int // the number of the first entry
 	parts     int
-	empty     time.Time // since when an entry has had no addresses; zero for none
-	was       bool      // an entry has been without addresses
+	empty     time.Time // when the source last began to have an entry without addresses; zero if no entry lacks them
+	was       bool      // some entry has been without addresses at some time
 }
 
-// newNames returns names for the priorities from first on.
+// newNames returns names for the priorities, starting with the given one.
 func newNames(truth Truth, first int) *names {
 	n := &names{first: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), last: make([][]string, len(truth)), parts: len(truth)}
 	n.set(truth)
@@ -76,8 +76,8 @@ func (n *names) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
-// Sees implements Source. Names have no localities and weights, and the target has a fixed number
-// of entries. A name without addresses keeps its previous ones.
+// Sees implements Source. Names have no localities and no weights, and the target has a fixed
+// number of entries. A name without addresses keeps its previous addresses.
 func (n *names) Sees(Truth) Truth {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,8 +140,8 @@ func (n *names) Restore() {
 	}
 }
 
-// Lag implements Source. It is unlimited while a name has no addresses and the channel is younger
-// than that: its last addresses are stored for an hour.
+// Lag implements Source. It is unlimited while a name has no addresses, because a channel that was
+// opened after they disappeared uses the last addresses, which are stored for an hour.
 func (n *names) Lag() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,7 +189,7 @@ func (w *nameResolver) send() {
 	for _, address := range addresses {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	_ = w.cc.UpdateState(state) // an error requests another resolution, but there is no other answer
+	_ = w.cc.UpdateState(state) // an error would request another resolution, but there is no other answer
 }
 
 // ResolveNow does nothing, because changes are pushed.

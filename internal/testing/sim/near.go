@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// nearby is the channel's preference and its client's location. Its methods implement docs/near.md
-// independently of the product.
+// nearby is the channel's preference for near endpoints and its client's location. Its methods
+// implement docs/near.md independently of the product.
 type nearby struct {
 	prefer             string // "zone", "node", "hints" or "balance", "" for nothing
 	zone, region, node string
-	least              int            // zoneMinEndpoints, 0 for none
-	callers            map[string]int // zoneCallers, nil for none
+	least              int            // zoneMinEndpoints, 0 if it is not set
+	callers            map[string]int // zoneCallers, nil if it is not set
 	listed             bool           // zones without endpoints have callers
 }
 
-// newNearby draws a preference, none for two of three worlds.
+// newNearby draws a preference. Two of three worlds have none.
 func newNearby(r *rand.Rand) nearby {
 	if r.IntN(3) > 0 {
 		return nearby{}
@@ -32,9 +32,9 @@ func newNearby(r *rand.Rand) nearby {
 		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
 	}
 	switch r.IntN(6) {
-	case 0: // unknown
+	case 0: // the region is unknown
 	case 1:
-		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the region may lack the zone
+		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the zone may not exist in the region
 	default:
 		n.region = regionOf(n.zone)
 	}
@@ -63,7 +63,7 @@ func (n nearby) set(given url.Values) {
 	}
 }
 
-// regionOf returns the region of a zone. There are two.
+// regionOf returns the region of a zone. There are two regions.
 func regionOf(zone string) string {
 	if zone != "" && strings.Contains("abc", zone) {
 		return "sim"
@@ -119,11 +119,11 @@ func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 	return groups, of
 }
 
-// ranks is the number of distances: node, zone, region, the rest.
+// ranks is the number of distances: same node, same zone, same region, and the rest.
 const ranks = 4
 
 // split returns the near groups of a priority. A group with too few usable endpoints is merged with
-// the next.
+// the next group.
 func (n nearby) split(tier Tier) (groups Truth) {
 	rank := n.ranking(tier)
 	in := make([]bool, ranks)
@@ -144,7 +144,7 @@ func (n nearby) split(tier Tier) (groups Truth) {
 	return groups
 }
 
-// ranking returns a function from an endpoint to its distance.
+// ranking returns a function that maps an endpoint to its distance.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
 		return func(zone, address string) int {
@@ -179,10 +179,10 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// part returns the part of a priority at the given distances. A locality's weight is divided in
-// proportion to its usable endpoints.
+// part returns the part of a priority that lies at the given distances. A locality's weight is
+// divided in proportion to the usable endpoints.
 func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
-	const finer = 1 << 20 // for more precision than locality weights have
+	const finer = 1 << 20 // gives more precision than locality weights have
 	all := func(string) bool { return true }
 	for _, l := range t {
 		some := l
@@ -203,7 +203,7 @@ func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 	return part
 }
 
-// placelessLine checks a log line that nothing can be preferred.
+// placelessLine checks a log line saying that nothing can be preferred.
 func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:

@@ -22,21 +22,22 @@ type Network struct {
 
 // Link describes the network path to a host.
 type Link struct {
-	// Refuse makes new connections fail at once.
+	// Refuse makes new connections fail immediately.
 	Refuse bool
-	// LoseOut and LoseIn drop what clients send and what the host sends: existing connections hang,
-	// and new ones are not established.
+	// LoseOut drops the packets that clients send, and LoseIn drops the packets that the host
+	// sends. Existing connections hang, and new ones are not established.
 	LoseOut, LoseIn bool
 	// Delay is the latency of each write.
 	Delay time.Duration
-	// Rate limits the bytes per second of a connection in each direction; 0 for no limit.
+	// Rate limits the bytes per second of a connection in each direction. If it is 0, there is no
+	// limit.
 	Rate int
 }
 
 // host is one address with its listener, link and connections.
 type host struct {
 	link     Link
-	listener *listener // nil without a listener
+	listener *listener // nil if nothing listens
 	conns    map[*conn]bool
 	dials    int
 }
@@ -55,7 +56,7 @@ func (n *Network) host(address string) *host {
 	return h
 }
 
-// SetLink changes the link to a host, also for existing connections.
+// SetLink changes the link to a host, for existing connections as well.
 func (n *Network) SetLink(address string, link Link) {
 	n.mu.Lock()
 	n.host(address).link = link
@@ -86,7 +87,7 @@ func (n *Network) connections(address string) []*conn {
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-// Dials returns how many connections to a host were requested so far, and how many are open.
+// Dials returns how many connections to a host have been requested so far, and how many are open.
 func (n *Network) Dials(address string) (asked, open int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +108,8 @@ func (n *Network) Open() int {
 
 var errRefused = errors.New("connection refused")
 
-// Connected returns since when a host has had a connection, zero if it has none.
+// Connected returns when the oldest open connection to a host was established, or the zero time if
+// there is none.
 func (n *Network) Connected(address string) (oldest time.Time) {
 	for _, c := range n.connections(address) {
 		if oldest.IsZero() || c.begin.Before(oldest) {
@@ -117,7 +119,7 @@ func (n *Network) Connected(address string) (oldest time.Time) {
 	return oldest
 }
 
-// Dial connects to a host. It is for grpc.WithContextDialer.
+// Dial connects to a host. It is intended for grpc.WithContextDialer.
 func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()
 	h := n.host(address)
@@ -149,8 +151,8 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c.client(), nil
 }
 
-// reach waits until packets get through in both directions, while the link may change. Lost packets
-// are resent every second, roughly as in TCP.
+// reach waits until packets get through in both directions. The link may change in the meantime.
+// Lost packets are resent every second, roughly as in TCP.
 func (n *Network) reach(ctx context.Context, h *host) error {
 	for arrives := false; ; {
 		n.mu.Lock()
@@ -175,7 +177,7 @@ func (n *Network) reach(ctx context.Context, h *host) error {
 	}
 }
 
-// Listen listens at a host. It fails if there is a listener.
+// Listen listens on a host. It fails if the host already has a listener.
 func (n *Network) Listen(address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -195,7 +197,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListener removes the listener of a host. Accepted connections stay.
+// closeListener removes the listener of a host. Accepted connections remain open.
 func (n *Network) closeListener(address string) {
 	n.mu.Lock()
 	l := n.host(address).listener
@@ -214,7 +216,8 @@ type listener struct {
 	done    chan struct{}
 }
 
-// offer queues a connection. It is reset if the listener is closed, like the waiting ones.
+// offer queues a connection. If the listener is closed, the connection is reset, like those in the
+// queue.
 func (l *listener) offer(c *conn) bool {
 	if l.closed() {
 		return false
@@ -251,7 +254,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close resets the connections that were not accepted, as a kernel does.
+// Close resets the connections that have not been accepted, as a kernel does.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.left()

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// Closing a listener resets the connections that were not accepted, as a kernel does. Accepted ones
-// stay.
+// Closing a listener resets the connections that have not been accepted, as a kernel does. Accepted
+// connections remain open.
 func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewNetwork(func(string, ...any) {})

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// idle reports whether a field was ever given without the other field that it needs.
+// idle reports whether a field was ever set without the other field that it needs.
 func (d *detections) idle(field, without string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -25,7 +25,7 @@ func (d *detections) idle(field, without string) bool {
 
 var aNote = regexp.MustCompile(`(\w+) has no effect without (\w+)`)
 
-// noteLine checks a log line about fields of outlier detection without effect.
+// noteLine checks a log line about fields of outlier detection that have no effect.
 func (w *World) noteLine(m []string) string {
 	all := w.clusters()
 	notes := aNote.FindAllStringSubmatch(m[0], -1)
@@ -40,8 +40,8 @@ func (w *World) noteLine(m []string) string {
 	return ""
 }
 
-// uselessLine checks a log line that outlier detection has no effect below a pick_first over
-// several endpoints.
+// uselessLine checks a log line saying that outlier detection has no effect if it is used with a
+// pick_first policy over several endpoints.
 func (w *World) uselessLine([]string) string {
 	if !w.settings.pickFirst || len(w.clusters()) == 0 {
 		return "the channel has no pickFirst, or no clusters"

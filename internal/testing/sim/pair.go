@@ -15,7 +15,7 @@ type pair struct {
 	takes           time.Duration // the duration of an answer
 	seldom, streams bool
 	limited         bool            // streams have a deadline
-	stay            int             // when the client cancels a stream
+	stay            int             // decides when the client cancels a stream
 	calls           *sync.WaitGroup // calls in progress
 	done            chan struct{}
 }
@@ -49,7 +49,7 @@ func (w *World) choosePair(name string) {
 	}
 	p.limited = p.streams && (has("hang") || w.rand.IntN(2) == 0)
 	p.stay = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call take that many round trips
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call need this many round trips
 	if !w.hitBy(p) {
 		hitting := []int{0, 1, 2, 3, 4} // indices of faults that make calls fail
 		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
@@ -65,8 +65,8 @@ func (w *World) choosePair(name string) {
 // hitBy reports whether a fault of the pair makes calls fail.
 func (w *World) hitBy(p *pair) bool { return slices.ContainsFunc(p.faults, mishap.hits) }
 
-// livePair makes faults occur together repeatedly, and checks between them which priority gets the
-// calls.
+// livePair repeatedly makes faults occur together. Between these episodes, it checks which priority
+// gets the calls.
 func (w *World) livePair(length time.Duration) {
 	end := time.Now().Add(length)
 	pass(10 * time.Second)
@@ -86,7 +86,7 @@ type struck struct {
 	each time.Duration
 }
 
-// episode starts the faults of a pair, lets them last together, and ends them.
+// episode starts the faults of a pair, keeps them active together, and ends them.
 func (w *World) episode() {
 	var all []*struck
 	first := w.drawTier(w.rand, false)
@@ -115,7 +115,7 @@ func (w *World) episode() {
 	}
 	w.sustain(all)
 	loses := slices.ContainsFunc(all, func(s *struck) bool { return s.name == "ends" || s.name == "resets" })
-	if !loses || !w.settings.fast && w.settings.failback == 0 { // otherwise a priority that has just lost its connection may have no calls
+	if !loses || !w.settings.fast && w.settings.failback == 0 { // otherwise a priority that has just lost its connection may get no calls
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")
@@ -126,7 +126,7 @@ func (w *World) episode() {
 	}
 }
 
-// sustain lets faults last longer than any of their consequences take.
+// sustain keeps faults active for longer than any of their consequences take.
 func (w *World) sustain(all []*struck) {
 	w.mu.Lock()
 	longest := 2*w.settings.patience(3) + 8*byTarget.interval
@@ -157,7 +157,8 @@ func (w *World) madeNow() int {
 	return w.judge.made
 }
 
-// inBurst performs an action during many calls, unless the client makes few calls.
+// inBurst performs an action while many calls are made. In some cases, and always if the client
+// makes few calls, it performs only the action.
 func (w *World) inBurst(do func()) {
 	calls := func(n int) {
 		for range n {
@@ -196,8 +197,8 @@ func (w *World) checkHealed() {
 	w.checkInUse()
 }
 
-// rested reports whether nothing has changed for long enough since the last event, in time or in
-// calls.
+// rested reports whether nothing has changed for a sufficient time and number of calls since the
+// last event.
 func (w *World) rested() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +207,7 @@ func (w *World) rested() bool {
 	return time.Since(j.changed.at) > wait && j.made-j.changed.made > 11*(len(j.of)+2)
 }
 
-// checkInUse checks where the last calls went once nothing changes.
+// checkInUse checks where the last calls went, after the world has settled.
 func (w *World) checkInUse() {
 	if !w.rested() {
 		return
@@ -217,7 +218,7 @@ func (w *World) checkInUse() {
 	kept := func(address string) bool { return !w.connects(address) && !w.network.Connected(address).IsZero() }
 	cut := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
 	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) || slices.ContainsFunc(w.known.serving(), cut) {
-		return // a connection from before a refusal is used; one that is always reset never answers
+		return // a connection made before a refusal is still used; an endpoint whose connections are always reset never answers
 	}
 	w.calls.Checks++
 	var endpoints []string
@@ -235,7 +236,7 @@ func (w *World) checkInUse() {
 
 // pairTraffic makes the calls of a world of pairs until done is closed.
 func (w *World) pairTraffic(seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a load
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // draws the load
 	for {
 		select {
 		case <-w.pair.done:

@@ -20,7 +20,7 @@ func (w *World) pairCall(wait bool) {
 	cc, j := w.cc, w.judge
 	j.made++
 	c := &call{start: time.Now(), made: j.made}
-	r := rand.New(rand.NewPCG(uint64(c.made), 2)) //nolint:gosec // a load
+	r := rand.New(rand.NewPCG(uint64(c.made), 2)) //nolint:gosec // draws the load
 	w.mu.Unlock()
 	var err error
 	rest := func() {}
@@ -32,7 +32,7 @@ func (w *World) pairCall(wait bool) {
 	to, at := c.sent()
 	w.mu.Lock()
 	w.calls.add(to, err)
-	if to == "" || status.Code(err) != codes.Canceled { // otherwise the client cancelled it
+	if to == "" || status.Code(err) != codes.Canceled { // otherwise the client canceled the call
 		j.ended(c, to, at, err)
 	}
 	w.mu.Unlock()
@@ -55,16 +55,17 @@ func (c *Calls) add(to string, err error) {
 	}
 }
 
-// firstMessage limits the wait of a client without a deadline for the first message of a stream.
+// firstMessage limits how long a client without a deadline waits for the first message of a stream.
 const firstMessage = 2 * time.Minute
 
-// pairStream starts a stream and waits for its answer. rest waits for its end: the backend ends it,
-// or the client cancels it, maybe after hours. A deadline ends it earlier.
+// pairStream starts a stream and waits for its answer. The function rest waits for the end of the
+// stream: either the backend ends it or the client cancels it, possibly after hours. A deadline may
+// end it earlier.
 func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand) (rest func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	length, first := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
 	if w.pair.stay == 2 {
-		length = 4 * time.Hour // longer than any world's quiet time
+		length = 4 * time.Hour // longer than any quiet time of a world
 	}
 	if w.pair.limited {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)

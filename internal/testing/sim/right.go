@@ -2,10 +2,11 @@ package sim
 
 import "slices"
 
-// right returns the priorities that may be in use once everything has settled, in order. In A56 it
-// is the highest reachable one. There may be several if a priority is between its mark and its
-// recovery mark, or if calls to some endpoint fail, which may be ejected or not. There is none if
-// nothing is reachable. The lock is held.
+// right returns the priorities that may be in use after the world has settled, in order. In A56,
+// the highest reachable priority is in use. Several priorities are possible if a priority is
+// between its mark and its recovery mark, or if calls to some endpoints fail and these endpoints
+// may or may not be ejected. If no endpoint is reachable, the result is empty. The caller must hold
+// the lock.
 func (w *World) right(truth Truth) []int {
 	var some, all []int
 	detects := false
@@ -16,7 +17,7 @@ func (w *World) right(truth Truth) []int {
 			continue
 		}
 		all = append(all, i)
-		tried := tier.detection().ejects() && good < there // by a few of the calls
+		tried := tier.detection().ejects() && good < there // a few of the calls try the other endpoints
 		if there >= w.settings.minReady || tried {
 			some = append(some, i)
 		}
@@ -28,7 +29,7 @@ func (w *World) right(truth Truth) []int {
 	case w.settings.minReady == 0 && !detects || len(all) == 0:
 		return some
 	case !detects && len(some) == 0:
-		return all[:1] // all are too small: the highest
+		return all[:1] // all priorities are too small, so the highest is used
 	}
 	return all
 }
@@ -48,8 +49,9 @@ func (w *World) answers(address string) bool {
 	return c.connects()
 }
 
-// part returns the share of a priority's weight in endpoints that are up. With pickFirst one
-// endpoint has all calls of a locality, so that the locality counts completely or not at all.
+// part returns the share of a priority's weight that belongs to endpoints that are up. With
+// pickFirst, one endpoint gets all calls of a locality, so the locality counts either completely or
+// not at all.
 func (s settings) part(t Tier, up func(address string) bool) float64 {
 	part, whole := 0.0, 0.0
 	for _, l := range t {

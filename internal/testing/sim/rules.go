@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The names of the rules in logs.
+// The names of the rules as they appear in logs.
 const (
 	ruleWait     = "a call that waits is answered while an endpoint can be reached"
 	ruleRemoved  = "no call goes to an endpoint a second after it was removed"
@@ -53,7 +53,7 @@ func (w *World) call(wait bool) {
 	}
 	if w.checking || cc == nil {
 		w.mu.Unlock()
-		return // the check's own calls are being counted, or the channel is being replaced
+		return // a check is counting its own calls, or the channel is being replaced
 	}
 	w.calls.Made++
 	w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *World) checkError(c *call, err error) {
 }
 
 // reachableSince returns an endpoint that the channel has known and could have reached since the
-// given time, "" for none.
+// given time, or "" if there is none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.knownAt.After(t) {
 		return ""
@@ -140,8 +140,9 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet checks a world that has settled: the right priority gets all calls by weight. It
-// returns false if the channel got an update meanwhile, because calls to a slow endpoint take long.
+// checkQuiet checks a settled world: the right priority must get all calls, divided by weight. It
+// returns false if the channel received an update meanwhile, which may happen because calls to a
+// slow endpoint take long.
 func (w *World) checkQuiet() (calm bool) {
 	q := w.newQuiet()
 	if len(q.right) == 0 {
@@ -161,7 +162,7 @@ func (w *World) checkQuiet() (calm bool) {
 }
 
 // sample makes calls and counts where they went. It returns false if a call went to a wrong
-// endpoint or if the channel got an update meanwhile.
+// endpoint or if the channel received an update meanwhile.
 func (w *World) sample(q quiet) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
@@ -211,7 +212,7 @@ func (w *World) newQuiet() quiet {
 	}
 	w.calls.Checks++
 	if slices.ContainsFunc(q.endpoints, func(address string) bool { return w.conditions[address].hang }) {
-		q.calls = 10 // each takes its whole timeout
+		q.calls = 10 // each call takes its whole timeout
 	}
 	sure := q.sure(w)
 	if sure && q.calls > 100 {
@@ -227,23 +228,24 @@ func (w *World) newQuiet() quiet {
 	return q
 }
 
-// sure reports whether the endpoints in use are known. The lock is held.
+// sure reports whether the endpoints in use are certain. The caller must hold the lock.
 func (q quiet) sure(w *World) bool {
 	uncertain := func(address string) bool { return w.connects(address) && !w.answers(address) }
 	return len(q.right) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
 
-// disturbed reports whether the channel got an update meanwhile: a source may be late.
+// disturbed reports whether the channel received an update meanwhile, as it does if a source is
+// late.
 func (w *World) disturbed(q quiet) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.knownAt != q.known
 }
 
-// checkConnections looks for superfluous connections. The lock is held.
+// checkConnections looks for superfluous connections. The caller must hold the lock.
 func (w *World) checkConnections() {
 	for _, address := range w.addresses {
-		// A hanging call keeps the connection of a removed endpoint until its deadline.
+		// A hanging call keeps the connection to a removed endpoint open until the call's deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*(w.settleTime()+w.rest()) {
 			continue
 		}

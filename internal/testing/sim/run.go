@@ -2,8 +2,8 @@
 // network between them under testing/synctest. A seed draws the faults, and rules judge the
 // results.
 //
-// The expected results follow from the faults and from the model of gRFC A56, and from no decision
-// of the product.
+// The expected results follow from the faults and from the model of gRFC A56, but never from a
+// decision of the product.
 package sim
 
 import (
@@ -13,17 +13,17 @@ import (
 
 // Config configures a world.
 type Config struct {
-	Length    time.Duration // simulated
+	Length    time.Duration // simulated time
 	EventEach time.Duration // on average, without quiet times
 	CallEach  time.Duration
 	Kind      string // of the source; "" lets the seed draw it
-	Dir       string // for files
+	Dir       string // directory for files
 	PickFirst bool   // the target has pickFirst
 	Pair      string // of faults, such as "kill+hang"; "" for a world in which anything happens
 }
 
 // Run runs a world, and returns its log and the counts of its calls. It must be called inside a
-// bubble, by one goroutine at a time.
+// bubble, and by only one goroutine at a time.
 func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w, err := newWorld(seed, config)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *World) live(config Config) {
 func pass(d time.Duration) { <-time.After(d) }
 
 // unsettled reports whether the last event may still have consequences. Updates of the source may
-// reach the channel long after it.
+// reach the channel long after the event.
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,10 +87,10 @@ func (w *World) unsettled() bool {
 	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
 }
 
-// longestUnrest limits how long sources and timers may continue after the last event.
+// longestUnrest limits how long sources and timers may remain active after the last event.
 const longestUnrest = 2 * time.Hour
 
-// quiet waits until everything must have settled, and checks.
+// quiet waits until the world must have settled, and then checks it.
 func (w *World) quiet() {
 	for begin := time.Now(); w.unsettled(); pass(5 * time.Second) {
 		if time.Since(begin) > longestUnrest {

@@ -10,18 +10,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// settings are the channel's options that a seed draws. They are parameters of its target.
+// settings are the channel options that a seed draws. They are passed as parameters of the
+// channel's target.
 type settings struct {
 	failover, failback, slowStart time.Duration
 
 	// longestFailback is at least failback: the delay doubles while a priority flaps.
 	longestFailback time.Duration
-	// jitter is the window of a random delay, which the model of A56 does not know.
+	// jitter is the window of a random delay, which the A56 model does not predict.
 	jitter time.Duration
 
 	minReady, recovery float64 // recovery is at least minReady
 
-	// detects is the target's outlierDetection: "true", "false", or "" for the clusters' own.
+	// detects is the target's outlierDetection: "true", "false", or "" for the clusters' own
+	// configuration.
 	detects string
 
 	// pickFirst sends the calls of each locality to one of its endpoints.
@@ -34,20 +36,20 @@ type settings struct {
 }
 
 // The values drawn for minReady and minReadyRecovery. No priority of a world has exactly such a
-// share, so that rounding does not matter.
+// share, so rounding does not matter.
 var (
 	minReadies = []float64{0.353, 0.553}
 	recoveries = []float64{0, 0.797}
 )
 
-// choosePlace draws the preference.
+// choosePlace sets the preference and adapts the other options to it.
 func (s *settings) choosePlace(near nearby, r *rand.Rand) {
 	if s.near = near; s.near.prefer == "balance" {
 		s.chooseBalance(r)
 	}
 }
 
-// newSettings draws options, and only those of gRFC A56 for every second world.
+// newSettings draws options. In every second world on average, it draws only options of gRFC A56.
 func newSettings(r *rand.Rand) settings {
 	s := settings{failover: failoverTime}
 	if r.IntN(2) == 0 {
@@ -79,7 +81,7 @@ func newSettings(r *rand.Rand) settings {
 	return s
 }
 
-// within returns a target with the options as its parameters.
+// within returns the target with the options added as parameters.
 func (s settings) within(target string) string {
 	given := url.Values{}
 	if s.failover != failoverTime {
@@ -127,8 +129,8 @@ func (s settings) within(target string) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// model returns the configuration of A56's model. Priority has taps below it instead of pick_first:
-// it assumes that a child with one endpoint can hold one connection.
+// model returns the configuration of the A56 model. The priority policy has taps below it instead
+// of pick_first, and it assumes that a child with one endpoint can hold only one connection.
 func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	priorities := t.priorities
 	config := prioritymodel.Config{
@@ -153,14 +155,14 @@ func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	return config
 }
 
-// modelled reports whether the model of A56 can predict the priority in use: not if that depends on
-// a random number, or on the order of two simultaneous events, such as a priority that is too small
-// for an instant. detects reports whether the channel has ever detected outliers.
+// modelled reports whether the A56 model can predict the priority in use. It cannot if the result
+// depends on a random number or on the order of two simultaneous events, such as a priority that is
+// too small for an instant. detects reports whether the channel has ever detected outliers.
 func (s settings) modelled(detects bool) bool {
 	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !detects)
 }
 
-// patience limits how long it takes after the last event until the right priority is in use.
+// patience limits how long it takes, after the last event, until the right priority is in use.
 func (s settings) patience(priorities int) time.Duration {
 	if s.near.prefer == "balance" { // zones fail one after the other
 		priorities += 2 * int(attemptTime/s.failover)
@@ -168,12 +170,12 @@ func (s settings) patience(priorities int) time.Duration {
 	return time.Duration(priorities)*s.failover + keepaliveTime + keepaliveTimeout + attemptTime + longestBackoff + 5*time.Second
 }
 
-// rest is how long changes may continue after patience, except for ejections.
+// rest is how long changes may continue after patience has passed, apart from ejections.
 func (s settings) rest() time.Duration {
 	return max(s.failback, s.longestFailback) + s.jitter + s.slowStart
 }
 
-// choosePickFirst sets pickFirst, which excludes outlierDetection=true and slowStart.
+// choosePickFirst sets pickFirst and resets outlierDetection=true and slowStart, which it excludes.
 func (s *settings) choosePickFirst() {
 	s.pickFirst, s.slowStart = true, 0
 	if s.near.prefer == "balance" {

@@ -2,14 +2,14 @@ package sim
 
 import "math"
 
-// share is a fraction of the calls and its recipients: with pickFirst one of a locality's
-// endpoints, otherwise one endpoint.
+// share is a fraction of the calls with the endpoints that may receive it: one of a locality's
+// endpoints with pickFirst, or otherwise a single endpoint.
 type share struct {
 	endpoints []string
 	part      float64
 }
 
-// shares returns the shares of a priority's endpoints that are up.
+// shares returns the shares of those endpoints of a priority that are up.
 func (s settings) shares(t Tier, up func(address string) bool) []share {
 	var all []share
 	byAddress := t.Shares(up)
@@ -50,7 +50,7 @@ func (w *World) checkShares(q quiet, counts map[string]int) {
 	}
 }
 
-// share returns the share of one endpoint, without pickFirst.
+// share returns the share of one endpoint. It must not be used with pickFirst.
 func (q quiet) share(address string) float64 {
 	for _, s := range q.shares {
 		if s.endpoints[0] == address {

@@ -17,11 +17,12 @@ type Source interface {
 	Options() []given.Option
 	// Sees returns the part of truth that the source can express.
 	Sees(truth Truth) Truth
-	// Publish publishes truth, or does so once the source works again. It returns at once.
+	// Publish publishes truth, immediately or when the source works again. It does not block.
 	Publish(truth Truth)
-	// Fail makes the source fail until Restore in a random way, and returns its description.
+	// Fail makes the source fail in a random way until Restore is called, and returns a description
+	// of the fault.
 	Fail(r *rand.Rand) string
-	// Restore ends Fail and publishes the last truth again.
+	// Restore ends the fault and publishes the last truth again.
 	Restore()
 	// Lag limits the time from Publish to the channel's update while the source works.
 	Lag() time.Duration
@@ -29,11 +30,11 @@ type Source interface {
 	Recovery() time.Duration
 	// Fixed reports whether a priority without endpoints keeps its number.
 	Fixed() bool
-	// Close releases the source, after the channel was closed.
+	// Close releases the source. It is called after the channel has been closed.
 	Close()
 }
 
-// newSource returns a source of this kind.
+// newSource returns a source of the given kind.
 func (w *World) newSource(kind string, config Config) Source {
 	if kind == "mixed" {
 		return newMixed(w, config)
@@ -41,7 +42,8 @@ func (w *World) newSource(kind string, config Config) Source {
 	return w.newLeaf(kind, w.truth, 0, config)
 }
 
-// newLeaf returns a source of this kind for a part of the truth, from the given priority on.
+// newLeaf returns a source of the given kind for a part of the truth, starting with the given
+// priority.
 func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Source {
 	switch kind {
 	case "eds":
@@ -65,7 +67,7 @@ var kinds = []string{"failover", "dns", "eds", "eds", "file", "srv", "kubernetes
 func split(address string) (string, uint32) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		panic(err) // addresses come from the world
+		panic(err) // addresses come from the world and are valid
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {

@@ -40,8 +40,8 @@ func (s *records) Options() []given.Option {
 	return []given.Option{given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = s }))}
 }
 
-// Sees implements Source. SRV records have no localities, no draining endpoints, and no priorities
-// without other endpoints.
+// Sees implements Source. SRV records have no localities and no draining endpoints, and a priority
+// exists only if it has endpoints.
 func (s *records) Sees(truth Truth) Truth {
 	seen := Truth{}
 	for _, tier := range truth {
@@ -79,10 +79,11 @@ func (s *records) Restore() {
 	s.fault = none
 }
 
-// Lag implements Source. A record is removed after the second lookup without it.
+// Lag implements Source. A record is removed after the second lookup that does not return it.
 func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
 
-// Recovery implements Source: a lookup without a response and the pause after it come before Lag.
+// Recovery implements Source. Before Lag begins, a lookup without a response and the pause after it
+// may have to end.
 func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
 
 // Fixed implements Source: records of an empty priority do not exist.

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// tapName is a policy that observes the policy below it and passes everything on.
+// tapName is the name of a policy that observes the policy below it and passes everything on.
 const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }
 
-// channels maps numbers to the channels of running worlds, for the taps.
+// channels maps numbers to the channels of running worlds. Taps use it to find their channel.
 var channels sync.Map // int to *channel
 
-// tapJSON is a tap's configuration: the channel, the child of priority ("" for priority itself),
-// and the policy below the tap.
+// tapJSON is a tap's configuration: the channel, the child of the priority policy ("" for the
+// priority policy itself), and the policy below the tap.
 type tapJSON struct {
 	Channel int             `json:"channel"`
 	Child   string          `json:"child"`
@@ -52,7 +52,8 @@ func (tapBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancing
 	return c, nil
 }
 
-// Build returns a tap, which builds its policy with the first configuration.
+// Build returns a tap. The tap builds its own child policy when it receives its first
+// configuration.
 func (tapBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return &tap{cc: cc, opts: opts}
 }
@@ -87,9 +88,9 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 	return t.inner.UpdateClientConnState(state)
 }
 
-// dawdle yields to other goroutines, so that simultaneous events may occur during a child's update.
+// dawdle yields to other goroutines, so that simultaneous events can occur during a child's update.
 func dawdle() {
-	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // interleavings have no seed
+	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // the seed does not determine the interleaving
 		runtime.Gosched()
 	}
 }
@@ -102,7 +103,7 @@ func (t *tap) ResolverError(err error) {
 	t.cc.UpdateState(balancer.State{ConnectivityState: failing, Picker: failed{err}})
 }
 
-func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {} // gRPC calls listeners instead
+func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {} // gRPC calls listeners instead of this method
 
 func (t *tap) ExitIdle() {
 	if t.inner != nil {
@@ -117,7 +118,7 @@ func (t *tap) Close() {
 	}
 }
 
-// failed is the picker of a channel without a configuration.
+// failed is the picker of a channel that has no configuration.
 type failed struct{ err error }
 
 func (f failed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
@@ -145,5 +146,5 @@ func (c *tapConn) UpdateState(state balancer.State) {
 	c.ClientConn.UpdateState(state)
 }
 
-// ResolveNow passes a request on.
+// ResolveNow passes a request on to the parent.
 func (c *tapConn) ResolveNow(o resolver.ResolveNowOptions) { c.ClientConn.ResolveNow(o) }

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// teller is a builder of the product whose resolvers' updates are observed.
+// teller is a builder of the product. It observes the updates of the product's resolvers.
 type teller struct {
 	resolver.Builder
 	channel *channel
@@ -42,23 +42,23 @@ type toldConn struct {
 	trees map[*serviceconfig.ParseResult]tree
 }
 
-// ParseServiceConfig parses the config with the taps in it.
+// ParseServiceConfig inserts the taps into the config and parses it.
 func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
-	if strings.Contains(text, awaiting.Config) { // it has no policy to tap
+	if strings.Contains(text, awaiting.Config) { // the config has no policy to tap
 		return c.ClientConn.ParseServiceConfig(text)
 	}
 	t := c.channel.tap(text)
 	result := c.ClientConn.ParseServiceConfig(t.text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.trees) // the last one is in use
+	clear(c.trees) // only the last tree is in use
 	c.trees[result] = t
 	return result
 }
 
 // UpdateState observes an update and passes it on.
 func (c *toldConn) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it contains nothing else
+	if awaiting.Is(state) { // the update contains nothing else
 		return c.ClientConn.UpdateState(state)
 	}
 	c.mu.Lock()
@@ -66,7 +66,7 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	c.mu.Unlock()
 	size := 0
 	for _, e := range state.Endpoints {
-		if !stateattr.IsReserve(e) { // it is counted in its other position
+		if !stateattr.IsReserve(e) { // the endpoint is counted in its other position
 			size++
 		}
 	}
@@ -80,9 +80,9 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 
 // tree is the world's view of a generated configuration.
 type tree struct {
-	text       string // with the taps
+	text       string // the configuration with the taps
 	priorities []string
-	of         []int                        // the source's priority of each, nil if they are the same
+	of         []int                        // the source's priority of each priority, nil if they are the same
 	weights    map[string]map[string]uint32 // by child and locality
 	detections map[string]detection         // by child
 }
@@ -99,7 +99,7 @@ func (t tree) numbers() []int {
 	return numbers
 }
 
-// config is the part of a policy's configuration that is read here.
+// config is the part of a policy's configuration that this file reads.
 type config map[string]json.RawMessage
 
 // tap parses a service config and inserts the taps.
@@ -157,7 +157,7 @@ func parse[T any](text json.RawMessage) T {
 func marshal(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it was parsed
+		panic(err) // the text was parsed before
 	}
 	return text
 }
@@ -180,7 +180,7 @@ func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 		w := max(weight.FromEndpoint(e).Weight, 1)
 		l.Endpoints = append(l.Endpoints, Endpoint{Address: e.Addresses[0].Addr, Weight: w})
 	}
-	for i, name := range t.priorities { // localities without endpoints have a share of the weight, too
+	for i, name := range t.priorities { // localities without endpoints also have a share of the weight
 		for _, zone := range slices.Sorted(maps.Keys(t.weights[name])) {
 			if !slices.ContainsFunc(truth[i], func(l Locality) bool { return l.Zone == zone }) {
 				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Truth is the content of a source: priorities, the highest first. It must not be modified after it
-// was published.
+// Truth is the content of a source: its priorities, starting with the highest. It must not be
+// modified after it was published.
 type Truth []Tier
 
 // Tier is one priority.
@@ -25,7 +25,7 @@ type Locality struct {
 	Zone      string
 	Weight    uint32
 	Endpoints []Endpoint
-	Detection detection // of its cluster, as seen by a channel
+	Detection detection // detection of the locality's cluster, as seen by a channel
 }
 
 // Endpoint is one address. A draining endpoint gets no calls.
@@ -47,8 +47,8 @@ func (t Truth) Clone() Truth {
 	return c
 }
 
-// String returns one line: localities by zone and weight with their endpoints, draining ones in
-// parentheses.
+// String returns one line: the localities by zone and weight with their endpoints. Draining
+// endpoints are in parentheses.
 func (t Truth) String() string {
 	tiers := make([]string, len(t))
 	for i, tier := range t {
@@ -69,7 +69,7 @@ func (t Truth) String() string {
 	return strings.Join(tiers, "; ")
 }
 
-// addresses returns the number of different addresses.
+// addresses returns the number of distinct addresses.
 func (t Tier) addresses() int {
 	different := make(map[string]bool)
 	for _, l := range t {
@@ -93,7 +93,7 @@ func (t Tier) Serving() []string {
 	return addresses
 }
 
-// flat returns a priority of addresses without localities, as names have it.
+// flat returns a priority that contains addresses without localities, like the addresses of a name.
 func flat(addresses []string) Tier {
 	l := Locality{Weight: 1}
 	for _, address := range addresses {
@@ -102,8 +102,9 @@ func flat(addresses []string) Tier {
 	return Tier{l}
 }
 
-// Shares returns each endpoint's share of the calls if only endpoints that are up can be reached:
-// the share of its locality times its share within it.
+// Shares returns each endpoint's share of the calls if only endpoints that are up can be reached.
+// It is the share of the endpoint's locality multiplied by the endpoint's share within that
+// locality.
 func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	shares := make(map[string]float64)
 	localities := 0.0
@@ -123,7 +124,7 @@ func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	return shares
 }
 
-// load returns the weight of the endpoints that are up.
+// load returns the total weight of the endpoints that are up.
 func (l Locality) load(up func(address string) bool) float64 {
 	sum := 0.0
 	for _, e := range l.Endpoints {
@@ -165,7 +166,7 @@ func hintsOf(address string) *corev3.Metadata {
 	}
 	hints, err := structpb.NewStruct(fields)
 	if err != nil {
-		panic(err) // it contains only text
+		panic(err) // the metadata contains only text
 	}
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"understudy.dev": hints}}
 }

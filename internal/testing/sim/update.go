@@ -13,7 +13,8 @@ func (w *World) update() {
 	w.publish(w.changed())
 }
 
-// updateAndBack publishes twice in a row, like a source that is read during a write.
+// updateAndBack publishes a change and immediately the previous truth again, like a source that is
+// read during a write.
 func (w *World) updateAndBack() {
 	w.mu.Lock()
 	truth := w.truth
@@ -22,8 +23,8 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
-// drainedAbove adds a priority without usable endpoints above all others, or removes it. A56
-// continues with the one in use.
+// drainedAbove adds a priority without usable endpoints above all others, or removes that priority.
+// A56 continues to use the priority in use.
 func (w *World) drainedAbove() {
 	w.mu.Lock()
 	truth := w.truth
@@ -36,7 +37,7 @@ func (w *World) drainedAbove() {
 	w.publish(append(Truth{drained}, truth...))
 }
 
-// detectAnew changes a cluster's outlier detection, with or without its endpoints.
+// detectAnew changes a cluster's outlier detection, with or without a change of its endpoints.
 func (w *World) detectAnew() {
 	redetect(w.source, w.rand)
 	if w.rand.IntN(3) == 0 {
@@ -49,9 +50,9 @@ func (w *World) detectAnew() {
 	w.publish(truth)
 }
 
-// updateOnTime publishes an update exactly when the first priority's failover timer fires: the
-// second priority, which was empty, gets its endpoints. Sometimes the priorities below are
-// unreachable as well, so that the state of the second one matters.
+// updateOnTime publishes an update exactly when the first priority's failover timer fires. The
+// update gives the second priority, which was empty, its endpoints. Sometimes the lower priorities
+// are unreachable as well, so that the state of the second priority matters.
 func (w *World) updateOnTime() {
 	truth := w.newTruth()
 	w.Log.Event("an update coincides with a timer")
@@ -75,7 +76,7 @@ func (w *World) updateOnTime() {
 	w.publish(truth)
 }
 
-// older lets the source return to an earlier state, like a lagging replica.
+// older makes the source return to an earlier state, like a lagging replica.
 func (w *World) older() {
 	w.mu.Lock()
 	history := w.history
@@ -87,7 +88,7 @@ func (w *World) older() {
 }
 
 func (w *World) failSource() {
-	w.restoreSource() // one fault at a time
+	w.restoreSource() // only one fault at a time
 	w.mu.Lock()
 	w.faulty = "it fails"
 	w.mu.Unlock()
@@ -100,13 +101,13 @@ func (w *World) restoreSource() {
 	if w.faulty != "" {
 		w.faulty, w.wellSince = "", time.Now()
 	}
-	w.changedAt = time.Now() // a file is written again even if it was well
+	w.changedAt = time.Now() // a file is written again even if there was no fault
 	w.mu.Unlock()
 	w.Log.Event("the source works")
 	w.source.Restore()
 }
 
-// reopen closes the channel and opens another one.
+// reopen closes the channel and opens another one, in either order.
 func (w *World) reopen() {
 	w.Log.Event("the channel is closed and opened again")
 	w.mu.Lock()

@@ -19,13 +19,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The timeouts of a world's channel, which the rules use.
+// The timeouts of a world's channel. The rules use them as well.
 const (
 	serviceConfig    = `{"healthCheckConfig": {"serviceName": ""}}`
 	failoverTime     = 10 * time.Second // A56's
 	keepaliveTime    = 20 * time.Second
 	keepaliveTimeout = 5 * time.Second
-	longestBackoff   = 12 * time.Second // of maxBackoff, with gRPC's jitter
+	longestBackoff   = 12 * time.Second // from maxBackoff, with gRPC's jitter
 	maxBackoff       = 10 * time.Second
 	attemptTime      = 20 * time.Second // the timeout of one connection attempt
 	hangTime         = 5 * time.Second  // the deadline of calls that detect a hanging server
@@ -38,31 +38,31 @@ type condition struct {
 	hang   bool
 	answer codes.Code
 	link   Link
-	// since is when the backend was last unreachable or changed.
+	// since is when the backend was last unreachable or its condition last changed.
 	since time.Time
-	// turned is when its answers to calls last changed.
+	// turned is when the backend's answers to calls last changed.
 	turned time.Time
-	// proven is when a call to it succeeded, the first one after a failure.
+	// proven is when a call to the backend first succeeded after a failure.
 	proven time.Time
-	// shown is when a call succeeded in a later interval, because the interval in which a priority
-	// was emptied does not count.
+	// shown is when a call succeeded in a later interval. The interval in which a priority was
+	// emptied does not count.
 	shown time.Time
-	// reset is when its connections were last reset during calls.
+	// reset is when the backend's connections were last reset during calls.
 	reset time.Time
-	// failed and answered are when a call to it last failed and last succeeded.
+	// failed is when a call to the backend last failed, and answered is when a call last succeeded.
 	failed, answered time.Time
-	// ended holds the results of attempts at this backend, the latest last. underWay counts the
-	// attempts in progress.
+	// ended holds the results of attempts at this backend, ending with the latest. underWay counts
+	// the attempts in progress.
 	ended    []ending
 	underWay int
-	// ejected is when the log last reported its ejection since the channel was opened; zero once it
-	// must have returned.
+	// ejected is when the log last reported the backend's ejection since the channel was opened. It
+	// is zero after the backend must have returned.
 	ejected time.Time
-	// out is whether the log has reported its ejection from any priority since then.
+	// out is whether the log has reported the backend's ejection from any priority since then.
 	out bool
 }
 
-// forget discards what calls have shown of the endpoint.
+// forget discards what calls have shown about the endpoint.
 func (c *condition) forget() { c.proven, c.shown = time.Time{}, time.Time{} }
 
 // look is the part of a condition that calls can observe.
@@ -73,13 +73,14 @@ type look struct {
 
 func (c *condition) look() look { return look{c.connects(), c.works(), c.answer} }
 
-// suspect reports whether calls to the backend failed so recently that it may still be ejected.
+// suspect reports whether calls to the backend failed so recently that the backend may still be
+// ejected.
 func (c *condition) suspect(d detection) bool {
 	return time.Since(c.since) < d.rest() || time.Since(c.failed) < d.rest()
 }
 
-// connects reports whether a connection can be made and used, regardless of the answers: this is
-// what A56 sees.
+// connects reports whether a connection can be made and used, regardless of the answers to calls.
+// This is all that A56 sees.
 func (c *condition) connects() bool {
 	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn
 }
@@ -87,7 +88,7 @@ func (c *condition) connects() bool {
 // works reports whether calls succeed.
 func (c *condition) works() bool { return c.connects() && !c.hang && c.answer == codes.OK }
 
-// World is one channel with its source, network and backends. It lives in one bubble of
+// World is one channel with its source, network and backends. It exists in one bubble of
 // testing/synctest.
 type World struct {
 	Log     *Log
@@ -96,47 +97,47 @@ type World struct {
 	dns     dns
 	source  Source
 	target  string
-	shown   string // the target as logs show it
+	shown   string // the target as it appears in logs
 	// settings are the channel's options.
 	settings settings
-	// builders are the product's. They store answers while a channel is idle.
+	// builders are the product's builders. They store answers while a channel is idle.
 	builders   []resolver.Builder
-	goroutines int // before the first channel
+	goroutines int // number of goroutines before the first channel
 
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
-	channels   []*channel // including closed ones, which may still get updates
+	channels   []*channel // including closed channels, which may still get updates
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
-	truth      Truth   // the last published one
-	history    []Truth // the ones published before
+	truth      Truth   // the last published truth
+	history    []Truth // the truths published before
 
-	happened  time.Time // the last event
-	known     Truth     // the channel's last update, nil for none
-	knownOf   []int     // the source's priority of each of them
-	before    Truth     // the update before that
+	happened  time.Time // time of the last event
+	known     Truth     // the channel's last update, nil if there is none
+	knownOf   []int     // the source's priority of each priority in known
+	before    Truth     // the channel's update before known
 	knownAt   time.Time
 	repeated  int                  // how often the same update was accepted since the last event
-	openedAt  time.Time            // of the channel
-	lastTold  time.Time            // the last update of any channel while the source worked
-	gone      map[string]time.Time // addresses removed from the channel
+	openedAt  time.Time            // when the channel was opened
+	lastTold  time.Time            // when any channel was last updated while the source worked
+	gone      map[string]time.Time // addresses removed from the channel, and when
 	ever      map[string]bool      // addresses that any channel has had
 	announced string               // the last log line before an update
 
 	faulty    string // what is wrong with the source, "" for nothing
 	wellSince time.Time
-	changedAt time.Time // the source's last change
-	lowest    int       // the priority in use when all was last quiet; -1 for none
-	vital     []string  // the endpoints of that priority and those above
+	changedAt time.Time // when the source last changed
+	lowest    int       // the priority in use when the world was last quiet; -1 if there is none
+	vital     []string  // the endpoints of that priority and of the priorities above it
 	disagrees bool      // the channel's update differs from the source
 	divided   bool      // the second management server was in use for too long
-	detected  time.Time // the last change of the channel's outlier detection
-	phased    time.Time // until when endpoints of some priority may return, according to the log
+	detected  time.Time // when the channel's outlier detection last changed
+	phased    time.Time // endpoints of some priority may return until this time, according to the log
 	checking  bool      // the traffic pauses
 	calls     Calls
-	link      Link   // to a backend that works
+	link      Link   // the link to a working backend
 	pair      *pair  // the pair of faults, nil in other worlds
 	judge     *judge // nil in other worlds
 }
@@ -157,10 +158,10 @@ func (c Config) rand(seed uint64) *rand.Rand {
 	own := uint64(0)
 	if c.Pair != "" {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(c.Pair)) // it never fails
+		_, _ = h.Write([]byte(c.Pair)) // Write of a hash never fails
 		own = h.Sum64()
 	}
-	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // a schedule of faults, not a secret
+	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // draws a schedule of faults, not a secret
 }
 
 // newWorld returns a world in which everything works.
@@ -272,10 +273,11 @@ func (w *World) channelNow() *channel {
 	return w.channel
 }
 
-// detects reports whether the channel detects outliers anywhere. The lock is held.
+// detects reports whether the channel detects outliers in any priority. The caller must hold the
+// lock.
 func (w *World) detects() bool { return w.known.detects() }
 
-// rest is how long changes may continue after settleTime. The lock is held.
+// rest is how long changes may continue after settleTime. The caller must hold the lock.
 func (w *World) rest() time.Duration {
 	longest := time.Duration(0)
 	for _, tier := range w.known {
@@ -284,14 +286,14 @@ func (w *World) rest() time.Duration {
 	return w.settings.rest() + longest
 }
 
-// settleTime limits how long the present state takes to settle. The lock is held.
+// settleTime limits how long the current state takes to settle. The caller must hold the lock.
 func (w *World) settleTime() time.Duration {
 	wait := w.settings.patience(max(len(w.truth), len(w.known)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
-			// The server resets the streams of calls when their deadline passes, which keepalive
-			// counts as activity.
-			return 2 * wait // the deadline of an earlier call, and the usual time
+			// When the deadlines of calls pass, the server resets their streams, and keepalive
+			// counts this as activity.
+			return 2 * wait // the deadline of an earlier call, plus the usual time
 		}
 	}
 	return wait

@@ -53,8 +53,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Pair creates a certificate for a server or client with these names, which may be IP addresses. It
-// replaces an earlier pair of the same file name.
+// Pair creates a certificate for a server or client with the given names, which may be IP
+// addresses. It replaces an earlier pair with the same file name.
 func (a *Authority) Pair(file string, names ...string) Pair {
 	a.t.Helper()
 	cert := &x509.Certificate{
@@ -89,7 +89,7 @@ func (p Pair) Load(t *testing.T) tls.Certificate {
 	return cert
 }
 
-// sign signs cert, which has key, and writes it to a file.
+// sign signs cert, whose key is key, and writes the result to a file.
 func (a *Authority) sign(cert *x509.Certificate, key *ecdsa.PrivateKey, file string) *x509.Certificate {
 	a.t.Helper()
 	a.made++

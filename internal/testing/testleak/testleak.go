@@ -1,4 +1,4 @@
-// Package testleak finds goroutines that the tests of a package leave behind. It allows for
+// Package testleak finds goroutines that the tests of a package leave behind. It waits for
 // goroutines that take time to end.
 package testleak
 
@@ -11,15 +11,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end. A busy machine takes seconds to close file
-// notifications.
+// patience is how long goroutines may take to end. On a busy machine, closing file notifications
+// takes seconds.
 const patience = 30 * time.Second
 
 // Main runs the tests of a package, and fails if one of their goroutines does not end.
 func Main(m *testing.M) {
 	code := m.Run()
 	for end := time.Now().Add(patience); code == 0; {
-		err := goleak.Find() // it waits for a second, if it must
+		err := goleak.Find() // Find waits for up to a second
 		if err == nil {
 			break
 		}

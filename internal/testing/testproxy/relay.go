@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Relay forwards bytes between clients and a server. While it is cut nothing passes in either
-// direction, as if all packets were lost, and data arrives once it is mended, as with TCP. Its
-// methods are safe for concurrent use.
+// Relay forwards bytes between clients and a server. While it is cut, no bytes pass in either
+// direction, as if all packets were lost. After it is mended, the delayed data arrives, as with
+// TCP. Its methods are safe for concurrent use.
 type Relay struct {
 	// Address is the address for clients.
 	Address string
@@ -24,7 +24,8 @@ type Relay struct {
 	conns  []net.Conn
 }
 
-// StartRelay starts a relay to the server at an address until the end of the test.
+// StartRelay starts a relay to the server at the given address. The relay runs until the end of the
+// test.
 func StartRelay(t *testing.T, server string) *Relay {
 	t.Helper()
 	r, err := NewRelay(server)
@@ -35,7 +36,7 @@ func StartRelay(t *testing.T, server string) *Relay {
 	return r
 }
 
-// NewRelay is StartRelay without a test.
+// NewRelay creates a relay like StartRelay, but does not need a test.
 func NewRelay(server string) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,10 +59,10 @@ func NewRelay(server string) (*Relay, error) {
 // Close ends the relay and its connections. It must be called once.
 func (r *Relay) Close() {
 	close(r.ended)
-	r.listener.Close() //nolint:errcheck // it is over
+	r.listener.Close() //nolint:errcheck // the relay is ending
 	r.mu.Lock()
 	for _, conn := range r.conns {
-		conn.Close() //nolint:errcheck // it is over
+		conn.Close() //nolint:errcheck // the relay is ending
 	}
 	r.mu.Unlock()
 	r.running.Wait()
@@ -96,7 +97,7 @@ func (r *Relay) keep(conn net.Conn) {
 	r.conns = append(r.conns, conn)
 	select {
 	case <-r.ended:
-		conn.Close() //nolint:errcheck // it is over
+		conn.Close() //nolint:errcheck // the relay is ending
 	default:
 	}
 }

@@ -1,4 +1,4 @@
-// Package testproxy has an HTTP CONNECT proxy on loopback. For tests only.
+// Package testproxy provides an HTTP CONNECT proxy on loopback. For tests only.
 package testproxy
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Proxy is a proxy for CONNECT. It knows only its own names, which it routes to addresses on
-// loopback. All methods are safe for concurrent use.
+// Proxy is a proxy for CONNECT. It knows only the names given to Route, and routes them to
+// addresses on loopback. All methods are safe for concurrent use.
 type Proxy struct {
 	// URL is the value for HTTPS_PROXY.
 	URL string
@@ -23,7 +23,7 @@ type Proxy struct {
 	asked  []string
 }
 
-// Start starts a proxy until the end of the test.
+// Start starts a proxy that runs until the end of the test.
 func Start(t *testing.T) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,14 +48,14 @@ func Start(t *testing.T) *Proxy {
 	return p
 }
 
-// Route routes requests for name, with its port, to address.
+// Route routes requests for name, which includes the port, to address.
 func (p *Proxy) Route(name, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.routes[name] = address
 }
 
-// Asked returns the requested names, sorted, without duplicates.
+// Asked returns the requested names, sorted and without duplicates.
 func (p *Proxy) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package toldtest has a source that a test controls, and channels and servers for its endpoints.
-// For tests only, in a bubble of testing/synctest.
+// Package toldtest provides a source that a test controls, and channels and servers for its
+// endpoints. For tests only, in a bubble of testing/synctest.
 package toldtest
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// Source is a source that a test controls through its Receiver. It has one while a channel is open.
+// Source is a source that a test controls through its Receiver. The Receiver is set while a channel
+// is open.
 type Source struct{ Receiver *discovery.Receiver }
 
 // Check implements discovery.Source.
@@ -37,7 +38,7 @@ func Open(t *testing.T, name string, parts []discovery.Mechanism, options []give
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cc.Close() }) //nolint:errcheck // nothing to be lost
+	t.Cleanup(func() { cc.Close() }) //nolint:errcheck // there is nothing to lose
 	cc.Connect()
 	synctest.Wait()
 	return cc
@@ -49,7 +50,7 @@ func Serve(t *testing.T, checks healthpb.HealthServer, options ...grpc.ServerOpt
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(options...)
 	healthpb.RegisterHealthServer(server, checks)
-	go server.Serve(listener) //nolint:errcheck // it ends with Stop
+	go server.Serve(listener) //nolint:errcheck // Serve returns after Stop
 	t.Cleanup(server.Stop)
 	return listener
 }
