@@ -2,14 +2,14 @@
 //
 //	http.Handle("/debug/understudy/", debug.Handler())
 //
-// For each channel the page shows which priority is in use and why none above it is, the state,
-// share and recent calls of each endpoint, the state of its sources, and recent events. It updates
-// itself and works without JavaScript. ?format=json returns the same content for programs.
-// docs/debug.md describes both formats and their cost.
+// For each channel, the page shows the priority in use and why no higher priority is used; the
+// state, traffic share and recent calls of each endpoint; the state of the channel's sources; and
+// recent events. The page refreshes itself and works without JavaScript. With ?format=json it
+// returns the same data as JSON. docs/debug.md describes both formats and their cost.
 //
-// Importing the package enables this for channels that are created afterwards. It opens no
-// listener and registers nothing on http.DefaultServeMux. The page contains host names: serve it
-// like net/http/pprof, and behind LoopbackOnly on a loopback listener.
+// Importing the package enables collection for channels created afterwards. It opens no listener
+// and registers nothing on http.DefaultServeMux. The page reveals host names, so restrict access to
+// it as you would for net/http/pprof; on a loopback listener, wrap it in LoopbackOnly.
 package debug
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// contestant is one way of picking. loop makes n picks. Each contestant has its own loop, so
-// that its calls can be optimized as usual.
+// contestant is one way of picking. loop makes n picks. Each contestant has its own loop, so that
+// the compiler can optimize its calls as usual.
 type contestant struct {
 	name  string
 	loop  func(n int)

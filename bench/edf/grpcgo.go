@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubChild replaces pick_first below grpc-go's policies. With the real one, making 100,000
-// endpoints READY takes an hour; its picker does the same.
+// stubChild replaces pick_first below grpc-go's policies. With the real pick_first, making 100,000
+// endpoints READY takes an hour. The stub's picker does the same as the real one.
 type stubChild struct{ cc balancer.ClientConn }
 
 type stubBuilder struct{}

@@ -12,7 +12,7 @@ import (
 type cell struct {
 	name             string
 	serial, parallel float64 // ns per pick
-	serialRatio      float64 // to the floor in the same round
+	serialRatio      float64 // ratios to the floor in the same round
 	parallelRatio    float64
 	allocs           float64 // per pick
 }

@@ -13,7 +13,7 @@ type work struct {
 	allocs, bytes uint64
 }
 
-// costOf measures f once per count with the result of prepare.
+// costOf measures f the given number of times, each time with a new result of prepare.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
 	var samples []work
 	for range counts {

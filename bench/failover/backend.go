@@ -51,7 +51,7 @@ func serveTier(name, port string, ips []string) error {
 		server := grpc.NewServer(understudy.Recommended().ServerKeepalive())
 		server.RegisterService(&service, name)
 		healthgrpc.RegisterHealthServer(server, health.NewServer())
-		go server.Serve(l) //nolint:errcheck // it serves until the process ends
+		go server.Serve(l) //nolint:errcheck // the server runs until the process ends
 	}
 	fmt.Println(port)
 	_, err = io.Copy(io.Discard, os.Stdin)
@@ -116,7 +116,7 @@ func (t *tier) addresses() []string {
 }
 
 func (t *tier) kill() {
-	t.command.Process.Kill() //nolint:errcheck // it may have ended already
+	t.command.Process.Kill() //nolint:errcheck // the process may have ended already
 	t.stdin.Close()          //nolint:errcheck // nothing was written
-	t.command.Wait()         //nolint:errcheck // the error is that it was killed
+	t.command.Wait()         //nolint:errcheck // the error says that the process was killed
 }

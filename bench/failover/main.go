@@ -1,5 +1,5 @@
-// Bench measures how long the channels of a process get no answers when the group of backends that
-// they use is killed. There are two groups of two backends, each group in its own process, on
+// Bench measures how long the channels of a process go without answers after the group of backends
+// that they use is killed. There are two groups of two backends, each group in its own process, on
 // real sockets. It prints times, and their ratios to grpc-go's round_robin, which always has
 // connections to both groups.
 package main
@@ -103,8 +103,8 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// profiled returns a function that runs another one while writing a CPU profile and a trace, if
-// their names are set. Each run writes its own files; "go tool pprof" merges several profiles.
+// profiled returns a function that runs another function while writing a CPU profile and a trace,
+// if their names are set. Each run writes its own files; "go tool pprof" merges several profiles.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

@@ -13,9 +13,9 @@ import (
 
 // result is the result of one run of a contestant.
 type result struct {
-	all, median time.Duration // until all channels have answered again, and until half have
-	cpu         time.Duration // used by this process in that time
-	attempts    int           // calls made in that time
+	all, median time.Duration // time until all channels, and half of them, got answers again
+	cpu         time.Duration // CPU time that this process used meanwhile
+	attempts    int           // calls made meanwhile
 	lookups     int           // DNS look-ups
 }
 
@@ -42,7 +42,8 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	if _, err := answers(ctx, conns, ""); err != nil {
 		return result{}, err
 	}
-	// Wait until DNS look-ups are allowed again, as in a program that has been running for long.
+	// Wait until DNS look-ups are allowed again, as in a program that has been running for a long
+	// time.
 	select {
 	case <-time.After(2 * dnsPause):
 	case <-ctx.Done():
@@ -91,14 +92,15 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// answer is the time of a channel's answer and the number of its calls until then.
+// answer holds the time of a channel's answer and the number of calls made on the channel until
+// then.
 type answer struct {
 	at       time.Time
 	attempts int
 }
 
-// answers makes calls on all channels concurrently, on each until the named group answers, or any
-// group if name is "".
+// answers makes calls on all channels concurrently. On each channel it stops when the named group
+// answers, or when any group answers if name is "".
 func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
 	all := make([]answer, len(conns))
 	var wg sync.WaitGroup

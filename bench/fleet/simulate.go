@@ -17,12 +17,12 @@ func (f fleet) weight(endpoint int) uint32 { return uint32(endpoint%f.maxWeight 
 
 type result struct {
 	name string
-	// overload is, by the number of calls per client minus 1, the load of the busiest endpoint as a
-	// multiple of its fair share, which is proportional to its weight.
+	// overload holds the load of the busiest endpoint as a multiple of its fair share, which is
+	// proportional to its weight. The index is the number of calls per client minus 1.
 	overload []float64
-	// worst is, by the same index, the largest multiple of a fair share of any endpoint.
+	// worst holds, with the same index, the largest multiple of a fair share of any endpoint.
 	worst []float64
-	// busy is, by the same index, the share of endpoints that got calls.
+	// busy holds, with the same index, the share of endpoints that got calls.
 	busy []float64
 }
 

@@ -22,8 +22,8 @@ type record struct {
 // cost is memory and goroutines.
 type cost struct{ bytes, goroutines int }
 
-// The columns of a second are the calls to each backend, those of p0 first; connection attempts to
-// each backend; connection attempts to the management server; and failed calls.
+// The columns of a second are the calls to each backend, beginning with those of p0; connection
+// attempts to each backend; connection attempts to the management server; and failed calls.
 func (r record) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }

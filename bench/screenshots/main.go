@@ -78,7 +78,7 @@ type camera struct {
 const calm = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// take takes a screenshot of a page once condition holds.
+// take takes a screenshot of a page when condition holds.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -104,7 +104,8 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// write reduces an image to its 256 most frequent colors, which makes the file four times smaller.
+// write writes an image with only its 256 most frequent colors, which makes the file four times
+// smaller.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -186,7 +187,7 @@ func startDemo(ctx context.Context) (page string, stop func(), err error) {
 		return "", nil, err
 	}
 	stop = func() {
-		_ = demo.Process.Signal(os.Interrupt) // it may have ended
+		_ = demo.Process.Signal(os.Interrupt) // the demo may have ended
 		_, _ = io.Copy(io.Discard, stdout)
 		_ = demo.Wait()
 		_ = os.RemoveAll(dir)

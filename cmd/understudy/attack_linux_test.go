@@ -19,8 +19,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// With -attack.for each attack lasts that long, and the durations of probes count; see make attack.
-// Without it the number of streams is bounded, and durations do not count.
+// With -attack.for, each attack lasts for the given time, and the durations of probes are checked;
+// see make attack. Without the flag, the number of streams is bounded, and durations are not
+// checked.
 var (
 	attackFor  = flag.Duration("attack.for", 0, "how long each attack lasts, and probes are timed")
 	attackBy   = flag.String("attack.by", "", "of the attacker's own process: the attack")
@@ -34,8 +35,8 @@ const (
 	mostDelay  = 50 * time.Millisecond
 )
 
-// TestAttacks holds that attacks neither stop the server from serving others nor exceed a bound on
-// its memory.
+// TestAttacks checks that attacks neither stop the server from serving other clients nor make it
+// exceed a bound on its memory.
 func TestAttacks(t *testing.T) {
 	if *attackBy != "" {
 		attackServer(*attackBy, *attackAt)
@@ -112,7 +113,8 @@ func peak(t *testing.T, pid int) (mb int) {
 	return kb / 1000
 }
 
-// attackServer attacks from many connections. Each attacks again as soon as its stream ends.
+// attackServer attacks from many connections. Each connection attacks again as soon as its stream
+// ends.
 func attackServer(name, address string) {
 	rounds, hold, ctx := 1, time.Second, context.Background()
 	if *attackFor > 0 {

@@ -59,8 +59,8 @@ func drained(stream adsStream, err error) error {
 	return err
 }
 
-// rejections rejects every response with a different reason of that length. When no response comes,
-// it requests another name and then the same one again.
+// rejections rejects every response with a different reason of the given length. When no response
+// comes, it requests another name and then the previous name again.
 func rejections(ctx context.Context, to adsClient, reason int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func rejections(ctx context.Context, to adsClient, reason int) error {
 	return err
 }
 
-// largeNodes sends a large node: a long id or much metadata.
+// largeNodes sends a large node, with either a long id or a lot of metadata.
 func largeNodes(ctx context.Context, to adsClient, n int) error {
 	node := &corev3.Node{Id: strings.Repeat("n", 1_000_000)}
 	if n%2 == 0 {
@@ -108,7 +108,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-// namesOf returns n names that no other request has.
+// namesOf returns n names that appear in no other request.
 func namesOf(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -117,7 +117,7 @@ func namesOf(prefix string, n int) []string {
 	return names
 }
 
-// manyNames requests as many names as a stream may, and then others.
+// manyNames requests as many names as a stream may request, and then other names.
 func manyNames(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 10 && err == nil; i++ {
@@ -151,7 +151,7 @@ func longTypes(ctx context.Context, to adsClient, _ int) error {
 	return drained(stream, err)
 }
 
-// idleStreams opens streams with some thousand names each, and keeps them open.
+// idleStreams opens streams that request some thousand names each, and keeps the streams open.
 func idleStreams(ctx context.Context, to adsClient, n int) error {
 	var last adsStream
 	for i := range 8 {

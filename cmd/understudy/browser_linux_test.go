@@ -16,7 +16,7 @@ import (
 // wide is a desktop window.
 var wide = chromium.View{Width: 1600, Height: 1000}
 
-// browse opens the page of a demo that stays open (--hold).
+// browse opens the page of a demo that keeps running (--hold).
 func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *chromium.Page) {
 	t.Helper()
 	demo := hold(t, t.TempDir(), args...)
@@ -44,7 +44,7 @@ func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *ch
 	return ctx, page
 }
 
-// until waits for a condition. If it stays false, it reports the page's text.
+// until waits for a condition. If the condition stays false, it reports the page's text.
 func until(ctx context.Context, t *testing.T, page *chromium.Page, condition string) {
 	t.Helper()
 	waiting, cancel := context.WithTimeout(ctx, 15*time.Second)
@@ -69,13 +69,13 @@ func press(ctx context.Context, t *testing.T, page *chromium.Page, label string)
 	}
 }
 
-// unfolded returns the condition that an element is unfolded, or that it is not.
+// unfolded returns the condition that an element is unfolded if is is true, or folded otherwise.
 func unfolded(name string, is bool) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("main details")].find(d => d.querySelector(".name")?.innerText === %q)?.open === %v`, name, is)
 }
 
-// A killed priority 0 shows on the page: priority 1 takes over, with the reason. Restored, it comes
-// back. The page updates without a reload.
+// When priority 0 is killed, the page shows that priority 1 takes over, and why. When priority 0 is
+// restored, the page shows that calls return to it. The page updates without a reload.
 func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -114,7 +114,7 @@ func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `document.activeElement.closest("details")?.dataset.key === "events"`)
 }
 
-// The page and its buttons also work on a phone and without script.
+// The page and its buttons also work on a phone and without JavaScript.
 func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740, NoScript: true})
 	const fits = `document.documentElement.scrollWidth <= innerWidth`
@@ -150,7 +150,7 @@ func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	}
 }
 
-// holds reports whether a condition holds. On a page that is being replaced none does.
+// holds reports whether a condition holds. No condition holds on a page that is being replaced.
 func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition string) (does bool) {
 	t.Helper()
 	if err := page.Eval(ctx, condition, &does); err != nil && ctx.Err() != nil {
@@ -168,7 +168,7 @@ func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Kill: us-east/b")
 	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // the page was loaded again
-	// Only the first priority's shares: the standby has endpoints, too.
+	// Select only the shares of the first priority, because the standby has endpoints, too.
 	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].slice(0, 3).map(e => e.innerText.trim()).join(", ")`
 	until(ctx, t, page, shares+` === "66.7 %, 33.3 %, 0 %"`)
 	until(ctx, t, page, `(document.querySelectorAll('.controls input[type="number"]')[1].value = 3) === 3`)

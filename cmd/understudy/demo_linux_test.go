@@ -18,8 +18,8 @@ import (
 // asDemo makes this test binary act as the understudy command.
 const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
 
-// The demo with --hold leaves no backend behind, however it ends, including hanging and restored
-// ones. An interrupt is a success.
+// However the demo with --hold ends, it leaves no backend behind, including hanging and restored
+// backends. An interrupt counts as success.
 func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	}
 }
 
-// The demo leaves no backend behind, however it ends.
+// However the demo ends, it leaves no backend behind.
 func TestNoBackendOutlivesTheDemo(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestNoBackendOutlivesTheDemo(t *testing.T) {
 
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
-	// Any thread of the process may have started the backends.
+	// The backends may have been started by any thread of the process.
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// awaitEnd returns when the process is gone or a zombie.
+// awaitEnd returns when the process has ended or is a zombie.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

@@ -38,8 +38,8 @@ func (hostile) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, err
 }
 
-// Hostile names and errors are shown as text, in one line, and fit a phone. A
-// Content-Security-Policy would stop a script even if they were taken for HTML.
+// Hostile names and errors are shown as text on one line, and fit the width of a phone. Even if
+// they were taken for HTML, the Content-Security-Policy would stop a script.
 func TestHostileNamesInTheBrowser(t *testing.T) {
 	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Name: evil, Source: hostile{}}}, nil

@@ -106,7 +106,7 @@ wrong, and 3 if calls cannot be taken.`,
 	return root
 }
 
-// outputFlag adds the flag -o to a command. The function that it returns reports whether the flag
+// outputFlag adds the flag -o to a command. It returns a function that reports whether the flag
 // asks for JSON.
 func outputFlag(command *cobra.Command) func() (bool, error) {
 	output := command.Flags().StringP("output", "o", "table", "`table` for people, json for machines")
@@ -226,7 +226,7 @@ The fields of the output with -o json are described in docs/explain.md.`,
 	return command
 }
 
-// roleFlag adds the flag that prints a Role. The function that it returns prints the Role for a
+// roleFlag adds the flag that prints a Role. It returns a function that prints the Role for a
 // target.
 func roleFlag(command *cobra.Command) func(target string) error {
 	account := command.Flags().String("rbac", "", "print, in place of the tree, the manifests of a Role and a RoleBinding that a target of kubernetes: needs, for a service `ACCOUNT`: NAME, or NAMESPACE:NAME (default: default)")
@@ -249,8 +249,8 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 	return err
 }
 
-// placeFlags adds the flags for the client's location. The function that it returns returns them as
-// options.
+// placeFlags adds the flags for the client's location. It returns a function that returns their
+// values as options.
 func placeFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {

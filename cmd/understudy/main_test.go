@@ -23,7 +23,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
 }
 
-// An interrupt does not count as wrong input: explain exits with 1, not with 2.
+// An interrupt is not reported as wrong input: explain exits with 1, not with 2.
 func TestInterruptedExplainIsNoWrongInput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte("endpoints: []\n"), 0o600); err != nil {

@@ -2,5 +2,6 @@
 
 package main
 
-// underRace reports whether the race detector is on, which needs several times the memory.
+// underRace reports whether the race detector is on. The race detector needs several times the
+// memory.
 const underRace = true

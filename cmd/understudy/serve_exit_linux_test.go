@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A port in use is a failure (1), an invalid address a wrong argument (2).
+// A port in use is a failure (exit code 1). An invalid address is a wrong argument (exit code 2).
 func TestExitCodesOfServe(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

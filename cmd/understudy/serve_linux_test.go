@@ -31,11 +31,11 @@ type served struct {
 	outPipe, errPipe *os.File
 	address, metrics string
 	ended            chan struct{}
-	err              error // of the process, once it has ended
+	err              error // the error of the process, once it has ended
 }
 
-// serving starts a server with a file of one endpoint, or with the paths in args, and reads its log
-// until it serves. Its pipes hold 4 KiB.
+// serving starts a server with a file of one endpoint, or with the paths in args, and reads the
+// server's log until it is serving. The pipes hold 4 KiB.
 func serving(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
 	if len(args) == 0 || strings.HasPrefix(args[0], "--") {
@@ -106,7 +106,7 @@ func (s *served) get(t *testing.T, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// dial opens a connection to the server until the test ends.
+// dial opens a connection to the server and closes it when the test ends.
 func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))

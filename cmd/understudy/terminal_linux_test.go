@@ -98,7 +98,8 @@ const (
 	left    = "\x1b[?25h\x1b[?1049l"
 )
 
-// The view restores the terminal however it ends, and the exit code tells success from failure.
+// However the view ends, it restores the terminal, and the exit code distinguishes success from
+// failure.
 func TestWatchGivesTheTerminalBack(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

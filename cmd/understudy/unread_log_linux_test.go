@@ -60,8 +60,8 @@ func (s *served) flood(t *testing.T) {
 	t.Fatal("the log takes all, though nobody reads it")
 }
 
-// If nobody reads the log or standard error, clients, probes, metrics and SIGTERM still work. Once
-// the log is read, it reports the number of missing lines.
+// Even if nobody reads the log or standard error, clients, probes, metrics and SIGTERM work. When
+// the log is read again, it reports the number of missing lines.
 func TestALogThatNobodyReads(t *testing.T) {
 	s := serving(t, []string{"GRPC_GO_LOG_SEVERITY_LEVEL=info"}, "--log-level", "debug")
 	for range 200 {

@@ -16,7 +16,7 @@ import (
 const (
 	longestText   = 500
 	longestName   = 120
-	mostNotes     = 20              // per source
+	mostNotes     = 20              // notes per source
 	rows          = 400             // endpoints of all channels
 	rowsEach      = 20              // endpoints of one locality, by default
 	fullChannels  = 50              // channels shown with their trees
@@ -174,7 +174,7 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below adds why lower priorities are not in use if the one in use has a problem.
+// below adds the reasons why lower priorities are not in use, if the priority in use has a problem.
 func (channel *Channel) below(root *Policy) {
 	if channel.WhyInUse == "" {
 		return

@@ -56,8 +56,8 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	})
 }
 
-// The page shows the calls that schedulers gave each locality and endpoint next to the measured
-// ones.
+// The page shows both the calls that schedulers gave to each locality and endpoint, and the
+// measured calls.
 func TestThePageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// An error that leaves the answer unconfirmed is shown until the answer is confirmed. If something
-// else confirms it, an answer does not clear the error.
+// An error that leaves the answer unconfirmed is shown until the answer is confirmed. If the answer
+// is confirmed by other means, an answer does not clear the error.
 func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}

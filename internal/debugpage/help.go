@@ -8,7 +8,7 @@ import (
 // hint says where to look first for a given reason.
 type hint struct{ Reason, Look string }
 
-// hints is the table in docs/log.md, for use of the page offline.
+// hints is the table in docs/log.md. It is included so that the page can be used offline.
 var hints = []hint{
 	{"connection refused by …", "the process: does it run, and listen on this port and address? A deploy that has just ended it?"},
 	{"did not connect within …, i/o timeout", "the way there: firewall, security group, route, a machine that is gone"},

@@ -118,8 +118,8 @@ func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
 	}
 }
 
-// When a management server is lost and its endpoints stay in use, the page shows the error, since
-// when, and the endpoints' age.
+// When a management server is lost and its endpoints stay in use, the page shows the error, when
+// the error began, and the age of the endpoints.
 func TestThePageShowsALostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
-// If a channel is idle while its management server is down, the page shows the error only after
-// idleness.
+// If a channel is idle while its management server is down, the page shows the error only after the
+// channel has left idleness.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,8 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	})
 }
 
-// A source fails while its last good answer, or list of mechanisms, stays in use.
+// The page shows that a source fails while its last good answer, or list of mechanisms, stays in
+// use.
 func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

@@ -20,8 +20,8 @@ type Channel struct {
 	Target string `json:"target"`
 	// Twin is set if another channel has the same target.
 	Twin bool `json:"twin,omitempty"`
-	// State is that of the root policy, IDLE for an idle channel, and CONNECTING without a policy
-	// yet.
+	// State is the state of the root policy. It is IDLE for an idle channel, and CONNECTING if the
+	// channel has no policy yet.
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
 	// Idle is set if the channel has no policy. Tree is then the last tree.
@@ -133,7 +133,7 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere reports whether a priority is in use, so that Why is about other priorities.
+// Elsewhere reports whether a priority is in use. Why is then about other priorities.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
@@ -142,7 +142,7 @@ func (c *Channel) Elsewhere() bool {
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying is the pending operation before an answer or an error.
+	// Trying is the operation that is pending until there is an answer or an error.
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
@@ -176,7 +176,8 @@ type Policy struct {
 	// its previous state.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
-	// Through lists the policies above this one with a single child, such as drop, topmost first.
+	// Through lists the policies above this one that have a single child, such as drop, topmost
+	// first.
 	Through []Layer `json:"through,omitempty"`
 	// Notes contain additional facts, such as what is dropped.
 	Notes    []string `json:"notes,omitempty"`
@@ -211,9 +212,9 @@ type Child struct {
 	// Addresses is set for endpoints with several addresses.
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
-	// Share is the share of the channel's calls that it should currently get.
+	// Share is the share of the channel's calls that the child should currently get.
 	Share float64 `json:"share"`
-	// Scheduled is how many calls the parent's scheduler gave it.
+	// Scheduled is how many calls the parent's scheduler gave to the child.
 	Scheduled uint64  `json:"scheduled,omitempty"`
 	Calls     *Calls  `json:"calls,omitempty"`
 	Recent    *Recent `json:"recent,omitempty"`

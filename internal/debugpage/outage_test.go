@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// A priority that returns errors is READY, but the headline shows failing calls.
+// A priority that returns errors is READY, but the headline shows that calls fail.
 func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -83,8 +83,8 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	})
 }
 
-// The reason for a failover is shown until the priority is READY again, and the time until the
-// failover only before it.
+// The reason for a failover is shown until the priority is READY again. The time until the failover
+// is shown only before the failover.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
@@ -111,7 +111,7 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-// If no priority can take calls, the headline shows how long calls have failed.
+// If no priority can take calls, the headline shows how long calls have been failing.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
 	for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// If all sources fail, the page names each with its error. The start time reveals restarts of the
-// process.
+// If all sources fail, the page names each source with its error. The start time on the page
+// reveals restarts of the process.
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &story{}, &story{}
@@ -40,7 +40,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 	})
 }
 
-// Priorities are shown in their order, also if all are down and the last one is connecting.
+// Priorities are shown in their order, even if all are down and the last one is connecting.
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last, first := &story{}, &story{} // their names sort in reverse order

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent counts calls that ended in the last ten seconds, or fewer if most of those failed.
+// Recent counts calls that ended in the last ten seconds, or in a shorter period if most calls in
+// it failed.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
@@ -20,8 +21,8 @@ type Recent struct {
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the periods of recents in seconds. Shorter ones show outages earlier; one is used if
-// most of its calls failed and there are at least fewCalls.
+// windows are the periods of recents in seconds. Shorter periods show outages earlier. A shorter
+// period is used if most of its calls failed and there are at least fewCalls.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent

@@ -1,16 +1,17 @@
 "use strict";
-// The page works without this. It takes what the server sends once a second, and changes
-// what is different, so that focus, selection and what is unfolded stay as they are.
+// The page also works without this script. The script receives the page from the server up to
+// once a second and changes only the parts that differ, so that the focus, the selection and
+// unfolded elements are preserved.
 const main = document.getElementById("main");
 const live = document.getElementById("live");
 
 const same = (a, b) => a.nodeName === b.nodeName &&
 	(a.nodeType !== 1 || a.dataset.key === b.dataset.key && a.getAttribute("aria-label") === b.getAttribute("aria-label"));
 
-// What the server would have unfolded; the reader may have folded it since.
+// Whether the server last sent an element unfolded. The reader may have changed it since.
 const unfolded = new WeakMap();
 
-// fold folds or unfolds what the server does not unfold as it did before.
+// fold folds or unfolds an element if the server changed whether the element is unfolded.
 function fold(old, now) {
 	if (unfolded.has(old) && unfolded.get(old) !== now.open) old.open = now.open;
 	unfolded.set(old, now.open);
@@ -55,7 +56,7 @@ main.querySelectorAll("details").forEach((d) => unfolded.set(d, d.open));
 const events = new EventSource(main.dataset.events);
 events.onmessage = (event) => {
 	const next = document.createElement("main");
-	next.innerHTML = event.data; // escaped by the server, and no script runs from it
+	next.innerHTML = event.data; // escaped by the server; scripts in it do not run
 	for (const {name, value} of main.attributes) next.setAttribute(name, value);
 	patch(main, next);
 	const now = headlines();

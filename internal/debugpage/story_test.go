@@ -204,7 +204,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	})
 }
 
-// An idle channel is shown once, and a closed one not.
+// An idle channel is shown once, and a closed channel is not shown.
 func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

@@ -17,7 +17,7 @@ func ill(e flat.Endpoint) flat.Endpoint {
 }
 
 // When a priority's unhealthy endpoints become healthy, calls stay on the lower priority until one
-// is connected.
+// of these endpoints is connected.
 func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	for _, query := range []string{"", "?failbackDelay=30s"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	}
 }
 
-// If no endpoint can take calls, errors and the page show the reason, and later errors of the
-// source.
+// If no endpoint can take calls, errors and the page show the reason. They also show later errors
+// of the source.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

@@ -36,8 +36,8 @@ func (b *backendServer) whoAmI(context.Context) (string, error) {
 	return b.address, nil
 }
 
-// RunBackend serves on a loopback address until stdin ends, which it does when the parent process
-// ends in any way. It prints its listening address as one line on stdout. A line on stdin sets its
+// RunBackend serves on a loopback address until stdin ends, which happens however the parent
+// process ends. It prints its listening address as one line on stdout. A line on stdin sets its
 // mode.
 func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", address)
@@ -63,7 +63,7 @@ func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	return server.Serve(gatedListener{listener, &b.behaviour.gate})
 }
 
-// backend is a backend process, seen from the demo.
+// backend is a backend process, as seen by the demo.
 type backend struct {
 	address string
 	command *exec.Cmd
@@ -72,7 +72,8 @@ type backend struct {
 	mode    mode
 }
 
-// startBackend starts this binary as a backend on address and returns when it listens.
+// startBackend starts this binary as a backend on address and returns when the backend is
+// listening.
 func startBackend(address string) (*backend, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -101,11 +102,11 @@ func startBackend(address string) (*backend, error) {
 	return b, nil
 }
 
-// kill kills the process with SIGKILL and waits until it is gone.
+// kill kills the process with SIGKILL and waits for it to end.
 func (b *backend) kill() {
 	if err := b.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)
 	}
 	b.stdin.Close()  //nolint:errcheck // nothing is pending
-	b.command.Wait() //nolint:errcheck // the error is that it was killed
+	b.command.Wait() //nolint:errcheck // the error says that the process was killed
 }

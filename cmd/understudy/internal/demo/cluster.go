@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// spot is one backend of the demo's cluster, alive or not.
+// spot is one backend of the demo's cluster, whether alive or dead.
 type spot struct {
 	locality       string // region/zone
 	priority       int
 	localityWeight uint32
 	weight         uint32
 	address        string
-	process        *backend // nil while it is dead
+	process        *backend // nil while the backend is dead
 }
 
 func (s *spot) alive() bool { return s.process != nil }
@@ -25,7 +25,8 @@ func (s *spot) answers() bool { return s.alive() && s.process.mode == serving }
 // clusterName is the cluster's name in its file.
 const clusterName = "demo"
 
-// cluster is the demo's backends, three localities in two priorities, and their endpoints file.
+// cluster holds the demo's backends, which are in three localities of two priorities, and their
+// endpoints file.
 type cluster struct {
 	file  string
 	spots []*spot
@@ -83,7 +84,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// write replaces the endpoints file atomically by one with the present weights.
+// write atomically replaces the endpoints file with one that has the current weights.
 func (c *cluster) write() error {
 	temporary := c.file + ".new"
 	if err := os.WriteFile(temporary, []byte(c.yaml()), 0o600); err != nil {
@@ -124,13 +125,13 @@ func (c *cluster) priority() int {
 	return -1
 }
 
-// expected returns each spot's share of the calls according to the weights. A locality has its
-// share of its priority if one of its backends answers, and such a backend has its share of the
-// locality.
+// expected returns each spot's share of the calls according to the weights. A locality gets its
+// share of the priority if one of its backends answers. Each backend that answers gets its share of
+// the locality.
 func (c *cluster) expected() []float64 {
 	inUse := c.priority()
-	localities := map[string]float64{} // by locality: the weights of its backends that answer
-	weights := map[string]float64{}    // by such a locality: its own weight
+	localities := map[string]float64{} // sum of the weights of each locality's answering backends
+	weights := map[string]float64{}    // weight of each of these localities
 	for _, s := range c.spots {
 		if s.answers() && s.priority == inUse {
 			localities[s.locality] += float64(s.weight)

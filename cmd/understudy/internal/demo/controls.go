@@ -20,8 +20,8 @@ var controlsCSS []byte
 
 var controls = template.Must(template.New("controls").Parse(controlsHTML))
 
-// page is the debug page with controls. They are plain forms, so that they work without script,
-// with a keyboard, and with a screen reader.
+// page is the debug page with controls. The controls are plain forms, which work without
+// JavaScript, with a keyboard, and with a screen reader.
 type page struct {
 	stage *stage
 	debug http.Handler
@@ -43,8 +43,8 @@ func newPage(st *stage) http.Handler {
 	return guard(mux)
 }
 
-// guard accepts only requests from this machine's own pages: pages of other sites can send forms to
-// loopback, too, under a host name that resolves to it.
+// guard accepts only requests from pages that this machine serves. Pages of other sites, too, can
+// send forms to a loopback address, under a host name that resolves to it.
 func guard(next http.Handler) http.Handler {
 	next = debug.LoopbackOnly(http.NewCrossOriginProtection().Handler(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,8 +57,8 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// change returns a handler that applies a form and shows the page again at the form's anchor, so
-// that the keyboard focus stays.
+// change returns a handler that applies a form and shows the page again at the form's anchor, which
+// preserves the keyboard focus.
 func (p *page) change(do func(url.Values) (place string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
@@ -100,8 +100,8 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // the client is gone
 }
 
-// withControls inserts the controls into the debug page, which has no buttons of its own, so that
-// looking at it cannot break a program.
+// withControls inserts the controls into the debug page. The debug page has no buttons of its own,
+// because looking at it must not be able to break a program.
 func (p *page) withControls(body []byte) ([]byte, error) {
 	var added bytes.Buffer
 	err := p.stage.look(func(groups []*group, said string) error {
@@ -117,7 +117,7 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	}
 	for _, edit := range []struct{ old, new string }{
 		{"<title>Understudy: channels</title>", "<title>Understudy: demo</title>\n<link rel=\"stylesheet\" href=\"/controls.css\">"},
-		// A reload would discard what is being typed. The buttons reload the page.
+		// An automatic reload would discard text that is being typed. The buttons reload the page.
 		{`<noscript><meta http-equiv="refresh" content="5"></noscript>`, ""},
 		{`<main id="main"`, added.String() + `<main id="main"`},
 	} {

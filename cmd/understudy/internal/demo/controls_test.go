@@ -61,7 +61,7 @@ func (c *cluster) states() string {
 }
 
 // The buttons of a priority, a locality and an endpoint act on their backends, and the page
-// confirms it.
+// confirms the action.
 func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -107,7 +107,7 @@ func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	}
 }
 
-// A form's weights reach the endpoints file together or not at all.
+// Either all weights of a form reach the endpoints file, or none of them.
 func TestTheControlsSetWeights(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -134,7 +134,8 @@ func TestTheControlsSetWeights(t *testing.T) {
 	}
 }
 
-// The buttons work only from the page itself, and only under a host name of this machine.
+// The buttons work only from the page itself, and only under a host name that belongs to this
+// machine.
 func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 	st, server := stageForTest(t)
 	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}
@@ -219,7 +220,8 @@ func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	}
 }
 
-// If the debug page has an unexpected form, the result is an error, not a page without controls.
+// If the debug page has an unexpected form, an error is returned instead of a page without
+// controls.
 func TestAnotherDebugPageIsAnError(t *testing.T) {
 	p := &page{stage: &stage{cluster: &cluster{}}}
 	if _, err := p.withControls([]byte("<html></html>")); err == nil || !strings.Contains(err.Error(), "not exactly one") {
@@ -227,7 +229,7 @@ func TestAnotherDebugPageIsAnError(t *testing.T) {
 	}
 }
 
-// An interrupt ends the demo's page, even with many viewers.
+// An interrupt ends the demo's page even if the page has many viewers.
 func TestThePageEndsWithTheDemo(t *testing.T) {
 	st := &stage{cluster: &cluster{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -251,10 +253,11 @@ func TestThePageEndsWithTheDemo(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the page ended with %v", err)
 	}
-	io.Copy(io.Discard, response.Body) // returns at the end
+	io.Copy(io.Discard, response.Body) // returns when the page ends
 }
 
-// A request at the end of the demo does not start a backend, which would not be stopped.
+// A request that arrives when the demo ends does not start a backend, because nothing would stop
+// that backend.
 func TestNothingIsDoneAfterTheEnd(t *testing.T) {
 	st, server := stageForTest(t)
 	st.end()

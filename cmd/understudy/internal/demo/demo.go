@@ -32,14 +32,14 @@ const (
 type Options struct {
 	// Source is the source of the channel's endpoints: SourceFile or SourceEDS.
 	Source string
-	// JSON selects JSON in place of a table.
+	// JSON selects JSON output instead of a table.
 	JSON bool
 	// Out receives the report, and Progress one line for each phase.
 	Out, Progress io.Writer
 }
 
 // Run runs the demo, which takes about half a minute. It stops all processes that it has started,
-// also when ctx ends.
+// even when ctx ends.
 func Run(ctx context.Context, opts Options) error {
 	started := time.Now()
 	return withCluster(ctx, opts, func(*understudy.Options) {}, func(c *cluster, cc *grpc.ClientConn) error {
@@ -62,13 +62,13 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// withCluster starts backends, their source and a channel, calls do, and stops them.
+// withCluster starts backends, their source and a channel, calls do, and then stops them.
 func withCluster(ctx context.Context, opts Options, change func(*understudy.Options), do func(*cluster, *grpc.ClientConn) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory may stay
+	defer os.RemoveAll(dir) //nolint:errcheck // a leftover temporary directory is harmless
 	c, err := startCluster(dir)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func withCluster(ctx context.Context, opts Options, change func(*understudy.Opti
 	if err != nil {
 		return err
 	}
-	defer cc.Close() //nolint:errcheck // no result depends on it
+	defer cc.Close() //nolint:errcheck // no result depends on closing the channel
 	return do(c, cc)
 }
 
@@ -100,16 +100,18 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 	return fmt.Sprintf("eds://%s/%s", server.Addr(), clusterName), server.Stop, nil
 }
 
-// dial creates the demo's channel: Recommended without the delays that would make the demo long.
+// dial creates the demo's channel with the options of Recommended, except for delays that would
+// make the demo long.
 func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
-	// Calls return at once, and a restored backend is connected within a second.
+	// Calls return to a higher priority immediately, and a restored backend is connected within a
+	// second.
 	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
 	options.Keepalive.Timeout = 2 * time.Second
 	change(&options)
 	return understudy.NewClient(target, options,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // loopback
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // all connections are on loopback
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,

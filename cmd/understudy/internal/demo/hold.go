@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The calls of the demo with --hold. Their deadline reveals a hanging backend.
+// Parameters of the calls with --hold. The deadline makes calls to a hanging backend fail.
 const (
 	heldPause    = 40 * time.Millisecond
 	heldDeadline = time.Second
@@ -33,7 +33,8 @@ func Hold(ctx context.Context, opts Options) error {
 	})
 }
 
-// keepCalling makes calls until stop is called. It discards the results: the page counts them.
+// keepCalling makes calls until stop is called. It discards their results, because the page counts
+// the calls.
 func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup

@@ -13,14 +13,15 @@ import (
 // mode is how a backend treats calls.
 type mode string
 
-// The modes. A backend receives its mode as a line on stdin and echoes it on stdout once it is set.
+// The modes. A backend receives its mode as a line on stdin, and echoes it on stdout when the mode
+// is set.
 const (
 	serving mode = "serving" // answers
-	failing mode = "failing" // answers with an error, though its health is good
+	failing mode = "failing" // answers with errors, although it reports good health
 	hung    mode = "hung"    // neither reads nor writes, like a stopped process
 )
 
-// behaviour is a backend's present mode.
+// behaviour holds a backend's current mode.
 type behaviour struct {
 	failing atomic.Bool
 	gate    gate
@@ -38,8 +39,8 @@ func (b *behaviour) set(m mode) error {
 	return nil
 }
 
-// obey reads modes from stdin until it ends. Then it stops hanging, because a server waits for
-// pending calls when it stops.
+// obey reads modes from stdin until stdin ends. Then it ends any hang, because a server that stops
+// waits for pending calls.
 func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
@@ -55,7 +56,7 @@ func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 // gate blocks while it is closed.
 type gate struct {
 	mu     sync.Mutex
-	opened chan struct{} // nil while it is open; closed by opening
+	opened chan struct{} // nil while the gate is open; closed when it opens
 }
 
 func (g *gate) set(open bool) {
@@ -87,8 +88,8 @@ func (g *gate) pass(done <-chan struct{}) {
 	}
 }
 
-// gatedListener returns connections that transfer nothing while the gate is closed. The system
-// still accepts them, as for a stopped process.
+// gatedListener returns connections that transfer nothing while the gate is closed. The operating
+// system still accepts connections, as it does for a stopped process.
 type gatedListener struct {
 	net.Listener
 	gate *gate

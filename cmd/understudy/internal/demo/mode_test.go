@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A backend answers errors or hangs while it is in that mode, also on existing connections, and
-// then answers again.
+// A backend returns errors or hangs as long as it is in that mode, even on existing connections.
+// Then it answers again.
 func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// window is how long calls are counted in each phase after it has settled.
+// window is how long calls are counted in each phase after the phase has settled.
 const window = 2 * time.Second
 
 // settleLimit is how long a phase may take to settle.
@@ -29,9 +29,10 @@ type phase struct {
 	name string
 	// act changes the cluster and returns the time of the last failure, if any.
 	act func(*cluster) (failed time.Time, err error)
-	// settle waits until calls follow the change. n calls had ended when act was called.
+	// settle waits until calls follow the change. n is the number of calls that had ended when act
+	// was called.
 	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
-	// stepsIn is set if another priority takes over, whose first answer is timed.
+	// stepsIn is set if another priority takes over. The time of its first answer is then measured.
 	stepsIn bool
 	// mayFail is the share of calls that may fail after the phase has settled.
 	mayFail float64
@@ -122,8 +123,8 @@ func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.await(ctx, n, want)
 }
 
-// noOtherAnswers waits until many calls in a row were answered by backends with a share. A few
-// trial calls do not suffice.
+// noOtherAnswers waits until many calls in a row were answered by backends with a share. Answers to
+// a few trial calls are not enough.
 func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	const row = 1000
 	want := c.inUse()
@@ -175,7 +176,7 @@ func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, e
 	return result, nil
 }
 
-// evaluate compares the counted calls with the expected shares. all are the calls of the whole
+// evaluate compares the counted calls with the expected shares. all holds the calls of the whole
 // phase.
 func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	r := PhaseResult{Name: p.name, Calls: len(all), Priority: -1}
@@ -222,8 +223,8 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	return r
 }
 
-// failover records the time from the failure to the first answer of the next priority. With clean,
-// no call that begins after that answer may fail.
+// failover records the time from the failure to the first answer of the next priority. If clean is
+// set, no call that begins after that answer may fail.
 func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean bool) {
 	inUse := c.priority()
 	first := slices.IndexFunc(calls, func(call call) bool {

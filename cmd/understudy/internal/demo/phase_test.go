@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// testCluster has two priorities, all alive except those in dead.
+// testCluster returns a cluster with two priorities, whose backends are all alive except those in
+// dead.
 func testCluster(dead ...string) *cluster {
 	c := &cluster{spots: []*spot{
 		{locality: "east/a", priority: 0, localityWeight: 3, weight: 2, address: "a1"},
@@ -44,7 +45,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// calls returns the given number of calls of each address. "" is a failed call.
+// calls returns the given number of calls for each address. The address "" makes failed calls.
 func calls(at time.Time, counts ...any) []call {
 	var all []call
 	for i := 0; i < len(counts); i += 2 {
@@ -111,8 +112,8 @@ func TestFailoverIsTimedFromTheLastKill(t *testing.T) {
 	}
 }
 
-// While a priority answers with errors, a small share of calls may fail as trials. The others are
-// expected at the next priority.
+// While a priority answers with errors, a small share of calls may fail as trials. The other calls
+// are expected at the next priority.
 func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	now := time.Now()
 	c := testCluster()
@@ -180,7 +181,7 @@ func TestReportsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The tables fit a terminal of 80 columns with the longest names and numbers, and a report that
+// The tables fit a terminal of 80 columns even with the longest names and numbers. A report that
 // cannot be written is an error.
 func TestTheTablesFitATerminal(t *testing.T) {
 	slow := 12345.6

@@ -20,10 +20,10 @@ type PhaseResult struct {
 	Name   string `json:"name"`
 	Calls  int    `json:"calls"`
 	Failed int    `json:"failed"`
-	// Priority is the highest that answered, -1 for none.
+	// Priority is the highest priority that answered, or -1 if none did.
 	Priority int `json:"priority"`
 	// FailoverMS is the time in milliseconds from the last kill or the first error to the first
-	// answer of the next priority, nil without a failover.
+	// answer of the next priority. It is nil if there was no failover.
 	FailoverMS *float64         `json:"failover_ms"`
 	Endpoints  []EndpointResult `json:"endpoints"`
 	// Problems are deviations from the expected result.

@@ -25,7 +25,7 @@ type verb struct {
 	do                func(*spot) error
 }
 
-// verbs are the actions with a button.
+// verbs lists the actions that have a button.
 var verbs = []verb{
 	{"kill", "Kill", "killed", func(s *spot) error { s.kill(); return nil }},
 	{"hang", "Hang", "hung", func(s *spot) error { return s.become(hung) }},
@@ -41,7 +41,7 @@ func (s *spot) become(m mode) error {
 	if s.process.become(m) == nil {
 		return nil
 	}
-	s.kill() // it died on its own
+	s.kill() // the process died on its own
 	if err := s.start(); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ type group struct {
 	Rank  rank
 	Name  string
 	Title string // its name on the debug page
-	// Weight is nil for a priority, which has none.
+	// Weight is nil for a priority, because priorities have no weight.
 	Weight *uint32
 	spots  []*spot
 }
@@ -84,7 +84,7 @@ func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
 // Place is the group's anchor on the page.
 func (g *group) Place() string { return strings.ReplaceAll(g.ID(), " ", "-") }
 
-// State describes an endpoint, "" for other groups.
+// State returns the state of an endpoint, or "" for other groups.
 func (g *group) State() string {
 	if g.Rank != ofEndpoint {
 		return ""
@@ -128,8 +128,8 @@ func (st *stage) enter() error {
 	return nil
 }
 
-// end waits for the action in progress and prevents later ones, which could start backends that are
-// not stopped.
+// end waits for the action in progress and prevents later actions, which could start backends that
+// would not be stopped.
 func (st *stage) end() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -164,7 +164,7 @@ func (st *stage) act(form url.Values) (place string, err error) {
 // mostWeight limits the weights in a form.
 const mostWeight = 1000
 
-// setWeights applies the weights of a form, all or none.
+// setWeights applies either all weights of a form or none of them.
 func (st *stage) setWeights(form url.Values) error {
 	if err := st.enter(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // call is one finished call.
 type call struct {
 	begin, end time.Time
-	address    string // of the backend that answered
+	address    string // address of the backend that answered
 	err        error
 }
 
@@ -27,7 +27,7 @@ type traffic struct {
 	heard chan struct{} // closed and replaced at the end of each call
 }
 
-// The number of concurrent senders, and each one's pause between calls. With one sender more, a
+// The number of concurrent senders, and each sender's pause between calls. With one more sender, a
 // dying backend could fail five calls, and outlier detection would eject it.
 const (
 	senders = 4
@@ -78,8 +78,7 @@ func (t *traffic) close() {
 	t.done.Wait()
 }
 
-// since returns the calls from the nth on, and a channel that is closed at the end of the next
-// call.
+// since returns the calls from the nth on, and a channel that is closed when the next call ends.
 func (t *traffic) since(n int) ([]call, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +92,8 @@ func (t *traffic) count() int {
 	return len(t.calls)
 }
 
-// await returns when each address of want has answered a call that ended after the nth, or with
-// ctx's error.
+// await returns nil when each address in want has answered a call that ended after the nth call. It
+// returns ctx's error if ctx ends first.
 func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	missing := make(map[string]bool, len(want))
 	for _, address := range want {
@@ -120,8 +119,8 @@ func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	return nil
 }
 
-// awaitRow returns when row calls in a row that ended after the nth were answered by addresses of
-// want, or with ctx's error.
+// awaitRow returns nil when row consecutive calls that ended after the nth call were answered by
+// addresses in want. It returns ctx's error if ctx ends first.
 func (t *traffic) awaitRow(ctx context.Context, n int, want []string, row int) error {
 	for found := 0; found < row; {
 		calls, heard := t.since(n)

@@ -21,7 +21,7 @@ type child struct {
 	outliers   *lbconfig.OutlierDetection
 	drops      []lbconfig.DropCategory
 	targets    *lbconfig.WeightedTarget
-	localities map[string]*locality // by the name of the target
+	localities map[string]*locality // keyed by the name of the target
 	size       int                  // number of endpoints
 }
 
@@ -29,10 +29,11 @@ type child struct {
 type report struct {
 	ready      bool
 	condition  priority.Condition
-	readyShare float64 // of the weight
-	// share adds what each endpoint gets of so many calls, if ready.
+	readyShare float64 // share of the weight that is READY
+	// If ready, share adds to the map the part of the given number of calls that each endpoint
+	// gets.
 	share func(calls float64, to map[*Endpoint]float64)
-	err   string // unless ready
+	err   string // the error of calls, unless ready
 }
 
 // conditions maps the phases of outlier detection to the conditions of a child.
@@ -86,8 +87,8 @@ func (c *child) finish() {
 	}
 }
 
-// report returns the child's report under a hypothesis. With failing, each of its endpoints fails
-// as many calls in a row as eject it.
+// report returns the child's report under a hypothesis. If failing is set, each of the child's
+// endpoints fails enough consecutive calls to be ejected.
 func (c *child) report(h hypothesis, failing bool) report {
 	for _, l := range c.localities {
 		for _, e := range l.endpoints {
@@ -135,8 +136,8 @@ func (c *child) eject() priority.Condition {
 	return conditions[core.Phase()]
 }
 
-// outlierConfig returns the core's configuration. Failures in a row are the only algorithm: the
-// others need time to pass.
+// outlierConfig returns the core's configuration. It enables only the algorithm that counts
+// consecutive failures, because the other algorithms need time to pass.
 func outlierConfig(o *lbconfig.OutlierDetection) outlierdetection.Config {
 	config := outlierdetection.Config{
 		Interval:           time.Duration(o.Interval),
@@ -181,7 +182,7 @@ func (c *child) split() report {
 	return r
 }
 
-// update sends the core the reports of the localities that it updates.
+// update sends the core a report for each locality that the core's actions update.
 func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Action) {
 	for _, a := range actions {
 		if a.Kind != weightedtarget.Update {
@@ -198,7 +199,7 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 	}
 }
 
-// balance returns the zones of a priority that is balanced, else nil.
+// balance returns the zones of a balanced priority, or nil for other priorities.
 func (c *child) balance() *weightedtarget.Balance {
 	b := c.targets.Balance
 	if b == nil {
@@ -220,7 +221,7 @@ func (c *child) balance() *weightedtarget.Balance {
 // readyShares returns the share of the weight that is READY.
 func (c *child) readyShares(core *weightedtarget.Core) float64 {
 	var ready, all float64
-	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // in order: sums of floats depend on it
+	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted: sums of floats depend on the order
 		target := c.targets.Targets[name]
 		weight := float64(target.Weight)
 		if core.Balanced() {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// docs/explain.md describes each field of the JSON in the order of printing.
+// docs/explain.md describes every field of the JSON output, in the order in which the fields are
+// printed.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/explain.md")
 	if err != nil {

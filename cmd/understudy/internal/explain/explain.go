@@ -41,17 +41,17 @@ const (
 type Options struct {
 	// File is the path of an endpoints file, "-" for In, or a target.
 	File string
-	// Cluster selects a cluster of the file, "" for all.
+	// Cluster selects a cluster of the file. The empty string selects all clusters.
 	Cluster string
 	// Down lists what is down: addresses, localities, "cluster:NAME" of an aggregate, "priority:N".
 	Down []string
-	// Options are options of a channel, NAME=VALUE as in the query of a target.
+	// Options are channel options, each NAME=VALUE, as in the query of a target.
 	Options []string
 	// Kubeconfig configures access to Kubernetes for targets that need it.
 	Kubeconfig kubeconfig.Options
-	// JSON selects JSON in place of tables.
+	// JSON selects JSON output instead of tables.
 	JSON bool
-	// In is standard input, Out the output.
+	// In is standard input, and Out receives the output.
 	In  io.Reader
 	Out io.Writer
 }
@@ -132,7 +132,7 @@ func load(opts Options) (*clusterfile.Document, error) {
 	return clusterfile.Load(opts.File)
 }
 
-// write writes all results at once, as a list or alone.
+// write writes all results with a single call of Write, as a list or as one result.
 func write(subjects []*subject, list bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {
@@ -174,14 +174,14 @@ func (r *Result) measure(s *simulation) {
 	}
 }
 
-// owners maps each address to its endpoint: of several with one address, the first healthy one, as
-// in the tree.
+// owners maps each address to its endpoint. If several endpoints share an address, the first
+// healthy one owns it, as in the tree.
 func (r *Result) owners() map[partAddress]*Endpoint {
 	owner := make(map[partAddress]*Endpoint)
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
 		if e.LocalityWeight == 0 {
-			continue // it gets no calls and may share an address with another endpoint
+			continue // the endpoint gets no calls and may share an address with another
 		}
 		for _, address := range e.addresses() {
 			key := partAddress{e.part, address}

@@ -17,19 +17,19 @@ import (
 type locality struct {
 	pickFirst bool
 	core      *weightedroundrobin.Core[*endpoint]
-	addresses []address   // all of them, in the order of the endpoints
-	endpoints []*endpoint // those with pick_first are one
+	addresses []address   // all addresses, in the order of the endpoints
+	endpoints []*endpoint // if pick_first runs over all addresses, a single one
 }
 
 // An endpoint is the pick_first policy over the addresses of one endpoint.
 type endpoint struct {
-	leaf      *weightedroundrobin.Child[*endpoint] // nil with pick_first for the locality
+	leaf      *weightedroundrobin.Child[*endpoint] // nil if pick_first runs over the whole locality
 	addresses []address                            // in the order in which pick_first tries them
-	inUse     int                                  // the index of the first that connects, -1 for none
+	inUse     int                                  // index of the first address that connects, or -1
 	ejected   bool                                 // weighted_round_robin sees it as failed
 }
 
-// An address is one of an endpoint's.
+// An address is one address of an endpoint.
 type address struct {
 	resolver.Address
 	owner *Endpoint
@@ -108,7 +108,7 @@ func (e *endpoint) connection() outlierdetection.Connection {
 // ready reports whether the endpoint takes calls.
 func (e *endpoint) ready() bool { return e.connected() && !e.ejected }
 
-// failure is the error of the last attempt to connect.
+// failure returns the error of the last attempt to connect.
 func (e *endpoint) failure() string {
 	last := e.addresses[len(e.addresses)-1].Addr + " is down"
 	if len(e.addresses) == 1 {
@@ -139,8 +139,8 @@ func (l *locality) ready() bool {
 	return l.core.State() == weightedroundrobin.Ready
 }
 
-// readyShares returns the shares of the weight that are READY and that have failed. The locality
-// must be ready.
+// readyShares returns the share of the weight that is READY and the share that has failed. The
+// locality must be ready.
 func (l *locality) readyShares() (ready, failed float64) {
 	if l.pickFirst {
 		return 1, 0
@@ -149,7 +149,8 @@ func (l *locality) readyShares() (ready, failed float64) {
 	return ready, failed
 }
 
-// share adds what each endpoint gets of so many calls. The locality must be ready.
+// share adds to the map the part of the given number of calls that each endpoint gets. The locality
+// must be ready.
 func (l *locality) share(calls float64, to map[*Endpoint]float64) {
 	sum := 0.0
 	for _, e := range l.endpoints {
@@ -171,7 +172,7 @@ func (e *endpoint) weight() float64 {
 	return float64(e.leaf.Weight())
 }
 
-// failure returns the error of calls while the locality takes none.
+// failure returns the error that calls get while the locality takes no calls.
 func (l *locality) failure() string {
 	switch {
 	case len(l.endpoints) == 0:

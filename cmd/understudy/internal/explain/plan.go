@@ -19,12 +19,12 @@ import (
 // plan is the tree over the mechanisms of a cluster, with the names of its priorities.
 type plan struct {
 	tree     topology.Tree
-	config   json.RawMessage   // of the tree's policies
-	names    map[string]string // of children
+	config   json.RawMessage   // configuration of the tree's policies
+	names    map[string]string // names of children
 	failures map[string]string // why children have no endpoints
-	clusters []string          // by priority
+	clusters []string          // indexed by priority
 	first    []int             // the first priority of each mechanism
-	notes    []string          // on fields without effect
+	notes    []string          // notes on fields without effect
 }
 
 // planOf returns the plan over the mechanisms of a cluster.
@@ -124,8 +124,8 @@ func partAddressOf(address resolver.Address) partAddress {
 	return partAddress{part, address.Addr}
 }
 
-// stand returns an address in place of endpoints that only a channel resolves, and a description of
-// them, or "".
+// stand returns an address that replaces endpoints that only a channel resolves, and a description
+// of these endpoints. Both are empty if there are no such endpoints.
 func stand(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":
@@ -178,7 +178,7 @@ func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
 	for _, locality := range cluster.GetEndpoints() {
 		for _, lb := range locality.GetLbEndpoints() {
 			addresses := envoy.Addresses(lb)
-			if len(addresses) == 0 { // it gets no calls
+			if len(addresses) == 0 { // the endpoint gets no calls
 				addresses = []string{"no address"}
 			}
 			e := Endpoint{

@@ -64,7 +64,7 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	}
 }
 
-// printTiers prints the fate of each priority if there are several, or options.
+// printTiers prints what happens to each priority, if there are several priorities or any options.
 func (r *Result) printTiers(w *bytes.Buffer) {
 	if len(r.Tiers) == 0 || len(r.Tiers) == 1 && len(r.Options) == 0 {
 		return
@@ -115,7 +115,8 @@ func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	}
 }
 
-// columns returns all columns, or all but the second, the cluster's.
+// columns returns all columns if several is set. Otherwise it omits the second column, the
+// cluster's.
 func columns[T any](several bool, all []T) []T {
 	if several {
 		return all
@@ -150,7 +151,8 @@ func (e *Endpoint) remark() string {
 	return e.addressRemark(e.Address)
 }
 
-// addressRemark marks an address that is down while others are not.
+// addressRemark returns a mark for an address that is down while other addresses of the endpoint
+// are not.
 func (e *Endpoint) addressRemark(address string) string {
 	if !e.Down && e.isDown(address) {
 		return "address down"

@@ -16,22 +16,22 @@ type Results struct {
 type Result struct {
 	// Cluster is the cluster's name.
 	Cluster string `json:"cluster"`
-	// Priority is the highest one that gets calls, nil if none does.
+	// Priority is the highest priority that gets calls, or nil if none does.
 	Priority  *uint32    `json:"priority"`
 	Endpoints []Endpoint `json:"endpoints"`
-	// Tiers describe the fate of each priority.
+	// Tiers has an entry for each priority.
 	Tiers []Tier `json:"tiers"`
 	// Drops are the drops of the file in the order in which they apply.
 	Drops []Drop `json:"drops"`
-	// Dropped is the share of the calls that drops end.
+	// Dropped is the share of the calls that are dropped.
 	Dropped float64 `json:"dropped"`
 	// Down lists what is down, as given.
 	Down []string `json:"down"`
 	// Options are the channel's options, as given.
 	Options []string `json:"options"`
-	// Error is the error of failing calls, if all calls fail or drops end some of them.
+	// Error is the error of failing calls, if all calls fail or if some calls are dropped.
 	Error string `json:"error,omitempty"`
-	// Notes name fields of the file without effect.
+	// Notes names the fields of the file that have no effect.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -49,14 +49,14 @@ type Endpoint struct {
 	Weight              uint32   `json:"weight"`
 	// Share is the endpoint's share of the calls.
 	Share float64 `json:"share"`
-	// Down is set if all its addresses are down.
+	// Down is set if all addresses of the endpoint are down.
 	Down bool `json:"down,omitempty"`
-	// DownAddresses are its addresses that are down.
+	// DownAddresses lists the endpoint's addresses that are down.
 	DownAddresses []string `json:"down_addresses,omitempty"`
 	// Health is set if the file keeps calls away from the endpoint.
 	Health string `json:"health,omitempty"`
 
-	part int // the mechanism's index
+	part int // index of the mechanism
 }
 
 // Drop is a share of the calls that the file drops.
@@ -91,8 +91,9 @@ func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// takeDown marks the addresses of e that name matches: one address, or all if it is e's locality or
-// priority. It reports whether there are any. Trailing slashes of a locality are optional.
+// takeDown marks the addresses of e that name matches as down: one address, or all addresses if
+// name is e's locality or priority. It reports whether any address matches. Trailing slashes of a
+// locality are optional.
 func (e *Endpoint) takeDown(name string) bool {
 	all := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || isLocality(name, e.Locality)
 	found := false

@@ -17,11 +17,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// A hypothesis is what a simulation assumes of the endpoints.
+// A hypothesis is what a simulation assumes about the endpoints.
 type hypothesis struct {
 	// down reports whether an address of an endpoint refuses connections.
 	down func(e *Endpoint, address string) bool
-	// failing is the child of the priority policy whose calls all end with an error, "" for none.
+	// failing is the child of the priority policy whose calls all end with an error, or "" if there
+	// is none.
 	failing string
 }
 
@@ -29,13 +30,13 @@ type hypothesis struct {
 type outcome struct {
 	inUse   string                // the child of the priority policy in use, "" for none
 	ready   bool                  // calls succeed, unless they are dropped
-	shares  map[*Endpoint]float64 // of all calls
+	shares  map[*Endpoint]float64 // shares of all calls
 	dropped float64               // share of all calls
-	err     error                 // a call's error, nil where no call fails
+	err     error                 // the error of failing calls, nil if no call fails
 }
 
-// A simulation runs the pure cores of a plan's policies. Endpoints connect or fail at once, and no
-// timer runs, so that its outcomes are exact and the same on every machine.
+// A simulation runs the pure cores of a plan's policies. Endpoints connect or fail immediately, and
+// no timers run. The outcomes are therefore exact and the same on every machine.
 type simulation struct {
 	plan       plan
 	config     *lbconfig.Priority
@@ -44,11 +45,11 @@ type simulation struct {
 
 	core    *priority.Core
 	assumed hypothesis
-	reports map[string]report // under the present hypothesis
-	standby bool              // the core asked for a standby
+	reports map[string]report // reports under the current hypothesis
+	standby bool              // set if the core asked for a standby
 }
 
-// newSimulation parses the plan's configuration and sorts its endpoints into it.
+// newSimulation parses the plan's configuration and adds the plan's endpoints to the localities.
 func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error) {
 	var policy lbconfig.Policy
 	if err := policy.UnmarshalJSON(p.config); err != nil {
@@ -106,7 +107,7 @@ func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	return s.outcome()
 }
 
-// coreConfig leaves out the delays: no time passes.
+// coreConfig returns the core's configuration without delays, because no time passes.
 func (s *simulation) coreConfig() priority.Config {
 	return priority.Config{
 		Children:         slices.Sorted(maps.Keys(s.config.Children)),
@@ -133,7 +134,7 @@ func (s *simulation) do(actions []priority.Action) {
 	}
 }
 
-// report sends the core a child's report under the present hypothesis.
+// report sends the core a child's report under the current hypothesis.
 func (s *simulation) report(name string) {
 	r := s.children[name].report(s.assumed, name == s.assumed.failing)
 	s.reports[name] = r
@@ -144,7 +145,7 @@ func (s *simulation) report(name string) {
 	s.do(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyPart: r.readyShare}))
 }
 
-// outcome returns where the calls go that the child in use gets.
+// outcome returns where the calls of the child in use go.
 func (s *simulation) outcome() outcome {
 	o := outcome{inUse: s.core.InUse(), shares: make(map[*Endpoint]float64)}
 	if o.inUse == "" {
@@ -173,7 +174,7 @@ func (s *simulation) outcome() outcome {
 	return o
 }
 
-// mostReasons bounds the priorities whose reasons an error names.
+// mostReasons limits the number of priorities whose reasons an error lists.
 const mostReasons = 8
 
 // exhausted returns the error of calls while no priority can take them. It names each priority

@@ -26,8 +26,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// TestSimulationAgreesWithThePolicies compares the shares of random files with those that the
-// policies themselves give, a minute after they started, on a channel without a network.
+// TestSimulationAgreesWithThePolicies compares the simulated shares of random files with the shares
+// that the real policies give on a channel without a network, a minute after they started.
 func TestSimulationAgreesWithThePolicies(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 28))
@@ -106,8 +106,8 @@ func planned(t *testing.T, file string, settings topology.Settings) (*Result, pl
 	return newResult("test", parts, nil, p), p
 }
 
-// picked runs the policies of a plan for a minute and returns each endpoint's share of 2,000 calls,
-// none where calls fail.
+// picked runs the policies of a plan for a minute and returns each endpoint's share of 2,000 calls.
+// It returns no shares if calls fail.
 func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint]float64 {
 	t.Helper()
 	var policy lbconfig.Policy

@@ -19,8 +19,8 @@ type subject struct {
 	result *Result
 }
 
-// subjectsOf returns the cluster that opts selects, the only one of the file, or all clusters of
-// its list.
+// subjectsOf returns the cluster that opts selects. Otherwise it returns the only cluster of the
+// file, or all clusters of its list.
 func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	if doc.Clusters == nil {
 		name := doc.Endpoints.GetClusterName()
@@ -36,7 +36,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 		}
 	}
 	if len(subjects) == 0 {
-		subjects = []*subject{{name: opts.Cluster}} // it does not exist: Mechanisms returns the error
+		subjects = []*subject{{name: opts.Cluster}} // the cluster does not exist: Mechanisms returns the error
 	}
 	for _, s := range subjects {
 		var err error
@@ -87,8 +87,8 @@ func (s *subject) takeDown(name string) bool {
 	return found
 }
 
-// has reports whether name is a priority, a locality, or a cluster of an aggregate. Each may be
-// without endpoints.
+// has reports whether name is a priority, a locality, or a cluster of an aggregate. Any of these
+// may have no endpoints.
 func (s *subject) has(name string) bool {
 	for priority := range s.plan.clusters {
 		if name == fmt.Sprintf("priority:%d", priority) {
@@ -113,7 +113,7 @@ func isLocality(name, locality string) bool {
 	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
 }
 
-// isAggregate reports whether its mechanisms have the names of clusters.
+// isAggregate reports whether the subject's mechanisms have the names of clusters.
 func (s *subject) isAggregate() bool { return len(s.parts) > 1 }
 
 // namesIn returns a list of the kinds of names, with an example of each, for an error.

@@ -25,7 +25,8 @@ const mostWait = 15 * time.Second
 // isTarget reports whether the argument is a target rather than a file.
 func isTarget(file string) bool { return strings.Contains(file, "://") }
 
-// followed returns the present answers of a target, and the settings from it and the options.
+// followed returns the current answers of a target, and the settings from the target and the
+// options.
 func followed(ctx context.Context, opts Options) (*subject, topology.Settings, error) {
 	target, err := resolving.WithOptions(opts.File, opts.Options)
 	if err != nil {
@@ -61,7 +62,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
 		select {
-		case <-news: // replaced by n
+		case <-news: // n replaces the older news
 		default:
 		}
 		news <- n

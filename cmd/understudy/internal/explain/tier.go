@@ -17,28 +17,28 @@ type Tier struct {
 	Endpoints int `json:"endpoints"`
 	// Standby is set if it is connected as a standby while priority 0 is used.
 	Standby bool `json:"standby,omitempty"`
-	// LeftAfter is the number of endpoints, the heaviest first, that must be lost before the calls
-	// leave the priority.
+	// LeftAfter is the number of endpoints, counted from the heaviest, that must be lost before the
+	// calls leave the priority.
 	LeftAfter int `json:"left_after"`
-	// Next is the priority that then gets the calls, nil if calls fail.
+	// Next is the priority that then gets the calls, or nil if calls fail.
 	Next *uint32 `json:"next"`
-	// ErrorsTo is the priority that gets the calls if every call to this one fails: its own number
-	// if calls stay.
+	// ErrorsTo is the priority that gets the calls if every call to this priority fails. It is this
+	// priority's own number if the calls stay.
 	ErrorsTo uint32 `json:"errors_to"`
 }
 
-// tiers computes the fate of each priority.
+// tiers computes the Tier of each priority.
 type tiers struct {
 	simulation *simulation
 	settings   topology.Settings
 	result     *Result
-	child      []string // the tree's child of each priority
+	child      []string // the child of the tree for each priority
 }
 
-// addTiers adds the fate of each priority, unless near groups split them.
+// addTiers adds a Tier for each priority, unless near groups split the priorities.
 func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	if settings.Near().Prefer != "" {
-		return // near groups have other numbers than the file's priorities
+		return // near groups are not numbered like the file's priorities
 	}
 	t := tiers{simulation: s, settings: settings, result: r}
 	for _, priority := range s.priorities {
@@ -53,7 +53,7 @@ func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	}
 }
 
-// measure computes the fate of a priority.
+// measure computes the Tier of a priority.
 func (t *tiers) measure(priority uint32) Tier {
 	tier := Tier{Priority: priority, ErrorsTo: priority}
 	endpoints := t.heaviest(priority)
@@ -80,8 +80,8 @@ func (t *tiers) measure(priority uint32) Tier {
 
 // heaviest returns the endpoints of a priority that may get calls, the heaviest first.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
-	sums := make(map[string]uint64)         // by locality: the sum of its endpoints' weights
-	connected := make(map[partAddress]bool) // a subset omits others
+	sums := make(map[string]uint64)         // sum of the endpoints' weights in each locality
+	connected := make(map[partAddress]bool) // a subset leaves some endpoints out
 	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[partAddressOf(e.Addresses[0])] = true
 	}
@@ -105,8 +105,8 @@ func (t *tiers) above(priority uint32) hypothesis {
 	return hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < priority }}
 }
 
-// goTo returns the priority that calls go to when a priority loses endpoints while those above it
-// are down, nil where they fail.
+// goTo returns the priority that calls go to when a priority loses endpoints while all priorities
+// above it are down. It returns nil if calls fail.
 func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
 	isLost := make(map[*Endpoint]bool, len(lost))
 	for _, e := range lost {
@@ -127,7 +127,7 @@ func (t *tiers) errorsTo(priority uint32) uint32 {
 	return priority
 }
 
-// priorityOf returns the priority in use, nil where calls fail.
+// priorityOf returns the priority in use, or nil if calls fail.
 func (t *tiers) priorityOf(o outcome) *uint32 {
 	if !o.ready {
 		return nil

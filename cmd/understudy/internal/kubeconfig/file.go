@@ -19,8 +19,8 @@ import (
 // maxFile limits the size of each file and of a plugin's output.
 const maxFile = 1 << 20
 
-// config holds the fields of a kubeconfig that are used here. With several files the first value
-// wins.
+// config holds the fields of a kubeconfig that are used here. If there are several files, the first
+// value of a field wins.
 type config struct {
 	Current  string         `yaml:"current-context"`
 	Contexts []namedContext `yaml:"contexts"`
@@ -124,8 +124,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// content returns the base64-encoded data, or else the content of the file, whose path is relative
-// to the directory of base. It returns nil if both are empty.
+// content returns the decoded data if there is any, or else the content of the file, whose path is
+// relative to the directory of base. It returns nil if both data and file are empty.
 func content(base, field, data, file string) ([]byte, error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(data)

@@ -28,9 +28,10 @@ var logger = grpclog.Component("understudy")
 
 // Options select the file and the context.
 type Options struct {
-	// Path is the file, "" for the files in KUBECONFIG, or else ~/.kube/config.
+	// Path is the path of the file. If it is empty, the files in KUBECONFIG are used, or else
+	// ~/.kube/config.
 	Path string
-	// Context is the name of the context, "" for the current one.
+	// Context is the name of the context. If it is empty, the current context is used.
 	Context string
 }
 
@@ -42,12 +43,12 @@ func (o *Options) Flags(flags interface {
 	flags.StringVar(&o.Context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
 }
 
-// ofKubernetes matches targets of Kubernetes, also within other targets.
+// ofKubernetes matches Kubernetes targets, including those within other targets.
 var ofKubernetes = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
 
-// Sources returns the source options that these targets need. It returns none and reads no file if
-// no target is of Kubernetes, or if the program runs in a cluster and neither a file nor a context
-// is given.
+// Sources returns the source options that the given targets need. It returns none and reads no file
+// if there is no Kubernetes target, or if the program runs in a cluster and neither a file nor a
+// context is given.
 func (o Options) Sources(targets ...string) ([]any, error) {
 	if !slices.ContainsFunc(targets, ofKubernetes.MatchString) {
 		return nil, nil

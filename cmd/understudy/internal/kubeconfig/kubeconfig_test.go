@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// TestMain runs this program as a plugin if a test starts it as one.
+// TestMain runs this program as a plugin if a test has started it as a plugin.
 func TestMain(m *testing.M) {
 	switch what := os.Getenv("KUBECONFIG_TEST_PLUGIN"); what {
 	case "":
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		_ = json.Unmarshal([]byte(os.Getenv("KUBERNETES_EXEC_INFO")), &info)
 		fmt.Printf(`{"apiVersion":%q,"kind":"ExecCredential","status":{"token":%q}}`, version, "for "+info.Spec.Cluster.Server)
-	case "count": // each run prints another token
+	case "count": // each run prints a different token
 		count, _ := os.ReadFile(os.Getenv("COUNT"))
 		_ = os.WriteFile(os.Getenv("COUNT"), append(count, 'x'), 0o600)
 		fmt.Printf(`{"apiVersion":%q,"kind":"ExecCredential","status":{"token":"run%s","expirationTimestamp":%q}}`, version, count, os.Getenv("EXPIRES"))
@@ -237,7 +237,7 @@ func TestAPluginWhoseCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-// A plugin runs again when its credentials expire, but not at once.
+// A plugin runs again when its credentials expire, but not immediately.
 func TestAPluginWhoseCredentialsExpire(t *testing.T) {
 	t.Setenv("KUBECONFIG_TEST_PLUGIN", "count")
 	for expires, want := range map[string]string{"2999-01-01T00:00:00Z": "run run run", "2001-01-01T00:00:00Z": "run run runx"} {
@@ -264,7 +264,7 @@ func TestAPluginWhoseCredentialsExpire(t *testing.T) {
 	}
 }
 
-// With several files the first value wins, and missing files are skipped.
+// If there are several files, the first value wins, and missing files are skipped.
 func TestSeveralFiles(t *testing.T) {
 	s, dir := apiServer(t), t.TempDir()
 	one := write(t, filepath.Join(dir, "one"), "current-context: here\nusers: [{name: u, user: {token: first}}]")

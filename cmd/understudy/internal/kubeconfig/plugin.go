@@ -19,8 +19,8 @@ import (
 const (
 	// pluginTime limits how long a plugin may run.
 	pluginTime = 30 * time.Second
-	// early is how long before their expiry credentials are renewed, but not within atLeast: a
-	// plugin's clock may differ.
+	// early is how long before their expiry credentials are renewed. The plugin is not run again
+	// within atLeast, because its clock may differ.
 	early   = 10 * time.Second
 	atLeast = time.Second
 )
@@ -41,7 +41,7 @@ type plugin struct {
 
 	mu      sync.Mutex
 	has     *credentials
-	expires time.Time // zero for never
+	expires time.Time // zero if the credentials never expire
 	ran     time.Time
 }
 
@@ -67,7 +67,8 @@ func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	return p, err
 }
 
-// credentials returns the plugin's last credentials while they are valid, or runs it.
+// credentials returns the plugin's last credentials while they are valid. Otherwise it runs the
+// plugin.
 func (p *plugin) credentials(ctx context.Context) (credentials, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +115,7 @@ func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
 	return p.parse(output.kept.Bytes())
 }
 
-// parse parses the plugin's output. Its errors do not contain any of it.
+// parse parses the plugin's output. Its errors do not contain any part of the output.
 func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	var printed struct {
 		APIVersion string `json:"apiVersion"`

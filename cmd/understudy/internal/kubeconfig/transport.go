@@ -13,7 +13,7 @@ import (
 // transport adds a user's credentials to requests. It is safe for concurrent use.
 type transport struct {
 	base *http.Transport
-	// credentials returns the present credentials. It is nil for a user without a token.
+	// credentials returns the current credentials. It is nil for a user without a token.
 	credentials func(context.Context) (credentials, error)
 	// forget discards the credentials, because the server refused them.
 	forget func()
@@ -40,7 +40,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.base.RoundTrip(r)
 	if err == nil && response.StatusCode == http.StatusUnauthorized && t.forget != nil {
 		t.forget()
-		t.base.CloseIdleConnections() // a certificate belongs to its connection
+		t.base.CloseIdleConnections() // a connection keeps its client certificate
 	}
 	return response, err
 }

@@ -65,7 +65,7 @@ type request struct {
 	problem *status.Status
 }
 
-// remark is what is known about a request before it.
+// remark holds facts about a request that depend on earlier messages of the stream.
 type remark struct {
 	first   bool   // the first request of its type
 	version string // the version of the response that the request answers, if any
@@ -94,7 +94,8 @@ func (c *clients) open(ctx context.Context, incremental bool, end context.Cancel
 	return s
 }
 
-// closed removes a stream. A request of the stream may still reach the method request.
+// closed removes a stream. The request method may still receive a request of this stream
+// afterwards.
 func (c *clients) closed(s *client) {
 	defer c.turn(c.wanted(s))()
 	c.mu.Lock()
@@ -134,11 +135,12 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	sent, answered := s.sent[r.typeURL]
 	switch {
 	case answered && r.nonce != "" && r.nonce != sent.nonce && !s.incremental:
-		// The client sent the request before it received the last response, which it will answer.
+		// The client sent this request before it received the last response. It will answer that
+		// response later.
 		log.Debug("client answers an earlier response")
 		return remark{}, nil
 	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
-		// The request answers nothing: it is the first one or a change of names.
+		// The request does not answer a response. It is the first request, or it changes the names.
 		log.Debug("client asks", "names", c.some(r.names))
 	case r.problem != nil:
 		c.rejects(s, r, log)

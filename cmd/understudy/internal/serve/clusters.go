@@ -43,8 +43,8 @@ func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	}
 }
 
-// update takes the contents of all files. A nil cluster means that the content is unknown: the
-// cluster that the file gave last stays.
+// update takes the contents of all files. A nil cluster means that the content is unknown. In this
+// case the cluster that the file gave last stays.
 func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	owners, rejected := c.choose(files)
 	result := changes{rejected: rejected}
@@ -53,7 +53,7 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 		before, known := c.served[name]
 		cluster := files[file]
 		if cluster == nil || cluster.name() != name {
-			cluster = before.cluster // the file gives none or was rejected: its last good one
+			cluster = before.cluster // use the file's last good cluster
 		}
 		switch {
 		case !known:
@@ -83,8 +83,9 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	return result
 }
 
-// choose returns the file of each cluster, and for each file that loses its cluster the file that
-// has it. It considers all files at once, so that two files may swap their clusters.
+// choose returns the file of each cluster. For each file that loses its cluster to another file, it
+// also returns that other file. It considers all files together, so that two files may swap their
+// clusters.
 func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, rejected map[origin]origin) {
 	owners, rejected = make(map[string]origin), make(map[origin]origin)
 	paths := slices.Sorted(maps.Keys(files))

@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// silence limits how long a stream stays open without any response while content is unknown. Then
-// the stream ends, so that its client tries another server, which it would not do while this one
-// listens.
+// silence limits how long a stream stays open without any response while content is unknown. After
+// that, the server ends the stream to make the client try another server. Otherwise the client
+// would stay, because this server is reachable.
 const silence = 5 * time.Second
 
-// endWith ends streams when ctx ends, because the streams of health watchers would outlast it, and
-// streams without a response for too long.
+// endWith ends streams when ctx ends, because the streams of health watchers would otherwise
+// continue. It also ends streams that go without a response for too long.
 func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())

@@ -15,21 +15,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// extensions are those of the files that a directory serves.
+// extensions lists the extensions of the files that are served from a directory.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files reads the files at the paths of the command line. It is for one goroutine at a time.
+// files reads the files at the paths of the command line. Only one goroutine at a time may use it.
 type files struct {
 	paths []string
 	log   *slog.Logger
 
-	loaded map[string]content         // by path of the file
-	looks  map[string]*filewatch.File // by path of the file
+	loaded map[string]content         // keyed by the path of the file
+	looks  map[string]*filewatch.File // keyed by the path of the file
 	begun  bool                       // all files have been read once
 
 	// notice returns the changes noticed in a file since it was last read.
 	notice func(path string) filewatch.Notice
-	held   map[string]fs.FileInfo // by path: the directory that last held an endpoints file
+	held   map[string]fs.FileInfo // keyed by path: the directory that last held an endpoints file
 }
 
 // content is the result of reading a file.
@@ -70,7 +70,7 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget makes the next read read all files, changed or not. Their known contents stay.
+// forget makes the next call of read read all files, changed or not. Their known contents are kept.
 func (f *files) forget() {
 	for _, file := range f.looks {
 		file.Again()
@@ -140,7 +140,7 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 		f.held[path] = info
 		return list, nil
 	}
-	// An unmounted file system leaves its empty mount point.
+	// When a file system is unmounted, its empty mount point remains.
 	held := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
 	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
@@ -148,8 +148,9 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 	return nil, nil
 }
 
-// load returns the content of a file and whether it is known: a new file may be incomplete. At
-// startup each file is taken as it is, because nothing better is known.
+// load returns the content of a file and whether the content is known. The content of a new file is
+// unknown while the file may be incomplete. At startup each file is taken as it is, because nothing
+// better is known.
 func (f *files) load(path string) (c content, known bool) {
 	look := f.looks[path]
 	if look == nil {

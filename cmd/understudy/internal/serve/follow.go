@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// follows are the targets of Options.From. It is safe for concurrent use.
+// follows holds the targets of Options.From. It is safe for concurrent use.
 type follows struct {
 	log     *slog.Logger
 	wake    func()        // called after each change
@@ -35,15 +35,15 @@ type follows struct {
 
 // follow is one target and its last result.
 type follow struct {
-	name, target string // of the cluster; without secrets
+	name, target string // name of the cluster; target without secrets
 	stop         func()
 
-	cluster *endpointv3.ClusterLoadAssignment // the cluster served, nil before the first
+	cluster *endpointv3.ClusterLoadAssignment // the cluster being served, nil before the first
 	latest  *endpointv3.ClusterLoadAssignment // the cluster to serve next, nil if there is no change
-	hold    *time.Timer                       // ends the wait for slow mechanisms, nil if none was begun
+	hold    *time.Timer                       // ends the wait for slow mechanisms, nil if there was no wait
 	problem string                            // what is wrong now, "" for nothing
 	waits   bool                              // a mechanism has neither answered nor failed
-	notes   string                            // the parts of the answer without effect
+	notes   string                            // the parts of the answer that have no effect
 }
 
 // startFollows follows the targets of o. Each is NAME=TARGET, or a target that is served under its
@@ -79,8 +79,8 @@ func (f *follows) start(text string) (err error) {
 	return err
 }
 
-// splitFrom splits NAME=TARGET. A name contains no colon and no slash, and a target has one before
-// its first parameter.
+// splitFrom splits NAME=TARGET. A name contains no colon and no slash, whereas a target contains
+// one before its first parameter.
 func splitFrom(text string) (name, target string, err error) {
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
@@ -140,7 +140,7 @@ func (f *follows) tell() {
 	f.wake()
 	select {
 	case f.news <- struct{}{}:
-	default: // reported already
+	default: // a change was already reported
 	}
 }
 
@@ -161,7 +161,7 @@ func (f *follows) settle() error {
 	}
 }
 
-// wrong returns the problems of the targets, and whether some of the problems are targets that have
+// wrong returns the problems of the targets, and whether some of the problems are that a target has
 // not answered yet.
 func (f *follows) wrong() (problems []error, waits bool) {
 	f.mu.Lock()
@@ -176,8 +176,9 @@ func (f *follows) wrong() (problems []error, waits bool) {
 	return problems, waits
 }
 
-// partsHold limits how long the mechanisms that have answered wait for the others at first: the
-// cluster from the cache also holds the endpoints of those.
+// partsHold limits how long the first answers are held back while other mechanisms have not
+// answered. The cluster from the cache, which is served in the meantime, also holds the endpoints
+// of those mechanisms.
 const partsHold = 15 * time.Second
 
 // holdNoMore serves the mechanisms that have answered.
@@ -190,8 +191,8 @@ func (f *follows) holdNoMore(one *follow) {
 	f.tell()
 }
 
-// unserved returns notes on the drops of an answer that have no effect: a cluster has one set of
-// drops.
+// unserved returns notes on the drops of an answer that have no effect, because a cluster has only
+// one set of drops.
 func unserved(found join.Found, before int) (notes []string) {
 	if before > 0 && len(found.Answer.Drops) > 0 {
 		notes = append(notes, found.Name+": its drops have no effect, because they are not those of the first part")
@@ -228,8 +229,8 @@ func (f *follows) origins() map[origin]bool {
 	return all
 }
 
-// into adds the clusters of the targets, nil for unknown ones. It returns the number of failed
-// targets, and whether one of them has never led to a cluster, according to known.
+// into adds the clusters of the targets to found, with nil for unknown clusters. It returns the
+// number of failed targets, and whether one of them has never led to a cluster, according to known.
 func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong int, unknown bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

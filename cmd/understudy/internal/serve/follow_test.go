@@ -16,7 +16,8 @@ func both(dir string) string {
 	return "failover:///file:%2F%2F" + filepath.Join(dir, "east.yaml") + ",file:%2F%2F" + filepath.Join(dir, "west.yaml")
 }
 
-// served waits until the cluster shop has that many endpoints. Its mechanisms answer one by one.
+// served waits until the cluster shop has the given number of endpoints. Its mechanisms answer one
+// after another.
 func (l *logs) served(t *testing.T, endpoints float64) {
 	t.Helper()
 	for line := l.wait(t, "cluster served"); line["cluster"] != "shop" || line["endpoints"] != endpoints; {
@@ -24,7 +25,7 @@ func (l *logs) served(t *testing.T, endpoints float64) {
 	}
 }
 
-// A cluster follows a target with several mechanisms and their changes.
+// A cluster follows a target with several mechanisms and follows their changes.
 func TestFrom(t *testing.T) {
 	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
@@ -53,7 +54,7 @@ func TestFrom(t *testing.T) {
 	l.wait(t, "target is well again")
 }
 
-// No response reports a cluster as missing before its target has answered.
+// Before a target has answered, no response reports its cluster as missing.
 func TestFromATargetWithoutAnAnswer(t *testing.T) {
 	dir := t.TempDir()
 	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
@@ -87,7 +88,8 @@ func TestFromIsKeptOverARestart(t *testing.T) {
 	expect(t, s, "under another name", map[string]int{"a": 1})
 }
 
-// If a file and a target give the same cluster, the first one keeps it.
+// If a file and a target give a cluster of the same name, one of them keeps it and the other is
+// rejected.
 func TestFromANameThatAFileHas(t *testing.T) {
 	dir := directory(t, t.TempDir(), "shop.yaml")
 	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})

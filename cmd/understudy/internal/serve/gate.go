@@ -7,10 +7,10 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// gate holds requests back whose response could be wrong because some content is unknown. To
-// clients a resource that a response lacks is removed: a server that starts with a broken file
-// would remove good endpoints that clients have from its predecessor. Without a response they keep
-// them.
+// gate holds back requests whose responses could be wrong because some content is unknown. Clients
+// treat a resource that is missing from a response as removed: a server that starts with a broken
+// file would remove good endpoints that clients have from its predecessor. Clients that get no
+// response keep their endpoints.
 type gate struct {
 	cachev3.Cache
 
@@ -31,9 +31,9 @@ const (
 
 // held is a request that is held back.
 type held struct {
-	let    func() bool // reports whether it is answered now
+	let    func() bool // reports whether the request may be answered now
 	open   func() (func(), error)
-	cancel func() // nil while it is held, and if there is nothing to cancel
+	cancel func() // nil while the request is held, or if there is nothing to cancel
 }
 
 func newGate(to cachev3.Cache) *gate {
@@ -71,7 +71,7 @@ func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	return !sub.IsWildcard() || answered
 }
 
-// watch opens a watch as soon as it may.
+// watch opens a watch as soon as let allows it.
 func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

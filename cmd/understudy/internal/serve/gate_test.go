@@ -26,8 +26,8 @@ func accept(r *discoveryv3.DiscoveryResponse, names ...string) *discoveryv3.Disc
 	return &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: names, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 }
 
-// If no file is known, or their directory is not mounted yet, no request is answered, and the
-// stream ends so that the client tries another server.
+// If the content of no file is known, or the directory of the files is not mounted yet, no request
+// is answered, and the stream ends so that the client tries another server.
 func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, broken)
@@ -46,8 +46,8 @@ func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	}
 }
 
-// The content of a broken file is unknown. Responses that would report it as removed wait for it;
-// all others are sent.
+// The content of a broken file is unknown. Responses that would report its cluster as removed are
+// held back until the content is known. All other responses are sent.
 func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)
@@ -78,8 +78,8 @@ func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// In the incremental variant a response reports each requested name that is missing as removed,
-// also for endpoints.
+// In the incremental variant, a response reports each requested name that is missing as removed,
+// even for endpoints.
 func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// ready returns the status of /readyz. It fails the test unless /healthz reports health.
+// ready returns the status of /readyz. It fails the test unless /healthz reports that the server is
+// healthy.
 func ready(t *testing.T, s *Server) int {
 	t.Helper()
 	get := func(path string) int {
@@ -55,7 +56,7 @@ func TestReadiness(t *testing.T) {
 
 var goodLoad = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
 
-// goodAt returns when all files were last valid.
+// goodAt returns the time when all files were last valid.
 func goodAt(t *testing.T, s *Server) time.Time {
 	t.Helper()
 	found := goodLoad.FindStringSubmatch(scrape(t, s))
@@ -67,7 +68,7 @@ func goodAt(t *testing.T, s *Server) time.Time {
 	return time.Unix(0, int64(seconds*1e9))
 }
 
-// Metrics report that a file is rejected, and since when not all files are valid.
+// The metrics report that a file was rejected, and since when not all files have been valid.
 func TestMetricsOfFiles(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	began := time.Now()

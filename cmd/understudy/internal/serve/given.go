@@ -12,7 +12,7 @@ import (
 
 // given is a cluster from a file: its endpoints, its configuration, or both.
 type given struct {
-	endpoints *endpointv3.ClusterLoadAssignment // nil if they come from another server
+	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server
 	config    *clusterv3.Cluster                // nil if the file has endpoints only
 }
 
@@ -57,8 +57,8 @@ func (g *given) count() int {
 	return n
 }
 
-// origin identifies where a cluster comes from: the path of a file and, if the file lists clusters,
-// the name of one.
+// origin identifies where a cluster comes from: the path of a file and, if the file has a list of
+// clusters, the name of the cluster.
 type origin string
 
 // separator occurs in no path.

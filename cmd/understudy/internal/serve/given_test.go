@@ -69,7 +69,7 @@ func TestClustersInAFile(t *testing.T) {
 	if n := len(clustersServed(t, s, "shop", "near", "far", "backup")); n != 4 {
 		t.Errorf("%d clusters are still served, want 4", n)
 	}
-	// Another server restores all of it from the cache.
+	// Another server restores all of these clusters from the cache.
 	s.Stop()
 	s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
 	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
@@ -83,8 +83,8 @@ func TestClustersInAFile(t *testing.T) {
 	}
 }
 
-// A file's outlier detection reaches clients, also from the cache and after a change of the
-// cluster's type. A mistake in it rejects the file.
+// The outlier detection in a file reaches clients, even from the cache and after a change of the
+// cluster's type. A mistake in the outlier detection rejects the file.
 func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
@@ -131,7 +131,8 @@ func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cl
 	}
 }
 
-// If two files give the same cluster, the first one keeps it, also if one of them lists clusters.
+// If two files give the same cluster, the first file keeps it, even if one of the files has a list
+// of clusters.
 func TestClusterInTwoFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), shop)

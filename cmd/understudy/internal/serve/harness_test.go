@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { testleak.Main(m) }
 // patience bounds the wait for events that must occur.
 const patience = 30 * time.Second
 
-// logs captures log lines and signals each.
+// logs captures log lines and signals each line.
 type logs struct {
 	mu    sync.Mutex
 	lines []map[string]any

@@ -14,10 +14,11 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// ended returns the status that ends the stream, and the number of responses before.
+// ended returns the status that ends the stream, and the number of responses before the end.
 func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
 	for {
-		// Both variants can be decoded as this type, because only the end is of interest.
+		// Both variants' responses can be decoded as this type, because only the end of the stream
+		// matters.
 		if err := stream.RecvMsg(new(discoveryv3.DiscoveryResponse)); err != nil {
 			return responses, grpcstatus.Convert(err)
 		}
@@ -33,7 +34,7 @@ func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }
 	}
 }
 
-// A stream may request at most 16 types. Types that are not served get one empty response each.
+// A stream may request at most 16 types. Each type that is not served gets one empty response.
 func TestMadeUpTypes(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Metrics: "0"})
 	stream := open(t, s, nil)
@@ -78,7 +79,7 @@ func reject(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, ve
 	})
 }
 
-// A rejected response is not sent again before its content changes, also if it was the first
+// A rejected response is not sent again before its content changes, even if it was the first
 // response of the stream or of a restarted server.
 func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 	for _, accepted := range []string{"", "of-an-earlier-server-7"} {
@@ -105,7 +106,8 @@ func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// A client that rejects each version for the same reason is logged once, and counted.
+// If a client rejects every version for the same reason, only the first rejection is logged. The
+// others are counted.
 func TestRepeatedRejections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))

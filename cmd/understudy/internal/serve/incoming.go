@@ -17,7 +17,7 @@ type incoming struct {
 	fields fields
 	into   proto.Message
 
-	refused *limited // the limit that it exceeds, nil for none
+	refused *limited // the limit that the request exceeds, or nil
 }
 
 // fields are the numbers of a request's fields in use.

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// keeper stores the clusters for the next process. It may take long, until ctx ends.
+// keeper stores the clusters for the next process. Storing may take a long time, but ends with ctx.
 type keeper interface {
 	keep(ctx context.Context, now map[string]served)
 }
 
-// keeping stores clusters in the background, because thousands of them take seconds.
+// keeping stores clusters in the background, because storing thousands of clusters takes seconds.
 type keeping struct {
 	snapshots chan map[string]served
 	late      context.Context // ends some time after the server's context
@@ -42,7 +42,7 @@ func startKeeping(ctx context.Context, k keeper) *keeping {
 func (k *keeping) offer(now map[string]served) {
 	select {
 	case k.snapshots <- maps.Clone(now):
-	default: // they are offered again soon
+	default: // the clusters are offered again soon
 	}
 }
 

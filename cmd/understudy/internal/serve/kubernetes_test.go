@@ -44,8 +44,8 @@ func servedAs(t *testing.T, s *Server) string {
 	return strings.Join(lines, "\n")
 }
 
-// serve ignores its own zone and node. It passes localities on, and nodes and hints as
-// filter_metadata.
+// serve ignores its own zone and node. It passes localities on to clients, and passes nodes and
+// hints on as filter_metadata.
 func TestServeHasNoPlace(t *testing.T) {
 	t.Setenv("UNDERSTUDY_ZONE", "a")
 	t.Setenv("UNDERSTUDY_NODE", "n1")
@@ -104,8 +104,8 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	}
 }
 
-// Known endpoints stay while the API server is unreachable, also over a restart with a cache, and
-// metrics report the problem.
+// While the API server is unreachable, the known endpoints stay, even across a restart with a
+// cache. The metrics report the problem.
 func TestServeWithoutItsAPIServer(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", ""))

@@ -10,7 +10,7 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// A request of a stream that has ended holds no memory.
+// A request that is handled after its stream has ended holds no memory.
 func TestARequestOfAStreamThatEnds(t *testing.T) {
 	c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
 	asks := request{typeURL: resourcev3.EndpointType, names: []string{"a"}}

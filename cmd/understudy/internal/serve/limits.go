@@ -12,12 +12,12 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 )
 
-// Limits bound what clients make the server hold. docs/limits.md describes the effect of each. Zero
-// is the default.
+// Limits bound the resources that clients can make the server hold. docs/limits.md describes the
+// effect of each limit. Zero means the default.
 type Limits struct {
 	Message     int // bytes of a request
 	Connections int // in total
-	Streams     int // on a connection at a time
+	Streams     int // on a connection at the same time
 	Types       int // of resources requested on a stream
 	Names       int // of each type requested on a stream
 	Name        int // bytes of a name, a type or a version
@@ -98,8 +98,8 @@ func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
 	}
 }
 
-// bounded is a listener that closes connections beyond a limit at once, so that their clients use
-// another server or keep what they have.
+// bounded is a listener that immediately closes connections beyond a limit. Their clients then use
+// another server or keep their endpoints.
 type bounded struct {
 	net.Listener
 	slots   chan struct{}

@@ -37,7 +37,7 @@ func openDelta(t *testing.T, s *Server) deltaClient {
 	return stream
 }
 
-// madeUp returns n names with a prefix that are not served.
+// madeUp returns n names with the given prefix. No such names are served.
 func madeUp(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -108,7 +108,8 @@ func TestIncrementalNamesAddUp(t *testing.T) {
 	expectEnd(t, "21 names", stream, "--max-names")
 }
 
-// A client's long texts are cut in the log, and only the used fields of its node are decoded.
+// Long texts from a client are cut in the log, and only the used fields of the client's node are
+// decoded.
 func TestLoggedTextsAreCut(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Logged: 100}})
 	stream := open(t, s, nil)
@@ -145,7 +146,8 @@ func TestMemoryOfClients(t *testing.T) {
 	if line := l.wait(t, "client refused"); !strings.Contains(line["error"].(string), "--client-memory") {
 		t.Errorf("logged %v", line)
 	}
-	// A connection that holds almost everything loses its streams if another one requests more.
+	// A connection that holds almost all of the memory loses its streams if another connection
+	// requests more.
 	greedy := open(t, s, nil)
 	send(t, greedy, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: madeUp("g", 1600)})
 	receive(t, greedy)
@@ -164,7 +166,8 @@ func TestMemoryOfClients(t *testing.T) {
 	}
 }
 
-// A connection beyond the limit is closed at once. Another one is accepted after one has closed.
+// A connection beyond the limit is closed immediately. After a connection has closed, another one
+// is accepted.
 func TestConnectionsAreBounded(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Connections: 2}})
 	dial := func() net.Conn {
@@ -191,7 +194,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("logged %v", line)
 	}
 	first.Close()
-	for begin := time.Now(); greets(dial()) != nil; { // until the server has freed the slot
+	for begin := time.Now(); greets(dial()) != nil; { // wait until the server has freed the slot
 		if time.Since(begin) > patience {
 			t.Fatal("no connection is served in place of one that has gone")
 		}

@@ -44,8 +44,8 @@ func complaintQueue(out io.Writer) *queue {
 	})
 }
 
-// logOfGRPC redirects the logs of gRPC and the standard library from standard error, which they
-// would block on, to w. The environment still sets gRPC's level.
+// logOfGRPC redirects the logs of gRPC and the standard library to w, because they would block on
+// standard error. The environment still sets gRPC's level.
 func logOfGRPC(w io.Writer) {
 	log.SetOutput(w)
 	info, warning, failure := io.Discard, io.Discard, io.Discard

@@ -16,7 +16,7 @@ type connection struct {
 	streams map[*client]bool
 }
 
-// What a name costs beyond its own bytes.
+// The estimated memory for a name, in addition to its own bytes.
 const (
 	perName   = 600 // a name that is not served has maps of its own
 	perServed = 200
@@ -67,11 +67,11 @@ func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) er
 }
 
 // hold records the bytes held for a stream by type. If the total is too high, it ends the streams
-// of the connection with the most, so that modest clients are served.
+// of the connection that holds the most, so that modest clients are still served.
 func (c *clients) hold(s *client, typeURL string, n int) {
 	on := c.connections[s.address]
 	if on == nil || !on.streams[s] {
-		return // it is about to end
+		return // the stream is about to end
 	}
 	on.held += n - s.held[typeURL]
 	c.held += n - s.held[typeURL]

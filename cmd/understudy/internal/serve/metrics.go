@@ -67,8 +67,8 @@ func (c *clients) measure(now time.Time) []prometheus.Metric {
 	return all
 }
 
-// metricsServer serves metrics at /metrics, liveness at /healthz, and at /readyz whether something
-// valid is served. Nil serves nothing.
+// metricsServer serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
+// server is ready when something valid is served. A nil metricsServer serves nothing.
 type metricsServer struct {
 	listener net.Listener
 	server   http.Server

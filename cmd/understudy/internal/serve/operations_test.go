@@ -117,7 +117,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The lag of a cluster is that of its slowest client.
+// The lag of a cluster is the lag of its slowest client.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClients(slog.New(slog.DiscardHandler), defaultLimits)

@@ -60,7 +60,7 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-// setPolicy sets a cluster's policy, and a fallback for clients that lack it.
+// setPolicy sets a cluster's policy, and a fallback for clients that do not support the policy.
 func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	if policy == RoundRobin {
 		return nil
@@ -93,9 +93,9 @@ func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPol
 	}}}, nil
 }
 
-// newListener returns the listener that a gRPC client with the target xds:///name requests. It
-// routes every call to the cluster of that name. It contains the routes, so that no client has to
-// request them.
+// newListener returns the listener that a gRPC client with the target xds:///name requests. The
+// listener routes every call to the cluster of that name. It contains the routes, so that no client
+// has to request them.
 func newListener(name string) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {

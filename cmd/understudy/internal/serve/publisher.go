@@ -27,12 +27,12 @@ type publisher struct {
 	log       *slog.Logger
 
 	asked  chan time.Time    // requests to read the files
-	forget atomic.Bool       // the next such request discards what is known of them
-	said   map[string]string // by path: the problem logged last
+	forget atomic.Bool       // the next request reads all files, changed or not
+	said   map[string]string // keyed by path: the last problem logged
 }
 
 // newPublisher reads the files for the first time. It fails if nothing is found and nothing is
-// known from the cache, and if strict and there is any problem.
+// known from the cache, or if o.Strict is set and there is any problem.
 func newPublisher(o Options) (*publisher, error) {
 	if o.RemovalDelay < 0 {
 		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
@@ -112,7 +112,7 @@ func (p *publisher) restore(directory string) error {
 	return nil
 }
 
-// nothing returns the error that nothing is served.
+// nothing returns the error for the case that nothing is served.
 func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
@@ -195,7 +195,7 @@ func (p *publisher) publish(updated, removed []string, partly bool) {
 	}
 }
 
-// unknown reports whether a file is broken, or a directory cannot be read, whose content was never
+// unknown reports whether there is a broken file or an unreadable directory whose content was never
 // known.
 func (p *publisher) unknown(problems map[string]error) bool {
 	if len(problems) == 0 {

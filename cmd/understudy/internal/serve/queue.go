@@ -15,8 +15,8 @@ const (
 	flushPatience = time.Second
 )
 
-// queue is a writer of lines that never blocks. A goroutine passes them to the underlying writer.
-// If that is too slow or blocked, lines are dropped and counted.
+// queue is a writer of lines that never blocks. A goroutine passes the lines to the underlying
+// writer. If that writer is too slow or blocked, lines are dropped and counted.
 type queue struct {
 	out  io.Writer
 	note func(w io.Writer, dropped uint64) // writes the number of dropped lines
@@ -24,7 +24,7 @@ type queue struct {
 	total atomic.Uint64 // dropped lines
 
 	mu      sync.Mutex
-	lines   []byte // waiting
+	lines   []byte // lines that wait to be written
 	dropped uint64 // dropped since the last take
 	closed  bool
 

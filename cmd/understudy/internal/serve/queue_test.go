@@ -31,8 +31,8 @@ func writeLine(t *testing.T, q *queue, line string) {
 	must(t, err)
 }
 
-// A log that is not read blocks nobody. Dropped lines are counted, and the count is logged once the
-// log is read again.
+// A log that is not read blocks nothing. Dropped lines are counted, and their number is logged when
+// the log is read again.
 func TestALogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}

@@ -11,7 +11,7 @@ import (
 
 // limited is the error that a client exceeds a limit.
 type limited struct {
-	limit string // the name of its flag
+	limit string // the name of the limit's flag
 	text  string
 }
 
@@ -24,8 +24,8 @@ func tooMuch(limit string, n int, what string, most int) *limited {
 
 // refusal counts the refusals of one limit.
 type refusal struct {
-	count, logged int       // in total, and when it was logged last
-	at            time.Time // when it was logged last
+	count, logged int       // refusals in total, and as of the last log line
+	at            time.Time // time of the last log line
 }
 
 // refuse ends a stream that exceeds a limit, and returns the reason.
@@ -63,7 +63,8 @@ func (c *clients) refused(address, node string, beyond *limited) {
 	}
 }
 
-// rejects records a NACK. It does not log a repeated reason, nor more than ten in a minute.
+// rejects records a NACK. It does not log a repeated reason, and it logs at most ten NACKs of a
+// stream in a minute.
 func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	reason := c.text(r.problem.GetMessage())
 	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {

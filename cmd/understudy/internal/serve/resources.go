@@ -14,13 +14,13 @@ import (
 
 // resources are the resources served: one cache for each type.
 type resources struct {
-	policy                         string // the policy in clusters
+	policy                         string // the policy of the clusters
 	endpoints, clusters, listeners *cachev3.LinearCache
 	gate                           *gate // in front of all caches
 }
 
-// newResources returns empty caches. Their versions differ from those that clients name at first,
-// so that the first request of a stream returns all its names.
+// newResources returns empty caches. Their versions differ from the versions that clients name at
+// first, so that the first request of a stream returns all its names.
 func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	empty := func(typeURL string) *cachev3.LinearCache {

@@ -1,9 +1,9 @@
-// Package serve is a management server for xDS clients. It serves the endpoints of files and
-// targets by Envoy's v3 aggregated discovery service to package discovery/eds, to gRPC's xds:
+// Package serve is a management server for xDS clients. Through Envoy's v3 aggregated discovery
+// service, it serves the endpoints of files and targets to package discovery/eds, to gRPC's xds:
 // targets and, with RoundRobin, to Envoy.
 //
 // Each cluster becomes up to three resources of the same name: a listener that contains its routes,
-// a cluster, and the cluster's endpoints unless another server has them.
+// a cluster, and the cluster's endpoints, unless the endpoints come from another server.
 package serve
 
 import (
@@ -37,7 +37,7 @@ const (
 	// DefaultMaxConnectionAge is the command's default of Options.MaxConnectionAge.
 	DefaultMaxConnectionAge = 30 * time.Minute
 
-	// RoundRobin is a policy that every xDS client has.
+	// RoundRobin is a policy that every xDS client supports.
 	RoundRobin = "round_robin"
 )
 
@@ -52,36 +52,36 @@ type Options struct {
 	From []string
 	// Kubeconfig configures access to Kubernetes for targets that need it.
 	Kubeconfig kubeconfig.Options
-	// Listen is the address to serve, host:port. Port 0 is any free port; see Server.Addr. Default:
-	// DefaultListen.
+	// Listen is the address to serve, host:port. Port 0 selects a free port; see Server.Addr.
+	// Default: DefaultListen.
 	Listen string
 	// TLS are the files of the server's certificate, if any.
 	TLS TLS
-	// RemovalDelay is how long a cluster is still served after no file gives it any more. 0 is not
-	// at all; the command's default is DefaultRemovalDelay.
+	// RemovalDelay is how long a cluster is still served after no file gives it any more. With 0,
+	// the cluster is removed immediately. The command's default is DefaultRemovalDelay.
 	RemovalDelay time.Duration
-	// MaxConnectionAge limits the age of a client's connection, give or take a tenth. The client
-	// then reconnects, maybe to a newer replica, and keeps its state. Range: 1 s and more; 0 is no
-	// limit; the command's default is DefaultMaxConnectionAge.
+	// MaxConnectionAge limits the age of a client's connection, plus or minus a tenth. The client
+	// then reconnects, possibly to a newer replica, and keeps its state. The minimum is 1 s; 0
+	// means no limit. The command's default is DefaultMaxConnectionAge.
 	MaxConnectionAge time.Duration
 	// Cache, if not empty, is a directory where the last valid form of each cluster survives a
 	// restart.
 	Cache string
 	// Strict makes Start fail if a file is invalid, if there is none, or if a target does not
-	// answer within 15 s. Otherwise Start logs that, and serves the rest.
+	// answer within 15 s. Otherwise Start logs the problem and serves the rest.
 	Strict bool
 	// Policy is the load balancing policy of clusters: the name of package weightedroundrobin (the
 	// default), with RoundRobin as the fallback for clients that lack it; or RoundRobin.
 	Policy string
 	// Insecure allows an address outside loopback without TLS.
 	Insecure bool
-	// Metrics, if not empty, is the address for metrics in Prometheus' text format, /healthz and
-	// /readyz: host:port, or a port on loopback.
+	// Metrics, if not empty, is the address that serves metrics in Prometheus' text format,
+	// /healthz and /readyz. It is host:port, or a port alone, which is then on loopback.
 	Metrics string
-	// Limits bound what clients make the server hold.
+	// Limits bound the resources that clients can make the server hold.
 	Limits Limits
-	// Log receives lines about clients and files, while locks are held that requests wait for: it
-	// must not block. Default: no log.
+	// Log receives lines about clients and files. It must not block, because lines are logged while
+	// locks are held that requests wait for. Default: no log.
 	Log *slog.Logger
 
 	dropped func() uint64 // returns the number of lines that the log dropped, nil for none
@@ -98,7 +98,7 @@ type Server struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // why it ended, once done is closed
+	err    error // why the server ended, once done is closed
 }
 
 // stopPatience limits the time that streams have to end on their own.
@@ -184,7 +184,7 @@ func (s *Server) close() {
 // Addr returns the address that is served.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// MetricsAddr returns the address of the metrics, nil for none.
+// MetricsAddr returns the address of the metrics, or nil if metrics are not served.
 func (s *Server) MetricsAddr() net.Addr {
 	if s.metrics == nil {
 		return nil
@@ -243,7 +243,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	if s.metrics != nil {
 		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
 	}
-	// Serve returns this error if the server was stopped before it began, which is no failure.
+	// Serve returns this error if the server was stopped before it began to serve. That is not a
+	// failure.
 	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
@@ -255,8 +256,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	s.log.Info("stopped")
 }
 
-// stop lets streams end, which they do because the server's context has ended. Then it breaks the
-// remaining ones, whose clients do not read.
+// stop lets streams end on their own, which they do because the server's context has ended. Then it
+// breaks the remaining streams, whose clients do not read.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopPatience, server.Stop)
 	defer timer.Stop()

@@ -63,7 +63,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s.Stop()
 	remove(t, filepath.Join(dir, "gone.yaml"))
 	s, l = start(t, o)
-	l.wait(t, "cluster has no file any more") // it is served for the removal delay
+	l.wait(t, "cluster has no file any more") // the cluster is served for the removal delay
 	expect(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
 
 	s.Stop()
@@ -85,7 +85,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// If a file gave another cluster shortly before the restart, the cache holds the later one.
+// If a file gave a different cluster shortly before the restart, the cache holds the later cluster.
 func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")
@@ -162,8 +162,8 @@ func TestAHostileCache(t *testing.T) {
 	}
 }
 
-// A cache directory that is not writable does not prevent serving, and is written once it is
-// writable.
+// A cache directory that is not writable does not prevent serving. When the directory becomes
+// writable, the cache is written.
 func TestACacheThatCannotBeWritten(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "cache")
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
@@ -186,13 +186,14 @@ func TestACacheThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A file name may be any bytes. Its cluster gets a valid name, and other files are not affected.
+// A file name may contain arbitrary bytes. The file's cluster gets a valid name, and other files
+// are not affected.
 func TestAFileWhoseNameIsNotUTF8(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml", "caf\xe9.yaml")}})
 	expect(t, s, "beside a name that is not UTF-8", map[string]int{"a": 1, "caf\ufffd": 1})
 }
 
-// A stop before the first client is no failure.
+// Stopping the server before the first client connects is not a failure.
 func TestStopAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))

@@ -24,21 +24,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// store keeps the served clusters in a directory for the next process, which serves a cluster from
-// it while its file is broken. Entries are validated as strictly as files.
+// store keeps the served clusters in a directory for the next process. That process serves a
+// cluster from the directory while the cluster's file is broken. Entries are validated as strictly
+// as files.
 type store struct {
 	directory string
 	log       *slog.Logger
-	kept      map[string]served // by name: the entries in the directory
-	failed    map[string]string // by name: the last failure logged
+	kept      map[string]served // keyed by name: the entries in the directory
+	failed    map[string]string // keyed by name: the last failure logged
 }
 
 // entry is a stored cluster. Its file is JSON.
 type entry struct {
-	File    origin          `json:"file"`             // that gave it
-	Lost    bool            `json:"lost,omitempty"`   // no file gives it any more
-	Cluster json.RawMessage `json:"cluster"`          // its endpoints, or
-	Config  bool            `json:"config,omitempty"` // its configuration
+	File    origin          `json:"file"`             // the file that gave the cluster
+	Lost    bool            `json:"lost,omitempty"`   // no file gives the cluster any more
+	Cluster json.RawMessage `json:"cluster"`          // its endpoints or its configuration
+	Config  bool            `json:"config,omitempty"` // Cluster is the configuration
 
 	given *given
 }

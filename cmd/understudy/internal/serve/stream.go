@@ -23,8 +23,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// ads serves streams. Each has its own go-control-plane server, which receives the requests within
-// the limits for types that are served.
+// ads serves streams. Each stream has its own go-control-plane server, which receives only requests
+// that are within the limits and for types that are served.
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	clients *clients
@@ -84,7 +84,8 @@ func (m *messages) receive(r proto.Message, of fields) error {
 	return nil
 }
 
-// send sends a message. go-control-plane calls it, and so do requests that are answered without it.
+// send sends a message. go-control-plane calls it. It is also used for requests that are answered
+// without go-control-plane.
 func (m *messages) send(r proto.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,9 +100,9 @@ type stateStream struct {
 
 // Recv returns the next request for a served type.
 //
-// A request that answers a response gets that response's version. With another version, such as
-// that of a NACK, go-control-plane would assume that the client has nothing, and would send the
-// rejected response again.
+// If a request answers a response, Recv sets the request's version to that response's version. With
+// another version, such as that of a NACK, go-control-plane would assume that the client has
+// nothing, and would send the rejected response again.
 func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	for {
 		r := new(discoveryv3.DiscoveryRequest)
@@ -126,8 +127,8 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response. Its version is a hash of the content, which is the same in all replicas,
-// in place of go-control-plane's counter.
+// Send sends a response. It replaces the version, a counter of go-control-plane, with a hash of the
+// content, which is the same in all replicas.
 func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))
 	for i, resource := range r.GetResources() {

@@ -10,13 +10,13 @@ import (
 // tally holds the counts of one cluster.
 type tally struct {
 	endpoints bool      // its endpoints are served here, not by another server
-	changed   time.Time // when the endpoints or that last changed
-	// By the last element of a type's name:
+	changed   time.Time // when the endpoints or the field above last changed
+	// Keyed by the last element of a type's name.
 	acks, nacks map[string]int
 }
 
-// lacks maps each cluster whose endpoints a client requests to the time since when it lacks the
-// newest ones; zero if it has accepted them.
+// lacks maps each cluster whose endpoints a client requests to the time since which the client
+// lacks the newest endpoints. The time is zero if the client has accepted them.
 type lacks map[string]time.Time
 
 // response is a response to a client.
@@ -26,8 +26,8 @@ type response struct {
 	at             time.Time
 }
 
-// changed records that a cluster is about to change, and whether it has endpoints then. If it had
-// none before, clients lack them only from now on.
+// changed records that a cluster is about to change, and whether it will then have endpoints. If it
+// had none before, clients lack them only from now on.
 func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *clients) response(s *client, typeURL string, r response) {
 func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	sent := s.sent[typeURL]
 	if sent.nonce != nonce {
-		return // it answers an earlier response
+		return // the request answers an earlier response
 	}
 	for _, name := range sent.names {
 		t := c.clusters[name]
@@ -109,8 +109,9 @@ func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	}
 }
 
-// lag returns how many clients request the endpoints of the cluster, and the longest time that one
-// of them has lacked the newest. No client lags if the endpoints come from another server.
+// lag returns how many clients request the endpoints of the cluster, and the longest time for which
+// one of them has lacked the newest endpoints. No client lags if the endpoints come from another
+// server.
 func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Duration) {
 	for s := range c.streams {
 		since, asked := s.lacks[name]

@@ -15,11 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// TLS are the PEM files of a server's certificate. They are read for each connection, so that a
-// renewed certificate takes effect without a restart. The last valid form is used while they are
-// invalid or being renewed.
+// TLS names the PEM files of a server's certificate. The files are read for each connection, so
+// that a renewed certificate takes effect without a restart. While they are invalid or being
+// renewed, their last valid form is used.
 type TLS struct {
-	// Certificate and Key are the server's own.
+	// Certificate and Key are the files of the server's own certificate and key.
 	Certificate, Key string
 	// ClientCA, if not empty, holds the root certificates for client certificates, which are then
 	// required (mTLS).
@@ -113,7 +113,7 @@ func (w watched) Clone() credentials.TransportCredentials {
 	return watched{w.TransportCredentials.Clone(), w.log}
 }
 
-// credentials returns the credentials of the options and their keyring, nil without TLS.
+// credentials returns the credentials of the options and their keyring, or nil without TLS.
 func (o Options) credentials() (credentials.TransportCredentials, *keyring, error) {
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return nil, nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)

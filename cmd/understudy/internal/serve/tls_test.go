@@ -52,7 +52,7 @@ func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
 	}
 }
 
-// Broken TLS files, or files in the middle of a renewal, do not fail connections.
+// TLS files that are broken, or in the middle of a renewal, do not make connections fail.
 func TestBrokenTLSFiles(t *testing.T) {
 	a := testcert.New(t)
 	pair := a.Pair("server", "127.0.0.1")

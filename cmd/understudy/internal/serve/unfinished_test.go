@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A file that is written slowly in place is read once it is complete. Until then its previous
-// content is served, and a new file causes no complaint.
+// A file that is written slowly in place is read when it is complete. Until then, its previous
+// content is served. A new file causes no complaint while it is incomplete.
 func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	dir := t.TempDir()
 	known, fresh := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")
@@ -58,7 +58,7 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	})
 }
 
-// A file that never stops changing is not read, which is logged once an hour.
+// A file that never stops changing is not read. This is logged once an hour.
 func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))

@@ -9,7 +9,7 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// long is a removal delay that no test reaches.
+// long is a removal delay that is longer than any test.
 const long = time.Hour
 
 // expect fails the test unless these clusters have these numbers of endpoints, and listeners.
@@ -30,7 +30,7 @@ func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	}
 }
 
-// A directory that cannot be read keeps the clusters of its files.
+// If a directory cannot be read, the clusters of its files are kept.
 func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	base := t.TempDir()
 	for _, test := range []struct {
@@ -105,7 +105,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 	}
 	rename(t, path, filepath.Join(dir, "another.yaml"))
 	remove(t, filepath.Join(dir, "b.yaml"))
-	l.wait(t, "cluster has no file any more") // b's: both were read together
+	l.wait(t, "cluster has no file any more") // b's line, because both files were read together
 	expect(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
 	write(t, filepath.Join(dir, "another.yaml"), "clusterName: a\n"+endpoints("1", "2", "3"))
 	if got := next(); got != 3 {

@@ -42,8 +42,8 @@ func (w watches) watch(typeURL string, sub cachev3.Subscription, create func() (
 	return func() { inTurn(cancel) }, err
 }
 
-// many is the number of names from which on requests are handled one at a time. They may take
-// milliseconds and hold locks that every request needs.
+// many is the smallest number of names for which requests are handled one at a time. Such requests
+// may take milliseconds and hold locks that every request needs.
 const many = 100
 
 // turn waits until a request with n names may be handled. done ends its turn.
@@ -54,8 +54,8 @@ func (c *clients) turn(n int) (done func()) {
 	return c.large.enter()
 }
 
-// lane admits large requests: one at a time, followed by a pause of the same length. So they take
-// at most half a processor.
+// lane admits large requests one at a time, each followed by a pause of the same length. Large
+// requests therefore take at most half a processor.
 type lane struct{ mu sync.Mutex }
 
 // enter waits for its turn. leave ends it.

@@ -10,7 +10,8 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// xdstp: names are refused wherever they come from, because clients give their parts a meaning.
+// Names that begin with xdstp: are refused in all sources, because clients interpret the parts of
+// such names.
 func TestNamesOfXdstpAreRefused(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml", "xdstp:file.yaml"), t.TempDir()
 	write(t, filepath.Join(dir, "inside.yaml"), "clusterName: xdstp://inside\n"+endpoints("1"))

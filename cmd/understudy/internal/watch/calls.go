@@ -24,7 +24,7 @@ type tally struct {
 	mu   sync.Mutex
 	now  Tally
 	last string    // the last answer and its sender
-	at   time.Time // of the last failure
+	at   time.Time // time of the last failure
 }
 
 // Tally counts the results of calls.
@@ -33,7 +33,7 @@ type Tally struct {
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
 	InFlight int `json:"in_flight"`
-	// Held counts calls that were not sent because too many are pending.
+	// Held counts calls that were not sent because too many were pending.
 	Held int `json:"held,omitempty"`
 	// LastError is the error of the last failed call.
 	LastError string `json:"last_error,omitempty"`

@@ -51,13 +51,13 @@ type follower struct {
 
 	failing   bool // calls fail
 	failingAt time.Time
-	counted   Tally // at the last look
+	counted   Tally // the counts at the last look
 }
 
 // followed is the last known state of a channel.
 type followed struct {
 	target, status string
-	last           time.Time // of the last reported event
+	last           time.Time // time of the last reported event
 }
 
 // look takes the next page or an error, and returns the changes.
@@ -89,7 +89,7 @@ func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events 
 	return append(events, f.lookAtCalls(now)...)
 }
 
-// compare returns the differences to the last page.
+// compare returns the differences from the last page.
 func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	known := f.channels
 	f.channels = make(map[uint64]*followed)

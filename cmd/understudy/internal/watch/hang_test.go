@@ -43,8 +43,8 @@ func (h *hanging) fetch(ctx context.Context) (*debugpage.Page, error) {
 	return nil, ctx.Err()
 }
 
-// A page counts as lost if the watch ends after more than the usual pause without an answer, but
-// not after a shorter one.
+// If no answer comes for longer than the usual pause before the watch ends, the page counts as
+// lost. After a shorter time, it does not.
 func TestAPageThatHangsAtTheEnd(t *testing.T) {
 	for watched, lost := range map[time.Duration]bool{
 		1500 * time.Millisecond: false, // two answers have come

@@ -69,7 +69,7 @@ type running struct {
 	passed []string // lines that were skipped
 }
 
-// begin starts a watch, which ends at the latest with the test.
+// begin starts a watch, which ends with the test at the latest.
 func begin(t *testing.T, o Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,7 +119,8 @@ func (r *running) await(text string) string {
 	}
 }
 
-// everEvent returns an event of a kind that contains a text: a skipped one, or else the next.
+// everEvent returns an event of a kind that contains a text. The event is one that was skipped, or
+// else the next one.
 func (r *running) everEvent(kind, text string) Event {
 	r.t.Helper()
 	for _, line := range r.passed {

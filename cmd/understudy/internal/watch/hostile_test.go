@@ -37,7 +37,7 @@ func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
 
 func asJSON(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
 
-// A response that is no page is refused before it takes much memory.
+// A response that is not a page is refused before it takes much memory.
 func TestWhatIsNoPageIsRefused(t *testing.T) {
 	// repeat sends a text until the given number of bytes is sent.
 	repeat := func(begin, text string, bytes int) http.HandlerFunc {
@@ -124,7 +124,7 @@ func TestTheWorstPageIsBounded(t *testing.T) {
 	runtime.KeepAlive(page)
 }
 
-// Text from outside cannot steer the terminal or reverse text, and is cut.
+// Text from outside can neither control the terminal nor reverse text, and long text is cut.
 func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 	evil := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

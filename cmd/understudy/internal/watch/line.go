@@ -36,7 +36,7 @@ type line []piece
 func say(t tone, text string) line { return line(nil).add(t, text) }
 
 // add appends text to the line. It escapes characters that are not printable, so that no text can
-// steer a terminal.
+// control a terminal.
 func (l line) add(t tone, text string) line {
 	return append(l, piece{printable.Text(text), t})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// Bounds on the response of a server, which may be hostile: a page takes less than 100 MB of
-// memory. The page of a real program is smaller than 1 MB.
+// Bounds on the response of a server, which may be hostile. With these bounds, a page takes less
+// than 100 MB of memory. The page of a real program is smaller than 1 MB.
 const (
 	largestPage  = 8 << 20 // bytes
 	mostParts    = 300_000 // values in lists and objects
@@ -33,7 +33,7 @@ type pages interface {
 	pause(took time.Duration) time.Duration
 }
 
-// notThePage is a permanent error: the response is no page of package debug.
+// notThePage is a permanent error: the response is not a page of package debug.
 type notThePage struct{ error }
 
 // own fetches the page of this process.
@@ -108,7 +108,7 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 		}
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // the body was read
 	if response.StatusCode != http.StatusOK {
 		err := fmt.Errorf("the server answers %s, want a page of debug.Handler", response.Status)
 		if response.StatusCode/100 == 4 && response.StatusCode != http.StatusTooManyRequests {
@@ -128,7 +128,8 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 
 func (r *remote) pause(took time.Duration) time.Duration { return max(time.Second, 10*took) }
 
-// parse reads a page. It first counts brackets and commas: each value to be decoded follows one.
+// parse reads a page. It first counts brackets and commas, because each value to be decoded follows
+// one of them.
 func parse(body []byte) (*debugpage.Page, error) {
 	if len(body) > largestPage {
 		return nil, notThePage{fmt.Errorf("the page has more than %d bytes", largestPage)}
@@ -153,7 +154,8 @@ func parse(body []byte) (*debugpage.Page, error) {
 	return &page, nil
 }
 
-// repair removes what a page of debug.Handler never contains, so that the rest can rely on it.
+// repair removes content that a page of debug.Handler never contains, so that the other code need
+// not handle it.
 func repair(page *debugpage.Page) {
 	kept := page.Channels[:0]
 	for _, c := range page.Channels {

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// The only escape sequences in the output: those in texts are escaped.
+// The only escape sequences in the output. Escape sequences in texts are escaped.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // the alternate screen, without a cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -28,8 +28,8 @@ type screen struct {
 	end     []line // remains on the terminal at the end
 }
 
-// openScreen takes over the terminal. It calls quit on q and on Ctrl-C, which is a key if in is a
-// terminal.
+// openScreen takes over the terminal. It calls quit when q or Ctrl-C is pressed. If in is a
+// terminal, Ctrl-C arrives as a key.
 func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
 	if keys := table.Steerable(in); keys != nil {
@@ -46,7 +46,7 @@ func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	return s, nil
 }
 
-// readKeys calls quit on one of its keys.
+// readKeys calls quit when it reads a key that quits.
 func readKeys(keys io.Reader, quit func()) {
 	const ctrlC, ctrlD, ctrlBackslash = 3, 4, 28
 	var key [1]byte

@@ -44,7 +44,7 @@ func TestSecretsOfAPageAreNotShown(t *testing.T) {
 			ended := make(chan error, 1)
 			target := strings.Replace(server.URL, "://", "://a"+secret+":"+secret+"@", 1) + "/x?channel=7&token=" + secret + "#" + secret
 			go func() { ended <- Run(ctx, Options{Target: target, JSON: test.json, Lines: true, Out: &out}) }()
-			for looks := 0; looks < 3; looks++ { // by then the first result was shown
+			for looks := 0; looks < 3; looks++ { // by then the first result has been shown
 				select {
 				case sent := <-came:
 					if !sent {

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// A target with SRV records is watched: its priorities, a failover, and a DNS failure during which
-// the last answer stays in use.
+// A target with SRV records is watched. The watch reports its priorities, a failover, and a DNS
+// failure during which the last answer stays in use.
 func TestServiceRecordsAreWatched(t *testing.T) {
 	first, second := newBackend(t), newBackend(t)
 	dns := dnstest.Start()

@@ -30,7 +30,7 @@ func isPage(target string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// ours returns a target of this module: any other target, or a list, becomes a failover target with
+// ours returns a target of this module. Any other target, or a list, becomes a failover target with
 // the same query.
 func ours(target string) string {
 	scheme, _, found := strings.Cut(target, ":")

@@ -22,7 +22,7 @@ type TLS struct {
 	Always bool
 	// Insecure disables TLS.
 	Insecure bool
-	// CA is a file with root certificates, "" for the system's.
+	// CA is a file with root certificates, or "" for the system's.
 	CA string
 	// Certificate and Key are files of the client's certificate, for servers that require one.
 	Certificate, Key string

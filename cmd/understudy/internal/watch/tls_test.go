@@ -13,8 +13,8 @@ type elsewhere struct {
 
 func (e elsewhere) RemoteAddr() net.Addr { return e.remote }
 
-// Only connections within the machine go without TLS, and none does if a proxy on this machine may
-// forward it.
+// Only connections within the machine go without TLS. If a proxy on this machine may forward
+// connections, these use TLS, too.
 func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 	for _, test := range []struct {

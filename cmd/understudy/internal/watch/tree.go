@@ -93,7 +93,7 @@ func (p *picture) source(s debugpage.Source) {
 	p.text(t, "", text, 2)
 }
 
-// policy adds the children of a policy. said are the reasons already shown.
+// policy adds the children of a policy. said holds the reasons already shown.
 func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
 	if len(indent) > 2*deepest {
 		return
@@ -180,7 +180,7 @@ func (p *picture) row(child *debugpage.Child, indent, about string) {
 	l = append(l, badge(child.State, since, p.page.Time)...).fill(name + state)
 	share := percent(child.Share)
 	if child.State == "TRANSIENT_FAILURE" {
-		share = "-" // its calls fail
+		share = "-" // calls to the child fail
 	}
 	l = l.add(plain, strings.Repeat(" ", max(0, shareCells-cells(share)))+share).add(plain, "  ")
 	if p.columns >= wide {
@@ -218,7 +218,7 @@ func about(child *debugpage.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-// inShort is about for a narrow terminal, with the result of calls first.
+// inShort is the variant of about for a narrow terminal. It puts the result of calls first.
 func inShort(child *debugpage.Child) string {
 	var parts []string
 	switch c := child.Calls; {

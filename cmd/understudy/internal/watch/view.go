@@ -13,9 +13,9 @@ const narrowest = 20 // columns; a narrower terminal shows the left part
 
 // view is the present state to show.
 type view struct {
-	page   *debugpage.Page // the last one, nil before the first
-	lost   error           // why there is no newer one, nil if there is
-	since  time.Time       // of lost
+	page   *debugpage.Page // the last page, nil before the first
+	lost   error           // why there is no newer page, nil if there is one
+	since  time.Time       // since when lost is set
 	source string          // the URL of the page, "" where the channel is our own
 	calls  *tally          // nil without calls
 	now    time.Time
@@ -23,13 +23,13 @@ type view struct {
 
 // detail limits what is shown of a channel.
 type detail struct {
-	rows       int  // endpoints of a locality
-	localities bool // of a priority
+	rows       int  // the most endpoints of a locality
+	localities bool // show the localities of a priority
 	priorities bool
 	events     int
 }
 
-// details is ordered from the most to the least. The view uses the first that fits.
+// details is ordered from the most detail to the least. The view uses the first entry that fits.
 var details = []detail{
 	{rows: 20, localities: true, priorities: true, events: 8},
 	{rows: 20, localities: true, priorities: true, events: 4},
@@ -96,7 +96,7 @@ func (v *view) lostText() string {
 	return text
 }
 
-// headline adds the priority in use of a channel and the reason.
+// headline adds the channel's priority in use and the reason.
 func (p *picture) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))

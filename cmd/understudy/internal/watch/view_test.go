@@ -21,7 +21,7 @@ func before(d time.Duration) *time.Time {
 	return &at
 }
 
-// endpoints returns n endpoints, of which the first bad ones have failed.
+// endpoints returns n endpoints. The first ones, as many as bad, have failed.
 func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
 	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {
@@ -76,7 +76,8 @@ func text(lines []line, columns int) []byte {
 	return b.Bytes()
 }
 
-// Golden files hold the view: wide, narrow, low, with many endpoints, without a page.
+// The golden files contain the view in a wide, a narrow and a low terminal, with many endpoints,
+// and without a page.
 func TestView(t *testing.T) {
 	many := failedOver()
 	used := many.Channels[0].Tree.Children[1]
@@ -117,7 +118,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// The output without a terminal, and as JSON, has each change once.
+// The line output and the JSON output contain each change once.
 func TestLines(t *testing.T) {
 	var plain, encoded bytes.Buffer
 	f := follower{view: &view{}}

@@ -1,5 +1,6 @@
-// Package watch shows the priority in use of a channel and the reason, live: of its own channel to
-// a target, or of a running program's channels through the page of package debug.
+// Package watch displays, live, which priority a channel is using and why. It watches either a
+// channel that it opens to a target, or the channels of a running program, through that program's
+// debug page (package debug).
 package watch
 
 import (
@@ -34,7 +35,7 @@ type Options struct {
 	Rate    float64
 	Service string        // the service in these calls
 	Timeout time.Duration // of each call
-	// For is the duration of the watch, 0 for until the context ends.
+	// For is the duration of the watch. With 0, the watch lasts until the context ends.
 	For time.Duration
 	// JSON selects a JSON object per event, and Lines a line per event. Otherwise a terminal shows
 	// the view.
@@ -102,9 +103,9 @@ func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	}, nil
 }
 
-// beginPage fetches a page once: an invalid page is a wrong argument.
+// beginPage fetches a page once, because an invalid page is a wrong argument.
 func (w *watch) beginPage(ctx context.Context, o Options) error {
-	log.SetOutput(io.Discard) // net/http logs invalid responses there, which would disturb the screen
+	log.SetOutput(io.Discard) // net/http logs invalid responses, which would disturb the screen
 	transport, err := o.Dial.TLS.transport()
 	if err != nil {
 		return err

@@ -51,7 +51,8 @@ func TestATargetIsWatched(t *testing.T) {
 	}
 }
 
-// The watch succeeds if calls can be taken at the end. Calls that end with the watch did not fail.
+// The watch succeeds if calls can be taken at the end. Calls that are ended by the end of the watch
+// do not count as failed.
 func TestAWatchThatEndsWell(t *testing.T) {
 	called := make(chan bool, 1000)
 	b := newBackend(t, telling(called))
@@ -108,7 +109,7 @@ func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	}
 }
 
-// TLS uses the given roots, and a server without TLS is refused.
+// TLS connections use the given roots, and a server without TLS is refused.
 func TestTLS(t *testing.T) {
 	authority := testcert.New(t)
 	pair := authority.Pair("server", "127.0.0.1")
