@@ -35,6 +35,7 @@ var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without any$`), (*World).againLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).toldLine},
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyLine},
+	{regexp.MustCompile(`^failover: dns:///h(\d):50051: its resolver answered without addresses(; .*)?$`), (*World).emptyHostLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
 	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
 	{regexp.MustCompile(`^\w+: (?:.*: )?no answer yet: waiting for .*$`), (*World).sourceLine},
@@ -171,6 +172,15 @@ func (w *World) emptyLine(m []string) string {
 		}
 	}
 	return "it has addresses: " + w.truth.String()
+}
+
+// emptyHostLine checks a log line saying that a host has no addresses: the look-up fails, or the
+// world began with an empty priority.
+func (w *World) emptyHostLine(m []string) string {
+	if w.sourceLine(m) == "" {
+		return ""
+	}
+	return w.emptyLine(m)
 }
 
 // goneLine checks a log line about a service without records.
