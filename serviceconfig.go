@@ -63,8 +63,8 @@ func (o Options) methodConfig() (entry any, err error) {
 // fields maps service config fields that options set to the names of these options.
 var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// addTo merges added into config. Entries of methodConfig are appended; for other fields it is an
-// error if config already has them.
+// addTo merges added into config. Entries of methodConfig are appended. For any other field, it is
+// an error if config already has the field.
 func addTo(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {

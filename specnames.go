@@ -31,8 +31,8 @@ func ReplacePickFirst() SpecNameOption {
 
 // ReplaceWeightedRoundRobin makes RegisterSpecNames also register weighted_round_robin, the policy
 // of gRFC A34, which takes weights from the resolver. It replaces grpc-go's policy of the same name
-// (gRFC A58), which takes weights from load reports: service configs for that policy then select
-// A34's, which ignores their fields.
+// (gRFC A58), which takes weights from load reports. Service configs for grpc-go's policy then
+// select A34's policy, which ignores their fields.
 func ReplaceWeightedRoundRobin() SpecNameOption {
 	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.Name, true) }
 }

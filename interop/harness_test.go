@@ -112,7 +112,7 @@ func backend(t *testing.T) string {
 	return address
 }
 
-// counted counts the connections that it accepts.
+// counted is a listener that counts the connections that it accepts.
 type counted struct {
 	net.Listener
 	n *atomic.Int64

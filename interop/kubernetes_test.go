@@ -18,8 +18,8 @@ import (
 )
 
 // Two replicas of serve behind one address follow a Service for clients that do not use Kubernetes.
-// Backends are restarted one by one, and one replica is killed. No call fails, and a client that
-// moves to the other replica opens no connection to a backend.
+// Backends are restarted one by one, and one replica is killed. No call fails, and clients that
+// move to the other replica open no connections to backends.
 func TestAFleetFollowsAService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
@@ -167,8 +167,8 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies removes and kills a replica. It returns the total number of connections that is expected
-// once its clients have reconnected, or 0 if it had no clients.
+// dies removes a replica and kills it. It returns the total number of connections that is expected
+// once the replica's clients have reconnected, or 0 if the replica had no clients.
 func (f *front) dies(n int, kill func()) (begun int) {
 	f.mu.Lock()
 	gone, used := f.to[n], 0

@@ -62,8 +62,8 @@ func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	shares(t, answered(t, conn, 2000), 0.001, map[string]float64{a: 0.5, b: 0.25, c: 0.25})
 }
 
-// A program without the policy, or with --policy round_robin, gives each locality its share. The
-// endpoints of a locality get equal shares.
+// A program that does not import the policy, or a server with --policy round_robin, gives each
+// locality its share. The endpoints of a locality get equal shares.
 func TestServeToClientsWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)

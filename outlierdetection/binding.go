@@ -177,7 +177,8 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell shows the child whether the endpoint of s is ejected. It must be called from a shell event.
+// tell informs the child whether the endpoint of s is ejected. It must be called from a shell
+// event.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())

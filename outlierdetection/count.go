@@ -45,8 +45,8 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain contains the codes that count even if no byte was received: the server hangs or
-	// the connection was lost.
+	// certain contains the codes that count even if no byte was received, because they occur when
+	// the server hangs or the connection is lost.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
 	// defaultFailures contains the codes that count by default. The client also produces the
 	// last three itself, for example for a message that exceeds a size limit, so these count

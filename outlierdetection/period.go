@@ -120,7 +120,8 @@ func (b *period) fail(r *rules) {
 // unavailable reports whether the last failure was UNAVAILABLE, as for a lost connection.
 func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
 
-// answered counts an answer and notifies the core of an unproven endpoint's first one.
+// answered counts an answer. If it is the first answer of an unproven endpoint, answered notifies
+// the core.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
 	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {

@@ -36,7 +36,7 @@ func (s *subConn) Picker() balancer.Picker {
 	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
 }
 
-// countIn makes a pick result count the call.
+// countIn changes a pick result so that the call is counted.
 func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	if s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {

@@ -148,7 +148,7 @@ func (p *policy) settle() {
 	}
 }
 
-// said describes the phase for the log.
+// said returns a description of the phase for the log.
 func (p *policy) said() string {
 	text := ""
 	if p.place.Priority != "" {

@@ -116,8 +116,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener makes the listener receive ejections as if they were health changes
-// (A61).
+// RegisterHealthListener registers a listener that receives ejections as if they were health
+// changes (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.listens.Store(true)
@@ -156,8 +156,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected shows the child an ejection or its end. At the end, the child receives the last
-// known health. setEjected must be called from a shell event.
+// setEjected informs the child of an ejection or of its end. At the end, the child receives the
+// last known health. setEjected must be called from a shell event.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()

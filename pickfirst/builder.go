@@ -45,7 +45,7 @@ type builder struct{ name string }
 
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns marks that Close shuts down every subchannel.
+// OwnsSubConns marks the policy as one whose Close shuts down every subchannel.
 func (builder) OwnsSubConns() {}
 
 // Build builds a policy. UpdateClientConnState and Close return after their effects have been

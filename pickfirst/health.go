@@ -39,7 +39,7 @@ type mark struct {
 }
 
 // markedByGRPC reports whether grpc-go's function marked state. The attribute key is private, but
-// marking a state twice changes nothing.
+// marking a marked state again changes nothing.
 func markedByGRPC(state resolver.State) (marked bool) {
 	// Equal panics if a value cannot be compared.
 	defer func() {

@@ -97,7 +97,7 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// finder returns a function that finds an address in old. It avoids a map if a linear search is
+// finder returns a function that finds an address in old. It builds a map unless a linear search is
 // cheaper.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {

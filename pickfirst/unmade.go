@@ -55,6 +55,6 @@ func (u *unmade) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the attempts. A timer that has already fired has no effect on a subchannel that is
-// gone.
+// Shutdown ends the attempts. If the timer has already fired, it has no effect, because the
+// subchannel is gone.
 func (u *unmade) Shutdown() { u.timer.Stop() }

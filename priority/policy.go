@@ -21,7 +21,7 @@ import (
 type policy struct {
 	*shell.Shell
 
-	// reresolution is the only state that children read outside events.
+	// reresolution is the only state of the policy that children read outside events.
 	reresolution atomic.Pointer[reresolution]
 
 	core     *core.Core
@@ -84,8 +84,8 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 
 func (p *policy) End() { p.apply(p.core.EndUpdate()) }
 
-// State returns the state of the chosen child. If that child is not in use yet, State logs the
-// change.
+// State returns the state of the chosen child. If the chosen child is not in use yet, State logs
+// the change.
 func (p *policy) State() balancer.State {
 	why := ""
 	if p.inUse != p.chosen {

@@ -92,7 +92,7 @@ func (p *policy) timedOut(child string) bool {
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// passed reports whether the child still has time to connect but a lower priority is in use.
+// passed reports whether the child still has time to connect although a lower priority is in use.
 func (p *policy) passed(child string) bool {
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false

@@ -16,9 +16,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// mostSpare is the maximum number of connections of a standby. A standby with more localities has
-// one connection per locality. A connection costs 70 KiB on both ends together, a health stream,
-// and a ping every 10 s. The other endpoints are connected when the standby comes into use.
+// mostSpare is the maximum number of connections of a standby, unless the standby has more
+// localities: then it has one connection per locality. A connection costs 70 KiB on both ends
+// together, a health stream, and a ping every 10 s. The other endpoints are connected when the
+// standby comes into use.
 const mostSpare = 20
 
 type spare struct {

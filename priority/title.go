@@ -10,9 +10,9 @@ import (
 // longestName is the approximate maximum length of a name in bytes.
 const longestName = 80
 
-// nameChildren sets the title of each child: its number and the source's name, such as "p0
-// us-east/a, us-east/b", or its name in the configuration. A child that is no longer a priority
-// keeps its last title.
+// nameChildren sets the title of each child. A title consists of the child's number and the
+// source's name, such as "p0 us-east/a, us-east/b", or the child's name in the configuration if the
+// source has no name for it. A child that is no longer a priority keeps its last title.
 func (p *policy) nameChildren() {
 	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))

@@ -8,8 +8,8 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// asked records whether metrics of a channel have been exported. All policies of a channel
-// share it, so that a policy created in a failover counts its first picks.
+// asked records whether the metrics of a channel have been exported. All policies of a channel
+// share it, so a policy created in a failover counts its first picks too.
 type asked struct {
 	atomic.Bool
 	users int // number of policies; guarded by channels.mu

@@ -172,7 +172,7 @@ func (m *meter) read() {
 }
 
 // take returns a function that records the picks. The caller holds mu, but releases it before
-// it calls the function.
+// calling the function.
 func (m *meter) take() func() {
 	m.read()
 	if m.asked == nil || !m.asked.Load() || m.picks == 0 {

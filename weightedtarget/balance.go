@@ -21,9 +21,9 @@ func (p *policy) rebalance() {
 	p.rebalancing = false
 }
 
-// capacity returns the capacity of a target, or 0 if it has no endpoints. That is possible
-// because a standby uses a subset of the endpoints, and because an endpoint in two zones belongs
-// to the first.
+// capacity returns the capacity of a target, or 0 if it has no endpoints. A target may have no
+// endpoints because a standby uses a subset of the endpoints, or because an endpoint in two zones
+// belongs to the first.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
 		return 0
@@ -31,8 +31,8 @@ func (p *policy) capacity(name string) float64 {
 	return p.config.Targets[name].Capacity // 0 for a retained child
 }
 
-// partsOfZones is like parts, but for balanced targets. It uses their capacity, because a failed
-// zone has no share.
+// partsOfZones is like parts, but for balanced targets. It weighs targets by their capacity,
+// because a target in a failed zone has no share of the calls.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
 	for name, c := range p.children {

@@ -148,9 +148,10 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// parts returns the READY and unproven shares of the weight of all targets that are READY or
-// have failed. A READY target counts with its own shares. A connecting target does not count,
-// except for the share of it that was not READY before, because that share has not recovered.
+// parts returns the READY and unproven shares of the weight of all targets that are READY or have
+// failed. A READY target counts with its own shares. A CONNECTING or IDLE target counts only with
+// the share that was not READY when the target was last READY, because that share has not
+// recovered.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
 		return p.partsOfZones()

@@ -275,8 +275,8 @@ type reply struct {
 	body     []byte
 }
 
-// ask sends a request. A string body is sent as YAML, any other body as JSON. With the method PATCH
-// it is a patch.
+// ask sends a request. A string body is sent as YAML, and any other body as JSON. If the method is
+// PATCH, the body is a patch.
 func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
 	kind := "application/json"
 	var text []byte

@@ -60,7 +60,7 @@ func ours(given understudy.Options) func(*lab) (grpc.ClientConnInterface, func()
 	}
 }
 
-// recommended dials with Recommended and names the method for retries.
+// recommended dials with the recommended options and sets the method that may be retried.
 func recommended(l *lab) (grpc.ClientConnInterface, func(), error) {
 	given := understudy.Recommended()
 	given.RetryMethods = []string{methodName}

@@ -63,7 +63,7 @@ func compare(only, faulty string, alone bool) error {
 	return nil
 }
 
-// through runs the clients through a fault.
+// through runs the clients through one fault.
 func through(f fault, all []contestant, alone bool) ([]result, error) {
 	results, errs := make([]result, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
