@@ -31,7 +31,7 @@ func (p *policy) capacity(name string) float64 {
 	return p.config.Targets[name].Capacity // 0 for a retained child
 }
 
-// partsOfZones is like parts, but for balanced targets. It weighs targets by their capacity,
+// partsOfZones is the counterpart of parts for balanced targets. It weighs targets by their capacity,
 // because a target in a failed zone has no share of the calls.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
