@@ -71,9 +71,9 @@ func (r *Receiver) Fail(err error) {
 	}
 }
 
-// Confirm reports that the source's last answer is current. This ends any failure or doubt. The
-// cost of Confirm does not depend on the size of the answer. Confirm has no effect before the first
-// answer.
+// Confirm reports that the source's last answer is still current, and clears any failure or
+// unconfirmed state. Its cost does not depend on the size of the answer. It has no effect before
+// the first answer.
 func (r *Receiver) Confirm() {
 	if r.hooks.Confirm != nil {
 		r.hooks.Confirm()

@@ -124,8 +124,8 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A channel that joins later receives the failure since the last answer, unless the failure is
-// over.
+// A channel that joins later receives any failure reported since the last answer, unless it has
+// been cleared.
 func TestALateChannelHasTheFailure(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()

@@ -226,8 +226,8 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// The limits are 1,800 ± 5 standard deviations. With independent random starts, the number is
-	// 1,889.
+	// The limits are 1,800 ± 5 standard deviations. With independent random starts, about 1,889
+	// first picks would go to the heavy endpoints.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

@@ -76,7 +76,7 @@ func (l *labels) UnmarshalJSON(b []byte) error {
 // interned, because many endpoints share them.
 type endpoint struct {
 	rank
-	address            string // the first address, the only one with a meaning; "" if there is none
+	address            string // the first address, "" if there is none; Kubernetes defines no meaning for the others
 	uid, node, zone    string
 	forZones, forNodes []string
 }

@@ -51,7 +51,7 @@ type reader interface {
 	Prefixed(error, resolver.Target) error
 }
 
-// builder builds resolvers of sources. It is safe for concurrent use.
+// builder builds resolvers that get their endpoints from sources. It is safe for concurrent use.
 type builder struct {
 	reader
 	scheme string

@@ -34,7 +34,7 @@ func (c *Core) leads(name string) bool {
 	return priority >= 0 && priority+1 < len(c.config.Priorities) && c.number(priority) == c.number(priority+1) && c.leader(priority) == priority
 }
 
-// leader returns the first group of a priority's number.
+// leader returns the index of the first group that has the same number as the given priority.
 func (c *Core) leader(priority int) int {
 	for priority > 0 && c.number(priority-1) == c.number(priority) {
 		priority--

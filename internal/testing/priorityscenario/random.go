@@ -109,7 +109,8 @@ func drawUpdate(t *rapid.T) Step {
 	}
 }
 
-// drawGroups draws which priorities are near groups of the same priority of the source.
+// drawGroups randomly splits the source's priorities into near groups. It returns, for each of the
+// policy's priorities, the number of the source priority it belongs to, or nil for no groups.
 func drawGroups(t *rapid.T, priorities int) (of []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil

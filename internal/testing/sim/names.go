@@ -27,7 +27,7 @@ type names struct {
 	first     int // the number of the first entry
 	parts     int
 	empty     time.Time // when the source last began to have an entry without addresses; zero if no entry lacks them
-	was       bool      // some entry has been without addresses at some time
+	was       bool      // whether any entry has ever had no addresses
 }
 
 // newNames returns names for the priorities, starting with the given one.

@@ -38,7 +38,7 @@ func (g *given) name() string {
 	return g.endpoints.GetClusterName()
 }
 
-// message returns the messages of the cluster as one.
+// message returns the cluster's message: its config if it has one, otherwise its endpoints.
 func (g *given) message() proto.Message {
 	if g.config != nil {
 		return g.config

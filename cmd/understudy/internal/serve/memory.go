@@ -22,8 +22,8 @@ const (
 	perServed = 200
 )
 
-// join adds a stream. A connection needs one stream: each further one counts as much as a request
-// in transit may hold.
+// join adds a stream. A connection needs only one stream, so each additional stream is charged as
+// much memory as a request in transit may hold.
 func (c *clients) join(s *client) {
 	if c.connections[s.address] == nil {
 		c.connections[s.address] = &connection{streams: make(map[*client]bool)}

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// limited is the error that a client exceeds a limit.
+// limited is the error returned when a client exceeds a limit.
 type limited struct {
 	limit string // the name of the limit's flag
 	text  string

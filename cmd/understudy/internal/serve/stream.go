@@ -31,8 +31,8 @@ type ads struct {
 	gate    *gate
 }
 
-// StreamAggregatedResources serves the state-of-the-world variant. In its ordered form
-// go-control-plane does not scan all types of the stream for each message.
+// StreamAggregatedResources serves the state-of-the-world variant. It uses ordered ADS, so that
+// go-control-plane does not scan all of the stream's resource types for each message.
 func (a *ads) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return a.serve(stream, false, func(ctx context.Context, m *messages) error {
 		return sotwv3.NewServer(ctx, a.watches(m), nil, sotwv3.WithOrderedADS(), sotwv3.WithLogger(quiet{})).
