@@ -70,9 +70,6 @@ func TestIdleChildIsAskedToConnect(t *testing.T) {
 		h.update("", "a b")
 		a, b := stubOf(leaf, "a"), stubOf(leaf, "b")
 		reportStub(a, connectivity.Idle)
-		if n := a.ExitIdles(); n != 0 {
-			t.Errorf("ExitIdle was called %d times during the report", n)
-		}
 		synctest.Wait()
 		reportStub(b, connectivity.TransientFailure)
 		synctest.Wait()
