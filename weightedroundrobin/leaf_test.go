@@ -1,8 +1,10 @@
 package weightedroundrobin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,6 +68,11 @@ func wantUpdates(t *testing.T, leaf *lbtest.StubBuilder, want string) {
 
 func TestIdleChildIsAskedToConnect(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_idle")
+	leaf.OnExitIdle = func(*lbtest.Stub) {
+		if bytes.Contains(debug.Stack(), []byte("weightedroundrobin.reportStub(")) {
+			t.Error("ExitIdle was called during the report")
+		}
+	}
 	runWith(t, builder, func(h *harness) {
 		h.update("", "a b")
 		a, b := stubOf(leaf, "a"), stubOf(leaf, "b")

@@ -31,6 +31,8 @@ type StubBuilder struct {
 	// OnUpdate, if set, runs inside each stub's UpdateClientConnState, which returns the error from
 	// OnUpdate.
 	OnUpdate func(*Stub, balancer.ClientConnState) error
+	// OnExitIdle, if set, runs inside each stub's ExitIdle.
+	OnExitIdle func(*Stub)
 
 	mu    sync.Mutex
 	built []*Stub
@@ -159,8 +161,11 @@ func (s *Stub) ResolverErrors() []error {
 // UpdateSubConnState does nothing.
 func (s *Stub) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle counts the call.
+// ExitIdle counts the call and calls the builder's OnExitIdle.
 func (s *Stub) ExitIdle() {
+	if s.builder.OnExitIdle != nil {
+		s.builder.OnExitIdle(s)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exitIdles++
