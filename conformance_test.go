@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -382,7 +383,8 @@ func TestCallsReachTheChildren(t *testing.T) {
 	})
 }
 
-// Children get their endpoints, with the first element removed from the path. Children that read
+// Children get their endpoints. A policy with several children removes the first element of the path,
+// which names the child, and the other policies leave the path as it is. Children that read
 // ResolverState.Addresses, such as those of base.NewBalancerBuilder, get the endpoints' addresses.
 // If a proxy replaces the addresses, endpoints still belong to the same children (decision 10 of
 // docs/scenarios.md).
@@ -391,7 +393,14 @@ func TestChildrenGetEndpoints(t *testing.T) {
 		c.mustUpdate()
 		given := c.stubs.Get("child").Last().ResolverState
 		if len(given.Endpoints) != 1 || len(given.Addresses) != 1 || given.Addresses[0].Addr != "a" {
-			c.Errorf("the child got %v and the addresses %v, want the endpoint and its address", given.Endpoints, given.Addresses)
+			c.Fatalf("the child got %v and the addresses %v, want the endpoint and its address", given.Endpoints, given.Addresses)
+		}
+		below := []string{"child"}
+		if c.name == "understudy_priority" || c.name == "understudy_weighted_target" {
+			below = nil
+		}
+		if path := hierarchy.Path(given.Endpoints[0]); !slices.Equal(path, below) {
+			c.Errorf("the child got an endpoint with the path %q, want %q", path, below)
 		}
 		c.good.ResolverState = hierarchy.Seal(c.good.ResolverState)
 		c.good.ResolverState.Endpoints = []resolver.Endpoint{addressed("proxy")}
