@@ -109,3 +109,7 @@ interop-node: ## gRPC for Node.js against understudy serve (needs Node.js and np
 .PHONY: mutants
 mutants: ## change one small place at a time and run what should notice: N=100 of each room; ROOMS="internal/core/priority"
 	GOWORK=off go -C tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(ROOMS)
+
+.PHONY: reference
+reference: ## write docs/reference/commands.md from the help texts
+	go test ./cmd/understudy -run TestTheReferenceOfCommands -count=1 -reference

@@ -90,13 +90,13 @@ func newCommand() *cobra.Command {
 		Short: "Failover and weighted load balancing for gRPC-Go clients, without a mesh",
 		Long: `Failover and weighted load balancing for gRPC-Go clients, without a mesh.
 
-  demo     begin here: backends die, answer errors and come back under real calls
-  explain  what a file of endpoints means, before a channel uses it
-  serve    such files to a fleet
-  watch    which priority a channel uses right now, and why
+  demo     start here: backends die, return errors and recover while calls are made
+  explain  show what an endpoints file means, before a channel uses it
+  serve    serve endpoints files to a fleet
+  watch    show which priority a channel is using, and why
 
-Exit codes: 0 if all is well, 1 if something failed, 2 if the arguments or a file are
-wrong, and 3 if calls cannot be taken.`,
+Exit codes: 0 for success, 1 for a failure, 2 for invalid arguments or an invalid file,
+3 if no endpoint can take calls.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -124,20 +124,20 @@ func outputFlag(command *cobra.Command) func() (bool, error) {
 func demoCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch calls follow the weights, survive a lost priority, and come back",
-		Long: `Starts five backends on loopback, in three localities and two priorities, and
-sends calls all the while: through the death of one backend, of a whole priority,
-its return, a change of weights, and a priority that answers every call with an error.
-Exits with 1 if the calls do not go where they should.
+		Short: "Show calls that follow the weights, survive a lost priority, and return",
+		Long: `Starts five backends on loopback, in three localities and two priorities, and makes
+calls to them without a pause. Meanwhile it kills one backend and then a whole priority,
+restores it, changes weights, and makes a priority return an error for every call. The
+exit code is 1 if calls do not go where they should.
 
-With --hold nothing is killed: the calls go on until Ctrl-C, and a page on loopback,
-whose address is printed, shows where they go. It has buttons to kill, hang and restore
-a backend, a locality or a priority, to make it answer errors, and to change weights.
-"understudy watch" with that address shows the same in a terminal.`,
+With --hold, nothing is killed. The calls continue until Ctrl-C, and the command prints
+the address of a page on loopback that shows where they go. The page has buttons that
+kill, hang and restore a backend, a locality or a priority, make it return errors, and
+change weights. "understudy watch" with this address shows the same in a terminal.`,
 		Args: cobra.NoArgs,
 	}
-	hold := command.Flags().Bool("hold", false, "keep it running, with a page that shows it and has controls")
-	source := command.Flags().String("source", demo.SourceFile, "where the channel's endpoints come from: file, or eds for a management server on that file")
+	hold := command.Flags().Bool("hold", false, "keep running, and serve a page that shows the calls and has controls")
+	source := command.Flags().String("source", demo.SourceFile, "`source` of the channel's endpoints: file, or eds for a management server that serves the file")
 	wantJSON := outputFlag(command)
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		asJSON, err := wantJSON()
@@ -177,35 +177,35 @@ const explainExamples = `  understudy explain endpoints.yaml
 func explainCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain FILE|TARGET",
-		Short: "Show the tree that an endpoints file makes, and each endpoint's share of the calls",
-		Long: `Shows the tree that an endpoints file makes, each endpoint's share of the calls, and
-what becomes of it when something is down. The shares are not computed but counted:
-the policies are built, and asked a million times. Options of a channel, by the names
-that the query of a target has, change what the policies do.
+		Short: "Show the priorities of an endpoints file, and each endpoint's share of the calls",
+		Long: `Shows the priorities of an endpoints file, each endpoint's share of the calls, and what
+changes if something is down. The code of the policies computes the result, without
+making connections or calls. --option sets an option of the channel, with the name that
+it has in the query of a target.
 
-Of a file with a list of clusters each is explained, or the one that --cluster names. An
-aggregate has the priorities of the clusters that it names. A name in DNS, and the
-endpoints that a management server has, stand there as one endpoint each.
+If the file has a list of clusters, each of them is explained, or only the one given with
+--cluster. An aggregate has the priorities of the clusters that it names. A DNS name, and
+a cluster whose endpoints come from a management server, are shown as one endpoint.
 
-FILE may be - for standard input. A file that no channel would take is an error, with
-a line for each problem: file:line:column: text.
+FILE may be - for standard input. If channels would reject the file, the command prints
+each problem as file:line:column: text.
 
-A TARGET, such as srv:///payments.example.com, is looked up as a channel to it would, and what
-it leads to now is explained. Parts that have not answered after 15 s are left out.
+A TARGET, such as srv:///payments.example.com, is resolved as for a channel, and the
+result is explained. Mechanisms that have not answered after 15 s are omitted.
 
 Exit codes:
-  0  at least one endpoint gets calls, in each cluster that is explained
+  0  in each cluster, at least one endpoint gets calls
   1  the target did not answer, the result could not be written, or the command was interrupted
-  2  the file or the arguments are wrong
-  3  no endpoint can take calls, in one of them
+  2  the file or the arguments are invalid
+  3  in at least one cluster, no endpoint can take calls
 
 The fields of the output with -o json are described in docs/explain.md.`,
 		Example: explainExamples,
 		Args:    cobra.ExactArgs(1),
 	}
-	cluster := command.Flags().String("cluster", "", "`NAME` of the one to explain of a file with a list of clusters (default: each)")
-	down := command.Flags().StringArray("down", nil, "`NAME` of what is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
-	options := command.Flags().StringArray("option", nil, "`NAME=VALUE` of an option of the channel, as in the query of a target (docs/options.md); may be repeated")
+	cluster := command.Flags().String("cluster", "", "`NAME` of the cluster to explain, in a file with a list of clusters (default: all)")
+	down := command.Flags().StringArray("down", nil, "assume that `NAME` is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
+	options := command.Flags().StringArray("option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
 	place := placeFlags(command)
 	wantJSON := outputFlag(command)
 	var server kubeconfig.Options
@@ -229,7 +229,7 @@ The fields of the output with -o json are described in docs/explain.md.`,
 // roleFlag adds the flag that prints a Role. It returns a function that prints the Role for a
 // target.
 func roleFlag(command *cobra.Command) func(target string) error {
-	account := command.Flags().String("rbac", "", "print, in place of the tree, the manifests of a Role and a RoleBinding that a target of kubernetes: needs, for a service `ACCOUNT`: NAME, or NAMESPACE:NAME (default: default)")
+	account := command.Flags().String("rbac", "", "print instead the manifests of the Role and the RoleBinding that a kubernetes: target needs, for the service `ACCOUNT` NAME or NAMESPACE:NAME (default: default)")
 	command.Flags().Lookup("rbac").NoOptDefVal = "default"
 	return func(target string) error {
 		text, err := kubernetes.Role(target, *account)
@@ -254,7 +254,7 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 func placeFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {
-		command.Flags().String(name, "", "`NAME` of the "+name+" of a client that is explained, as --option "+name+"=NAME")
+		command.Flags().String(name, "", "`NAME` of the client's "+name+", as with --option "+name+"=NAME")
 	}
 	return func() (given []string) {
 		for _, name := range names {
@@ -269,7 +269,7 @@ func placeFlags(command *cobra.Command) func() []string {
 func backendCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "demo-backend ADDRESS",
-		Short:  "One backend of the demo; ends when stdin does",
+		Short:  "Run one backend of the demo until stdin ends",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -28,7 +28,7 @@ func version() string {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Say which build this is, as --version does",
+		Short: "Print the version of this build, as --version does",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), "understudy", version()); err != nil {

@@ -39,8 +39,8 @@ type Options struct {
 func (o *Options) Flags(flags interface {
 	StringVar(value *string, name, standard, usage string)
 }) {
-	flags.StringVar(&o.Path, "kubeconfig", "", "`file` that says how to reach the API server, for targets of kubernetes: (default: the pod's account, or else KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&o.Context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
+	flags.StringVar(&o.Path, "kubeconfig", "", "kubeconfig `file` for kubernetes: targets (default: the pod's service account, else KUBECONFIG, else ~/.kube/config)")
+	flags.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
 }
 
 // ofKubernetes matches Kubernetes targets, including those within other targets.

@@ -20,23 +20,24 @@ func Command() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve [--from NAME=TARGET] DIR|FILE...",
 		Short: "Serve endpoints files to a fleet, as an xDS management server",
-		Long: `Serves the endpoints in files by Envoy's v3 aggregated discovery service (ADS). Each
-file is a cluster, named by its cluster_name or else by the file, or a list of clusters,
-aggregates among them. Clients are
+		Long: `Serves the endpoints in files with Envoy's v3 aggregated discovery service (ADS). A file
+holds one cluster, named by its cluster_name or else by the name of the file, or a list of
+clusters, including aggregates. Clients use one of these targets:
 
-  eds://127.0.0.1:18000/NAME   of this project
-  xds:///NAME                  of any gRPC, with a bootstrap that names this server
+  eds://127.0.0.1:18000/NAME   clients of this project
+  xds:///NAME                  any gRPC client, with a bootstrap that names this server
 
-Edits are pushed at once. A broken edit is rejected, with file:line:column, and the
-last good one is served on. A file that is broken at the start is reported and left
-out; with --cache it is served as it was before. A cluster whose file is gone is
-removed after --removal-delay. A directory that cannot be read removes nothing.
+Edits are sent to clients at once. If an edit is invalid, the log reports it with
+file:line:column, and the last good content is still served. A file that is invalid at
+the start is reported and not served; with --cache, its last good content is served. If a
+file disappears, its cluster is removed after --removal-delay. If a directory cannot be
+read, nothing is removed.
 
---from follows a target as a channel to it would, with all its parameters and parts, and
-serves what it leads to: one look at a registry for a whole fleet. It prefers no zone:
-localities travel, and each client prefers its own.
+--from resolves a target as a channel does, with all its parameters and mechanisms, and
+serves the endpoints. A whole fleet then needs only one lookup in a registry. Endpoints
+keep their localities, so that each client can prefer its own zone.
 
-SIGHUP has all files looked at, those of TLS, too.`,
+On SIGHUP all files are read again, including those for TLS.`,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
@@ -44,8 +45,8 @@ SIGHUP has all files looked at, those of TLS, too.`,
 	}
 	flags := command.Flags()
 	o.add(flags)
-	flags.StringVar(&level, "log-level", "info", "`level` from which on is logged: debug (with what each client asks for and accepts), info, warn or error")
-	flags.StringVarP(&output, "output", "o", "text", "form of the log: `text` for people, json for machines")
+	flags.StringVar(&level, "log-level", "info", "minimum `level` of the log: debug (includes what each client requests and accepts), info, warn or error")
+	flags.StringVarP(&output, "output", "o", "text", "format of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		lines, complaints := logQueue(cmd.OutOrStdout(), output, level), complaintQueue(cmd.ErrOrStderr())
 		defer lines.close()
@@ -68,18 +69,18 @@ SIGHUP has all files looked at, those of TLS, too.`,
 
 // add adds the flags of the options.
 func (o *Options) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&o.From, "from", nil, "`NAME=TARGET` to follow, and to serve what it leads to as a cluster of that name; a target alone is served by its authority")
-	flags.StringVar(&o.Listen, "listen", DefaultListen, "`address` to serve, host:port; TLS is needed beyond loopback")
-	flags.StringVar(&o.TLS.Certificate, "tls-cert", "", "`file` with the server's certificate, in PEM")
-	flags.StringVar(&o.TLS.Key, "tls-key", "", "`file` with the key of the certificate, in PEM")
-	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "`file` with the roots of the certificates that clients must show (mTLS)")
-	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "`duration` for which a cluster is still served after its file is gone")
-	flags.DurationVar(&o.MaxConnectionAge, "max-connection-age", DefaultMaxConnectionAge, "`duration` after which a client connects again, give or take a tenth, so that a fleet spreads over replicas; 0 for no limit")
-	flags.StringVar(&o.Cache, "cache", "", "`directory` in which the last good form of each cluster survives a restart")
-	flags.BoolVar(&o.Strict, "strict", false, "refuse to start where a file is not good, or there is none, or a target leads to nothing")
-	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients are told to use, if they have it; or "+RoundRobin)
+	flags.StringArrayVar(&o.From, "from", nil, "`NAME=TARGET`: serve the endpoints of the target as cluster NAME; without NAME=, the cluster has the name of the target's authority; may be repeated")
+	flags.StringVar(&o.Listen, "listen", DefaultListen, "`address` to listen on, host:port; addresses beyond loopback need TLS")
+	flags.StringVar(&o.TLS.Certificate, "tls-cert", "", "PEM `file` with the server's certificate")
+	flags.StringVar(&o.TLS.Key, "tls-key", "", "PEM `file` with the key of the certificate")
+	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "PEM `file` with the root certificates for client certificates, which are then required (mTLS)")
+	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "`duration` for which a cluster is still served after its file has disappeared")
+	flags.DurationVar(&o.MaxConnectionAge, "max-connection-age", DefaultMaxConnectionAge, "maximum `duration` of a client's connection, ± 10 %, so that a fleet spreads over replicas; 0 for no limit")
+	flags.StringVar(&o.Cache, "cache", "", "`directory` that keeps the last good content of each cluster across restarts")
+	flags.BoolVar(&o.Strict, "strict", false, "do not start if a file is invalid, if there is no file, or if a target has no endpoints")
+	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients should use if they have it, or "+RoundRobin)
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
-	flags.StringVar(&o.Metrics, "metrics", "", "`address` to serve metrics at, host:port or a port on loopback, in Prometheus' text format")
+	flags.StringVar(&o.Metrics, "metrics", "", "`address` for metrics in Prometheus' text format: host:port, or a port on loopback")
 	o.Kubeconfig.Flags(flags)
 	o.Limits.add(flags)
 }

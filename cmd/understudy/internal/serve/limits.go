@@ -50,15 +50,15 @@ type flag struct {
 func (l *Limits) flags() []flag {
 	d := defaultLimits
 	return []flag{
-		{"max-message", "`bytes` of a client's request", &l.Message, d.Message},
-		{"max-connections", "`number` of connections", &l.Connections, d.Connections},
-		{"max-streams", "`number` of streams on a connection", &l.Streams, d.Streams},
-		{"max-types", "`number` of types asked for on a stream", &l.Types, d.Types},
-		{"max-names", "`number` of names of each type asked for on a stream", &l.Names, d.Names},
-		{"max-name", "`bytes` of a name asked for, or of a type", &l.Name, d.Name},
-		{"max-node-id", "`bytes` of a client's node id", &l.NodeID, d.NodeID},
-		{"max-logged", "`bytes` of a text from a client in the log", &l.Logged, d.Logged},
-		{"client-memory", "`MiB` that what clients ask for may take", &l.Memory, d.Memory},
+		{"max-message", "maximum `bytes` of a client's request", &l.Message, d.Message},
+		{"max-connections", "maximum `number` of connections", &l.Connections, d.Connections},
+		{"max-streams", "maximum `number` of streams on a connection", &l.Streams, d.Streams},
+		{"max-types", "maximum `number` of resource types requested on a stream", &l.Types, d.Types},
+		{"max-names", "maximum `number` of names of each type requested on a stream", &l.Names, d.Names},
+		{"max-name", "maximum `bytes` of a requested name or type", &l.Name, d.Name},
+		{"max-node-id", "maximum `bytes` of a client's node id", &l.NodeID, d.NodeID},
+		{"max-logged", "maximum `bytes` of a client's text in the log", &l.Logged, d.Logged},
+		{"client-memory", "maximum `MiB` for the requests of all clients, as an estimate", &l.Memory, d.Memory},
 	}
 }
 

@@ -10,30 +10,30 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const long = `Shows which priority gets the calls, why none above it does, the endpoints with their
-states and shares, and what happened last.
+const long = `Shows which priority gets the calls, why no higher priority does, the state and share of
+each endpoint, and the latest events.
 
-With a TARGET it opens a channel of its own, as a program would:
+With a TARGET, it opens a channel to it, as a program does:
 
   failover:///a:443,b:443   file:///etc/shop.yaml   eds://server:18000/shop
   srv:///shop.example.com   a:443,b:443             dns:///shop.example.com:443
 
-Options of docs/options.md are given by --option, or in the target's query, such as
-?failoverTimeout=5s. The channel makes no calls unless --rate is given. Connections on
-this machine go without TLS, and all others with it unless --insecure is given.
+The options in docs/options.md can be set with --option or in the target's query, such as
+?failoverTimeout=5s. The channel makes no calls unless --rate is given. Connections to
+this machine do not use TLS; all other connections do, unless --insecure is given.
 
-With a URL it shows the channels of a running program that serves debug.Handler there,
-and waits while that is restarted.
+With a URL, it shows the channels of a running program that serves debug.Handler at this
+URL. If the program restarts, the watch continues when the program is back.
 
-In a terminal the view is redrawn, and q or Ctrl-C ends it. Elsewhere each event is a
-line, with the tree below where another priority is used; with -o json each event is
-an object (docs/watch.md).
+In a terminal, the view is updated in place until q or Ctrl-C is pressed. Otherwise each
+event is printed as a line, followed by the tree when another priority comes into use.
+With -o json, each event is a JSON object (docs/watch.md).
 
-Exit codes, when the watch is ended by a key, a signal or --for:
-  0  calls could be taken then
-  1  the page could not be reached then, or the result not be written
-  2  the target or the arguments are wrong
-  3  calls could not be taken then: they wait or fail`
+Exit codes when a key, a signal or --for ends the watch:
+  0  calls could be sent
+  1  the page could not be reached, or the result could not be written
+  2  the target or the arguments are invalid
+  3  calls could not be sent: they waited or failed`
 
 const examples = `  understudy watch 'file:///etc/shop.yaml?failoverTimeout=5s'
   understudy watch us.example.com:443,eu.example.com:443 --rate 10 --option outlierDetection=true
@@ -46,26 +46,26 @@ func Command() *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use:     "watch TARGET|URL",
-		Short:   "Show live which priority a channel uses, and why: a target's, or a running program's",
+		Short:   "Show live which priority a channel uses, and why",
 		Long:    long,
 		Example: examples,
 		Args:    cobra.ExactArgs(1),
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&o.Dial.Options, "option", nil, "`NAME=VALUE` of an option of the channel, as in the query of a target (docs/options.md); may be repeated")
+	flags.StringArrayVar(&o.Dial.Options, "option", nil, "option of the channel as `NAME=VALUE`, as in the query of a target (docs/options.md); may be repeated")
 	flags.Float64Var(&o.Rate, "rate", 0, "`calls` of grpc.health.v1.Health/Check to make each second, at most 1000")
-	flags.StringVar(&o.Service, "service", "", "`service` whose health these calls ask for; the server's own if none is given")
-	flags.DurationVar(&o.Timeout, "timeout", time.Second, "`duration` that each of these calls may take")
-	flags.DurationVar(&o.For, "for", 0, "`duration` to watch; for ever if none is given")
-	flags.StringVarP(&output, "output", "o", "auto", "`form`: auto for a view in a terminal and lines elsewhere, lines, or json")
-	flags.BoolVar(&o.Dial.TLS.Always, "tls", false, "use TLS for connections on this machine, too")
-	flags.BoolVar(&o.Dial.TLS.Insecure, "insecure", false, "connect without TLS, wherever to")
-	flags.StringVar(&o.Dial.TLS.CA, "tls-ca", "", "`file` with the roots of servers' certificates, in PEM, instead of the system's")
-	flags.StringVar(&o.Dial.TLS.Certificate, "tls-cert", "", "`file` with a client's certificate, in PEM")
-	flags.StringVar(&o.Dial.TLS.Key, "tls-key", "", "`file` with the key of that certificate, in PEM")
-	flags.BoolVar(&o.Dial.XDSInsecure, "xds-insecure", false, "ask the management server of an eds: target without TLS, wherever it is")
-	flags.StringVar(&o.Dial.ServiceConfig, "service-config", "", "service config of the channel, in `JSON`, such as one with healthCheckConfig")
-	flags.DurationVar(&o.Dial.KeepAlive, "keepalive", 0, "`duration` between pings, which find servers that hang, and which servers must allow")
+	flags.StringVar(&o.Service, "service", "", "`service` in the requests of these calls (default: the server as a whole)")
+	flags.DurationVar(&o.Timeout, "timeout", time.Second, "timeout of each of these calls")
+	flags.DurationVar(&o.For, "for", 0, "`duration` of the watch (default: until it is interrupted)")
+	flags.StringVarP(&output, "output", "o", "auto", "`format`: lines, json, or auto for a view in a terminal and lines otherwise")
+	flags.BoolVar(&o.Dial.TLS.Always, "tls", false, "use TLS for connections to this machine, too")
+	flags.BoolVar(&o.Dial.TLS.Insecure, "insecure", false, "connect without TLS, also to other machines")
+	flags.StringVar(&o.Dial.TLS.CA, "tls-ca", "", "PEM `file` with the root certificates for servers (default: the system's)")
+	flags.StringVar(&o.Dial.TLS.Certificate, "tls-cert", "", "PEM `file` with the client's certificate")
+	flags.StringVar(&o.Dial.TLS.Key, "tls-key", "", "PEM `file` with the key of the certificate")
+	flags.BoolVar(&o.Dial.XDSInsecure, "xds-insecure", false, "connect to the management server of an eds: target without TLS, also on other machines")
+	flags.StringVar(&o.Dial.ServiceConfig, "service-config", "", "service config of the channel in `JSON`, for example with healthCheckConfig")
+	flags.DurationVar(&o.Dial.KeepAlive, "keepalive", 0, "`interval` of keepalive pings, which detect hung servers; servers must allow them")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Target, o.In, o.Out = args[0], cmd.InOrStdin(), cmd.OutOrStdout()
 		if err := o.check(output, cmd.Flags()); err != nil {
