@@ -113,3 +113,7 @@ mutants: ## change one small place at a time and run what should notice: N=100 o
 .PHONY: reference
 reference: ## write docs/reference/commands.md from the help texts
 	go test ./cmd/understudy -run TestTheReferenceOfCommands -count=1 -reference
+
+.PHONY: vulnerabilities
+vulnerabilities: ## known vulnerabilities in what the modules call (govulncheck), where its database can be reached
+	bash .ci/vulnerabilities
