@@ -145,6 +145,9 @@ func TestSentencesOfTheSet(t *testing.T) {
 		{sentence: "labels out of range are ignored with a note",
 			slices: []string{`web ,"understudy.dev/priority":"128"|IPv4|{"addresses":["10.0.0.1"]}|` + port80}, want: "0/10.0.0.1:80=healthy",
 			note: `slice s0 has the label understudy.dev/priority="128", want a number from 0 to 127`},
+		{sentence: "weights out of range are ignored with a note",
+			slices: []string{`web ,"understudy.dev/weight":"1001"|IPv4|{"addresses":["10.0.0.1"]}|` + port80}, want: "0/10.0.0.1:80=healthy",
+			note: `slice s0 has the label understudy.dev/weight="1001", want a number from 1 to 1000`},
 		{sentence: "if one of several Services has no slice, there is a note", query: query{services: "web,web-canary"}, slices: []string{v4(`{"addresses":["10.0.0.1"]}`, port80)},
 			want: "0/10.0.0.1:80=healthy", note: "Service web-canary has no EndpointSlice"},
 	} {

@@ -1,0 +1,38 @@
+package filewatch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A Watcher that is not asked remembers a bounded number of entries.
+func TestManyChangesBetweenTwoWaits(t *testing.T) {
+	w := NewWith(Options{PollOnly: true})
+	t.Cleanup(w.Close)
+	for i := range 2 * maxEntries {
+		w.tell(Changed, spot{"/dir", fmt.Sprint(i)})
+	}
+	if n := len(w.entries); n > 10_000 {
+		t.Errorf("%d entries are remembered, want at most 10,000", n)
+	}
+}
+
+// A path with more than 40 symbolic links is not followed to its end.
+func TestAPathOfTooManyLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const links = 60
+	for i := range links {
+		if err := os.Symlink(fmt.Sprint("link", i+1), filepath.Join(dir, fmt.Sprint("link", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := find([]string{filepath.Join(dir, "link0")})[dir]
+	if at == nil || len(at.names) > 41 {
+		t.Errorf("the entries %v are watched, want at most 41", at)
+	}
+}
