@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// waiting makes a call every 5 ms for the duration d, and returns the number of calls that have to
-// wait.
+// waiting makes a call every 5 ms for the duration d. It returns how many of them the picker
+// queues.
 func (h *fleet) waiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
@@ -28,7 +28,7 @@ func (h *fleet) waiting(d time.Duration) int {
 	return waiting
 }
 
-// put updates the target to consist of the priorities with the given names, in this order.
+// put updates the target. The new priorities have the given names, highest first.
 func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.t.Helper()
 	var parts []topology.Target
@@ -61,7 +61,7 @@ func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	}, 1, 1)
 }
 
-// No call waits for a removed priority that an update adds again above the one in use.
+// When an update restores a removed priority above the one in use, no call waits for it.
 func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
@@ -75,8 +75,8 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	}, 1, 1)
 }
 
-// While priority a waits for the end of its failback delay, an update that appends priority c does
-// not move calls to a, and no call waits for a.
+// Priority a is READY again and its failback delay is running. An update that appends priority c
+// neither ends the delay nor makes calls wait for a.
 func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {

@@ -24,8 +24,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// policies maps the names of this module's policies to configurations for endpoints with the path
-// "child". A configuration with %q has a child policy.
+// policies maps the name of each policy of this module to a test configuration. Where a
+// configuration has a child policy, %q stands in for the child policy's name.
 var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {"id": "child"}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {"id": "child"}}]}}}`,
@@ -35,18 +35,18 @@ var policies = map[string]string{
 	"understudy_pick_first":           `{}`,
 }
 
-// conformant is a policy under test on a fake channel. Its child is a stub or, for a policy that
-// connects itself, the subchannel to "a".
+// conformant is a policy under test, built on a fake channel. The policy's child is a stub policy;
+// a policy without child policies has the subchannel to "a" instead.
 type conformant struct {
 	*testing.T
 	name   string
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
-	stubs  *lbtest.StubBuilder // nil for a policy that connects
+	stubs  *lbtest.StubBuilder // nil for a policy without child policies
 	good   balancer.ClientConnState
 }
 
-// eachPolicy runs f for each policy, in a bubble.
+// eachPolicy runs f for each policy, each time in a synctest bubble of its own.
 func eachPolicy(t *testing.T, f func(c *conformant)) {
 	t.Helper()
 	for name, config := range policies {
@@ -74,7 +74,7 @@ func eachPolicy(t *testing.T, f func(c *conformant)) {
 	}
 }
 
-// eachParent runs f for each policy with a child policy, in a bubble.
+// eachParent is like eachPolicy, but skips policies without child policies.
 func eachParent(t *testing.T, f func(c *conformant)) {
 	t.Helper()
 	eachPolicy(t, func(c *conformant) {
@@ -101,7 +101,7 @@ func (c *conformant) mustUpdate() {
 	}
 }
 
-// child returns a function that makes the child report a state.
+// child returns the function that makes the child report a state.
 func (c *conformant) child() func(connectivity.State, error) {
 	c.Helper()
 	if c.stubs != nil {
@@ -130,7 +130,7 @@ func (c *conformant) childClosed() bool {
 	return c.cc.SubConns()[0].IsShutdown()
 }
 
-// picked returns the pick of a READY child.
+// picked returns what lbtest.Pick returns while the child is READY.
 func (c *conformant) picked() string {
 	if c.stubs != nil {
 		return "child"
@@ -138,8 +138,8 @@ func (c *conformant) picked() string {
 	return "a"
 }
 
-// want checks the published state and the result of a pick. For a failure, the error only has to
-// contain pick. It must not be a status error, because a status error would end wait-for-ready
+// want checks the published state and the result of a pick. A failed pick only needs to contain the
+// text pick in its error. The error must not be a status error, which would end wait-for-ready
 // calls.
 func (c *conformant) want(state connectivity.State, pick string) {
 	c.Helper()
@@ -157,8 +157,8 @@ func (c *conformant) want(state connectivity.State, pick string) {
 	}
 }
 
-// A parent may call a policy and its picker from inside UpdateState, while the policy handles an
-// event. If a connection is lost, a new one is then requested only once.
+// A parent may call the policy and its picker from inside UpdateState, while the policy handles an
+// event. Such calls must not make the policy request a lost connection twice.
 func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		if c.stubs != nil {
@@ -253,8 +253,8 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	})
 }
 
-// Children hold a lock of their own while they report. Reports, picks and updates run concurrently
-// with Close.
+// Reports, picks and updates may run concurrently with Close. Children hold a lock while they
+// report, so a policy that calls a child under its own lock deadlocks here.
 func TestChildrenReportAtAllTimes(t *testing.T) {
 	for range 20 {
 		eachPolicy(t, func(c *conformant) {
@@ -298,11 +298,11 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 	}
 }
 
-// A policy runs no goroutines, so a synctest bubble ends even if the policy in it is never closed.
+// A policy runs no goroutines. If it did, the bubble would not end, because p is never closed.
 func TestPoliciesRunNoGoroutine(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		p := c.policy
-		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // eachPolicy closes this policy instead of p
+		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // eachPolicy closes this one
 		if err := p.UpdateClientConnState(c.good); err != nil {
 			c.Fatal(err)
 		}
@@ -333,7 +333,7 @@ func TestUpdatesThatRepeat(t *testing.T) {
 		c.report(connectivity.Ready, nil)
 		most := 0
 		if c.name == "understudy_priority" || c.name == "understudy_weighted_target" {
-			most = 100 // they publish one state for each update
+			most = 100 // these two publish a state after each update
 		}
 		repeat(most)
 		if c.stubs != nil {
@@ -347,13 +347,14 @@ func TestUpdatesThatRepeat(t *testing.T) {
 	})
 }
 
-// Resolver errors, ExitIdle, ResetBackoff and requests for re-resolution pass through.
+// Resolver errors, ExitIdle and ResetBackoff reach the child. The child's requests for
+// re-resolution reach the channel.
 func TestCallsReachTheChildren(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
 		c.want(connectivity.TransientFailure, "rpc error: code = NotFound desc = no such host")
 		c.mustUpdate()
-		c.want(connectivity.Connecting, "queue") // the resolver error no longer applies
+		c.want(connectivity.Connecting, "queue") // the update clears the resolver error
 		c.report(connectivity.Ready, nil)
 		c.policy.ResolverError(errors.New("gone"))
 		c.want(connectivity.Ready, c.picked())
@@ -383,11 +384,11 @@ func TestCallsReachTheChildren(t *testing.T) {
 	})
 }
 
-// Children get their endpoints. A policy with several children removes the first element of the path,
-// which names the child, and the other policies leave the path as it is. Children that read
+// A child gets its endpoints. Policies with several children remove the first element of an
+// endpoint's path, which names the child; other policies keep the path. Children that read
 // ResolverState.Addresses, such as those of base.NewBalancerBuilder, get the endpoints' addresses.
-// If a proxy replaces the addresses, endpoints still belong to the same children (decision 10 of
-// docs/scenarios.md).
+// If gRPC's proxy resolver replaces the addresses, each endpoint still goes to the same child
+// (decision 10 of docs/scenarios.md).
 func TestChildrenGetEndpoints(t *testing.T) {
 	eachParent(t, func(c *conformant) {
 		c.mustUpdate()
@@ -415,13 +416,13 @@ func TestChildrenGetEndpoints(t *testing.T) {
 	})
 }
 
-// wrongConfig is a configuration that no policy accepts.
+// wrongConfig is a configuration of a type that no policy accepts.
 type wrongConfig struct {
 	serviceconfig.LoadBalancingConfig
 }
 
-// A configuration of the wrong type is an error. Calls fail with it unless an earlier configuration
-// stays in use.
+// A policy rejects a configuration of the wrong type. Calls fail with that error, unless the policy
+// already has a configuration: then it keeps using that one.
 func TestAConfigurationOfAnotherType(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		wrong := func() {
@@ -448,8 +449,8 @@ func TestAConfigurationOfAnotherType(t *testing.T) {
 	})
 }
 
-// A child that rejects its update counts as failed, and the policy returns and publishes the
-// child's error. If the child is READY or IDLE, it stays in use instead, and no error is returned.
+// If a child rejects its update, the policy treats the child as failed, and returns and publishes
+// its error. A child that is READY or IDLE stays in use instead, and no error is returned.
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	no := status.Error(codes.Internal, "no good")
 	eachParent(t, func(c *conformant) {
@@ -480,7 +481,7 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 		refuse(connectivity.Connecting)
 		stays(connectivity.Idle, "queue")
 		refuse(connectivity.TransientFailure)
-		// An update that the child accepts returns no error, although the child reports a failure.
+		// A child that accepts its update but reports a failure causes no error.
 		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			s.Report(connectivity.TransientFailure, errors.New("down"))
 			return nil
@@ -490,8 +491,8 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// ErrBadResolverState only requests re-resolution, so calls fail with the error that the child has reported,
-// if any.
+// A child that returns ErrBadResolverState only requests re-resolution. Calls fail with the error
+// of the child's picker if it has reported one.
 func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	eachParent(t, func(c *conformant) {
 		var own error

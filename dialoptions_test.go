@@ -36,7 +36,7 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	return err.Error()
 }
 
-// Invalid DialOptions fail the channel's calls for every registered source.
+// If the DialOptions are invalid, calls fail, whichever source the target uses.
 func TestDialOptionsHoldForEverySource(t *testing.T) {
 	const complaint = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}

@@ -18,14 +18,14 @@ var recommended = topology.Settings{
 	FailbackDelay: 10 * time.Second, FailbackJitter: 20 * time.Second, MaxFailbackDelay: 30 * time.Second,
 }
 
-// crowd is a set of clients of the same two priorities. Each makes a call per second.
+// crowd is a set of clients with the same two priorities. Each client makes one call per second.
 type crowd struct {
 	t       *testing.T
 	clients []*fleet
 	calls   map[string]int // number of calls by endpoint, in the current second
-	moved   int            // number of clients whose priority changed since their last call
+	moved   int            // number of clients whose call in the current second went to another priority than the previous one
 	last    []string
-	due     map[int][]*lbtest.SubConn // connections that become READY after this many steps
+	due     map[int][]*lbtest.SubConn // connections by the step in which they become READY
 }
 
 var firstTier = []string{"a0", "a1"}
@@ -39,7 +39,7 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{t: t, last: make([]string, crowdSize), due: map[int][]*lbtest.SubConn{}}
 	for range crowdSize {
 		h := newFleet(t, recommended, 2, 2)
-		h.settle() // the standby connects once the first priority is READY
+		h.settle() // let the standby connect, now that the first priority is READY
 		c.clients = append(c.clients, h)
 	}
 	return c

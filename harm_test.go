@@ -95,8 +95,8 @@ func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) 
 	return failed
 }
 
-// In cases in which Recommended brings no advantage, no more calls fail with it than with the zero
-// Options, and the same messages are logged.
+// Where Recommended has no advantage over the zero Options, it does no harm either: no more calls
+// fail, and the same messages are logged.
 func TestRecommendedDoesNoHarm(t *testing.T) {
 	for name, world := range map[string]struct {
 		target string
@@ -121,7 +121,9 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 					logged[recommended] = r.messages(false)
 				})
 			}
-			const backoff = 12 * time.Second // the maximum backoff plus a jitter of a fifth: the runs may differ by this much by chance
+			// The maximum backoff plus a jitter of a fifth. The two runs may differ by this much by
+			// chance.
+			const backoff = 12 * time.Second
 			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)
 			}

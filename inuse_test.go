@@ -44,7 +44,7 @@ func (l *listener) take() []string {
 	return lines
 }
 
-// wants compares the recorded lines with prefixes. It ignores CONNECTING, which is not always
+// wants compares the recorded lines with prefixes, except for CONNECTING, which is not always
 // reported.
 func (l *listener) wants(t *testing.T, want ...string) {
 	t.Helper()
@@ -112,8 +112,8 @@ func TestAFunctionThatHangs(t *testing.T) {
 	})
 }
 
-// PriorityChanged is not called while a channel is idle. It is called when the channel leaves idle
-// mode.
+// PriorityChanged is not called while a channel is idle. When the channel leaves idle mode, it is
+// called again.
 func TestAnIdleChannelTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}

@@ -13,10 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// These tests check the order in which last resorts are used if two faults coincide
-// (docs/tiers.md). Tests with unproven endpoints are in proof_test.go.
+// These tests combine two faults, so that no priority is fully usable. They check which one gets
+// the calls (docs/tiers.md). Tests with endpoints that have not yet proved their recovery are in
+// proof_test.go.
 
-// If the first priority returns errors and half of the second is READY, the second gets the calls.
+// A priority with half of its endpoints READY, which is less than MinReady, is preferred to one
+// that only returns errors.
 func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("b1")
@@ -31,8 +33,8 @@ func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// reconnecting makes fifty calls while an endpoint reconnects. It returns the number of calls to
-// each priority; the entry "" is the number of calls that wait.
+// reconnecting makes fifty calls while an endpoint reconnects, and returns the number of calls to
+// each priority. The entry "" counts the calls that wait.
 func (h *fleet) reconnecting(endpoint string) map[string]int {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -60,8 +62,8 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 	return in
 }
 
-// While the priority in use reconnects for 50 ms, calls wait for it, except for trial calls of a
-// higher priority that returns errors.
+// Calls wait while the priority in use reconnects for 50 ms. Only the trial calls of a higher
+// priority that returns errors do not wait.
 func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
@@ -87,8 +89,8 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	}
 }
 
-// While the priority in use reconnects, calls also wait for it if the priority above it was below
-// MinReady and then lost all its connections.
+// Calls also wait for the reconnecting priority in use if the one above it fell below MinReady and
+// then lost all its connections.
 func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)

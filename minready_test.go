@@ -38,7 +38,8 @@ func without(endpoints ...string) map[string]bool {
 	return keep
 }
 
-// Calls fail over and back at MinReady, and none of them fails or waits.
+// With fewer READY endpoints than MinReady, calls fail over, and afterwards they fail back. None of
+// them fails or waits.
 func TestTooLittleOfATierIsLeft(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":                  {MinReady: 0.6},
@@ -104,7 +105,8 @@ func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	}, 2, 2)
 }
 
-// A READY share of exactly MinReady is enough, also for fractions that are inexact in binary.
+// A READY share of exactly MinReady is enough, even for fractions that binary floating point cannot
+// represent exactly.
 func TestATierAtItsMark(t *testing.T) {
 	for _, test := range []struct {
 		mark     float64
@@ -125,7 +127,8 @@ func TestATierAtItsMark(t *testing.T) {
 	}
 }
 
-// An endpoint that reconnects after its ejection expired is unproven, so it gets only trial calls.
+// An endpoint that reconnects after its ejection has expired gets only trial calls until it has
+// proved its recovery.
 func TestAnUnprovenEndpointThatConnectsAgain(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
 		h.bad["a1"] = true

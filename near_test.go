@@ -23,7 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zones parses endpoints such as "r/a: a0 a1; r/b: b0!"; b0 is unhealthy.
+// zones parses zones and their endpoints, such as "r/a: a0 a1; r/b: b0!". An exclamation mark makes
+// the endpoint unhealthy.
 func zones(text string) (all []flat.Endpoint) {
 	for zone := range strings.SplitSeq(text, ";") {
 		locality, endpoints, _ := strings.Cut(zone, ":")
@@ -52,7 +53,8 @@ func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Opti
 	return cc, s
 }
 
-// parts makes calls and returns the percentage of each zone, by the first letter of the address.
+// parts makes calls and returns the percentage that each zone gets. Zones are identified by the
+// first letter of their addresses.
 func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	m.t.Helper()
 	parts := make(map[byte]float64)
@@ -66,7 +68,7 @@ func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	return parts
 }
 
-// Calls match the computed shares within 0.1 points over 100,000 calls.
+// Over 100,000 calls, each zone gets its computed share within 0.1 percentage points.
 func TestBalanceOverManyCalls(t *testing.T) {
 	const sixths, callers = "/a: a0; /b: b0!; /c: c0 c1 c2; /d: d0 d1 d2; /e: e0", "a:2,b:2,c:1,d:1"
 	const three = "/a: a0 a1 a2; /b: b0 b1; /c: c0"
@@ -110,8 +112,8 @@ func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 	})}
 }
 
-// If the nearest group hangs, the other groups connect after a second and get calls after the
-// failover timeout. If the next group hangs too, this takes one second longer.
+// If the nearest group of endpoints hangs, the next groups connect after a second and get calls
+// after the failover timeout. If the next group hangs too, calls succeed one second later.
 func TestGroupsThatHang(t *testing.T) {
 	for _, test := range []struct {
 		prefer, hangs, to string
@@ -119,7 +121,7 @@ func TestGroupsThatHang(t *testing.T) {
 	}{
 		{"zone", "a0:1", "b0:1", 10 * time.Second},
 		{"zone", "a0:1 b0:1", "c0:1", 11 * time.Second},
-		{"balance", "a0:1", "bc", 10 * time.Second}, // the other zones get calls in proportion to their residual capacity
+		{"balance", "a0:1", "bc", 10 * time.Second}, // zones b and c share the calls in proportion to their residual capacity
 	} {
 		t.Run(test.prefer+" "+test.hangs, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -149,7 +151,8 @@ func TestGroupsThatHang(t *testing.T) {
 	}
 }
 
-// A near group with fewer endpoints than zoneMinEndpoints is merged with the next.
+// A group of near endpoints with fewer endpoints than zoneMinEndpoints is merged with the next
+// group.
 func TestAThinZone(t *testing.T) {
 	for least, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -170,7 +173,8 @@ func TestAThinZone(t *testing.T) {
 	}
 }
 
-// inZones calls f with a fleet that balances between zones. The client is in zone a.
+// inZones calls f with a fleet that balances between zones (Prefer is "balance"). The client is in
+// zone a.
 func inZones(t *testing.T, settings topology.Settings, text string, f func(h *fleet)) {
 	t.Helper()
 	inZonesOf(t, settings, flat.Answer(zones(text)...), f)
@@ -201,7 +205,7 @@ func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer
 func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 	for zones, test := range map[string]struct {
 		others string
-		back   time.Duration // time until the zone gets its calls again: the longest ejection, or two intervals
+		back   time.Duration // time until the zone gets its calls again: the longest ejection or two intervals
 	}{
 		"/a: a0 a1 a2; /b: b0 b1; /c: c0":             {"b", 5 * time.Minute},
 		"/a: a0; /b: b0; /c: c0":                      {"bc", 20 * time.Second},
@@ -252,8 +256,8 @@ func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 	})
 }
 
-// A standby with balanced zones connects twenty endpoints of the zones that have a share of the
-// calls. Zones without a share are standbys themselves, and their endpoints do not count.
+// A standby that balances between zones connects twenty endpoints. These are chosen only from zones
+// that get calls from this client; the other zones are standbys themselves.
 func TestAStandbyOfBalancedZones(t *testing.T) {
 	all := zones("/a: a0; /b: b0")
 	for i := range 30 {
@@ -274,8 +278,8 @@ func TestAStandbyOfBalancedZones(t *testing.T) {
 	})
 }
 
-// In a standby, a zone without a share of the calls gets no share when connected endpoints of
-// another zone fail, because it has no connections.
+// When connected endpoints of one zone in a standby fail, their share of the calls does not move to
+// zones that the standby has not connected.
 func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	all := zones("/a: p0")
 	for i := range 72 {
@@ -296,7 +300,7 @@ func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	})
 }
 
-// An endpoint in two zones belongs to the first.
+// An endpoint listed in two zones belongs to the first of them.
 func TestBalanceOfEndpointsThatTwoZonesHave(t *testing.T) {
 	answer := flat.Answer(zones("/a: a0 a1 a2; /b: x0 x1 x2; /c: x0 x1 x2")...)
 	localities := answer.Priorities[0].Localities

@@ -39,7 +39,7 @@ type Options struct {
 	// default is false: calls wait up to FailoverTimeout for the priority to reconnect (gRFC A56).
 	// Source: Understudy.
 	FastFailover bool
-	// SlowStart is the time in which a new endpoint's share of the calls grows to its full value.
+	// SlowStart is the time over which a new endpoint's share of the calls grows to its full value.
 	// The default is 0: the endpoint gets its full share immediately. It cannot be combined with
 	// PickFirst. Source: Envoy's slow start.
 	SlowStart time.Duration
@@ -50,8 +50,8 @@ type Options struct {
 	// next priority that has this share. From 0 to 1; the default is 0: a priority is used while
 	// any of its endpoints is READY (gRFC A56). Source: Understudy.
 	MinReady float64
-	// MinReadyRecovery is the share at which calls return. 0, or from MinReady to 1; the default is
-	// 0: the same as MinReady. Source: Understudy.
+	// MinReadyRecovery is the READY share of a priority at which calls return to it. 0, or from
+	// MinReady to 1; the default is 0: the same as MinReady. Source: Understudy.
 	MinReadyRecovery float64
 	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
 	// endpoints are all ejected. The default is AsClusterSays, which ejects nothing for targets
@@ -73,8 +73,9 @@ type Options struct {
 	// for eds targets, then the locality of the node in the bootstrap. Without a location, Prefer
 	// has no effect and a message is logged once. Source: Understudy.
 	Zone, Region, Node string
-	// ZoneMinEndpoints is how many usable endpoints a near group needs: a group with fewer is
-	// merged with the next. 1 or more; 0 means the default, 1. Source: Understudy.
+	// ZoneMinEndpoints is the least number of usable endpoints in a group of near endpoints, such
+	// as the client's zone, for Prefer. A smaller group is merged with the next. 1 or more; 0 means
+	// the default, 1. Source: Understudy.
 	ZoneMinEndpoints int
 	// ZoneCallers is the number of callers in each zone, for "balance", such as "a:2,b:1". Each
 	// zone is listed once, with a number from 0 to a billion. A zone that is not listed has no
@@ -90,9 +91,9 @@ type Options struct {
 	// endpoints. 1 or more; 0 means the default, a random seed for each channel. Source: gRFC A68.
 	SubsetSeed int
 
-	// Refresh is the interval between look-ups, give or take a tenth, for sources that look up
-	// names. Never, or 1 s or more; the default is 0: no periodic look-ups for DNS, 30 s for SRV.
-	// Other sources are notified of changes and ignore this field. Source: Understudy.
+	// Refresh is the interval between look-ups of names, varied randomly by up to a tenth. Never,
+	// or 1 s or more; the default is 0: no periodic look-ups for DNS, 30 s for SRV. Sources that
+	// are notified of changes ignore this field. Source: Understudy.
 	Refresh time.Duration
 	// RemoveAfter is how many consecutive answers must lack an address before its connections are
 	// closed, for names that are looked up at an interval. 1 or more; 0 means the default, 2.
@@ -158,8 +159,8 @@ type OutlierDetection int
 const (
 	// AsClusterSays follows the configuration of the endpoints' Envoy clusters.
 	AsClusterSays OutlierDetection = iota
-	// On enables outlier detection, with settings for priorities of few endpoints, and ignores the
-	// clusters' configuration.
+	// On enables outlier detection with settings that suit priorities with few endpoints, and
+	// ignores the clusters' configuration.
 	On
 	// Off disables outlier detection, and ignores the clusters' configuration.
 	Off

@@ -25,8 +25,8 @@ func (h *fleet) reconnect(endpoint string) {
 	synctest.Wait()
 }
 
-// failures starts to record the errors of the TRANSIENT_FAILURE pickers that are reported. It
-// returns a function that returns the errors recorded so far.
+// failures records the errors of all TRANSIENT_FAILURE pickers that are published from now on. The
+// returned function returns the errors so far.
 func (h *fleet) failures() func() []string {
 	var mu sync.Mutex
 	var failures []string
@@ -45,8 +45,8 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
-// reconnectsWell replaces n connections when they reach the given age, and checks that no call
-// fails.
+// reconnectsWell replaces the connection of a0 n times, each time after the previous connection has
+// reached the given age. It checks that no TRANSIENT_FAILURE is published.
 func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
 	h.t.Helper()
 	for range n {
@@ -58,7 +58,7 @@ func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duratio
 	}
 }
 
-// The only priority keeps its calls although it is ejected. No call fails when its connection is
+// If the only priority is ejected, it keeps its calls. No call fails when its connection is
 // replaced.
 func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
@@ -68,8 +68,8 @@ func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	}, 1)
 }
 
-// A connection that is reset with ten calls in progress causes the only endpoint to be ejected. No
-// call fails while the endpoint reconnects.
+// A connection reset with ten calls in progress ejects the only endpoint. No call fails while the
+// endpoint reconnects.
 func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		failures := h.failures()
@@ -89,7 +89,7 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	}, 1)
 }
 
-// A priority that has recovered gets its calls back even if its connections last less than an
+// A repaired priority gets its calls back even if its connections last less than a detection
 // interval.
 func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
@@ -114,8 +114,8 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	}
 }
 
-// An ejected priority that was down for an hour becomes half-open when it reconnects, and gets all
-// calls after two intervals.
+// After an hour without a connection, an ejected priority reconnects. It gets all calls again after
+// two intervals.
 func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a test channel with the policy tree of a target. Its connections succeed immediately;
-// the test decides how calls end.
+// fleet is a fake channel with the policy tree of a target. Connections succeed immediately unless
+// their endpoint is in keep; calls to the endpoints in bad fail.
 type fleet struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -32,8 +32,8 @@ type fleet struct {
 	given  []topology.Target
 }
 
-// inFleet calls f with a fleet whose priorities have the given sizes. The endpoints are a0, a1 and
-// so on in the first priority, and b0 and so on in the second.
+// inFleet calls f with a fleet whose priorities have parts[0], parts[1] and so on endpoints. These
+// are called a0, a1 and so on in the first priority, and b0 and so on in the second.
 func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 	t.Helper()
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
@@ -133,8 +133,8 @@ func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	return in, failed
 }
 
-// A priority that returns only errors fails over within a second, gets few calls while it is
-// broken, and fails back within two intervals of its repair.
+// A priority that returns only errors loses its calls within a second, gets few calls while it is
+// broken, and gets all of them back within two intervals of its repair.
 func TestATierThatAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
@@ -167,7 +167,7 @@ func TestATierThatAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// share returns the share of ten calls that goes to the first priority.
+// share returns the fraction of the next ten calls that goes to the first priority.
 func (h *fleet) share() float64 {
 	in, _ := h.calls(50 * time.Millisecond)
 	return float64(in["a"]) / 10
@@ -180,7 +180,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		delete(h.bad, "a0") // the other endpoint is ejected again at the end of an interval
+		delete(h.bad, "a0") // within two intervals, only a1 is ejected
 		h.calls(20 * time.Second)
 		in, failed := h.calls(25 * time.Second)
 		if failed > 10 {
@@ -189,7 +189,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	}, 2)
 }
 
-// An endpoint keeps its calls although they fail, if the only other endpoint is not serving.
+// If the only other endpoint is not serving, an endpoint keeps its calls although they fail.
 func TestTheOthersDoNotServe(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
@@ -218,8 +218,8 @@ func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// A priority is ejected after five failures of each endpoint, and then one call per interval
-// detects its recovery.
+// With one call per second, a priority is ejected after five failures of each endpoint. Then one
+// trial call per interval detects its recovery.
 func TestATierWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -231,8 +231,8 @@ func TestATierWithFewCalls(t *testing.T) {
 			time.Sleep(time.Second)
 			h.settle()
 		}
-		// Nine or ten calls fail until both endpoints are ejected, then one call fails in each of
-		// nine intervals.
+		// Nine or ten calls fail until both endpoints are ejected. Then one fails in each of nine
+		// intervals.
 		if failed < 17 || failed > 22 {
 			t.Errorf("%d of 100 calls failed", failed)
 		}
@@ -251,7 +251,7 @@ func TestATierWithFewCalls(t *testing.T) {
 	}, 2, 2)
 }
 
-// With max_ejection_percent 20, one of two bad endpoints is ejected at a time.
+// If max_ejection_percent is 20, only one of two bad endpoints among five is ejected at a time.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	const interval = 10 * time.Second
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
@@ -268,7 +268,8 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 		if _, failed := h.calls(interval); failed > 0 {
 			t.Errorf("%d calls failed after two intervals", failed)
 		}
-		// An endpoint whose ejection has expired is used for an interval before the next ejection.
+		// When the ejection of one endpoint expires, it gets calls for an interval before it can be
+		// ejected again.
 		h.bad["a1"] = true
 		one := 0
 		for range 12 {

@@ -33,7 +33,8 @@ func TestOneCallAMinute(t *testing.T) {
 	}
 }
 
-// Streams that started before a fault and end well during it do not prove recovery.
+// If streams started before a fault and end successfully during it, their success does not prove
+// recovery.
 func TestStreamsFromBeforeTheFault(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		var ends []func(balancer.DoneInfo)
@@ -55,7 +56,7 @@ func TestStreamsFromBeforeTheFault(t *testing.T) {
 	}, 2, 2)
 }
 
-// While one of two endpoints is ejected, calls wait for the other to reconnect.
+// While one of two endpoints is ejected and the other reconnects, calls wait for the latter.
 func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -73,14 +74,14 @@ func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 			h.reconnect("a1")
 		})
 		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.in)
-		// Calls do not wait if the ejection of the other endpoint has just expired.
+		// In some rounds the ejection of a0 has just expired, so calls go to it and do not wait.
 		if got.moves > 0 || got.in["b"] > 0 || elsewhere > 20 {
 			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.in, elsewhere)
 		}
 	}, 2, 2)
 }
 
-// When one of five failing endpoints recovers, it gets all calls except trials.
+// If one of five failing endpoints recovers, it gets all calls except trial calls to the others.
 func TestOneOfFiveRecovers(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {
 		for _, e := range []string{"a0", "a1", "a2", "a3", "a4"} {

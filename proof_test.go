@@ -19,12 +19,13 @@ import (
 type lived struct {
 	calls, failed int
 	in            map[string]int
-	moves         int    // changes of the priority that gets most calls
-	tier          string // the last priority that got most of ten calls
+	moves         int    // number of times that most calls moved to another priority
+	tier          string // priority that got most of the last batch of ten calls
 }
 
-// live makes a call each period, and runs happens before each call. The priority in use is the one
-// that got most of the last ten calls.
+// live makes calls for the duration d, one each period. Before each call it calls happens with the
+// time since the beginning. A move is counted when a batch of ten calls has mostly gone to another
+// priority than before.
 func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) lived {
 	h.t.Helper()
 	got := lived{in: map[string]int{}}
@@ -58,7 +59,7 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 	return got
 }
 
-// begin starts a call without a deadline. The function end ends the call.
+// begin starts a call without a deadline. The caller ends it by calling end.
 func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
@@ -68,7 +69,8 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset fails the calls in progress and replaces the connections of the given endpoints.
+// reset fails the calls in progress, whose ends are in under, and replaces the connections of the
+// endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
@@ -82,8 +84,8 @@ func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	}
 }
 
-// A connection reset ejects the second priority while the first returns errors. The second keeps
-// the calls.
+// The first priority returns errors, and a connection reset ejects the second. The second keeps the
+// calls.
 func TestOneResetOfTheBackup(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -105,8 +107,8 @@ func TestOneResetOfTheBackup(t *testing.T) {
 	}, 2, 2)
 }
 
-// A priority can recover even if its streams never end: one ejection time and one interval after a
-// restart, new streams go to it again.
+// A priority can recover even if its streams never end: new streams go to it again when its
+// ejection has expired and one interval has passed.
 func TestStreamsComeBackAfterARestart(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":         {OutlierDetection: true},
@@ -156,8 +158,8 @@ func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	}, 4, 4)
 }
 
-// A half-open priority of fifty flapping endpoints costs a slow client one call in ten, and a fast
-// client one in a hundred.
+// Fifty endpoints reconnect again and again and return errors. Their trial calls cost a client with
+// one call per second one call in ten, and a client with twenty calls per second one in a hundred.
 func TestTrialsOfManyEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		period time.Duration

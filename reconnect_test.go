@@ -33,7 +33,8 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	}
 }
 
-// An endpoint that flaps every 15 s does not end the backoff of the other endpoints each time.
+// An endpoint that flaps every 15 s does not end the other endpoints' backoff each time it
+// connects.
 func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -40,7 +40,8 @@ func (o Options) serviceConfig() (string, error) {
 	return addTo(o.ServiceConfig, added)
 }
 
-// methodConfig returns a methodConfig entry for o.RetryMethods, or nil if there are none.
+// methodConfig returns a methodConfig entry that makes o.RetryMethods retryable, or nil if there
+// are none.
 func (o Options) methodConfig() (entry any, err error) {
 	type name struct {
 		Service string `json:"service"`
@@ -60,7 +61,7 @@ func (o Options) methodConfig() (entry any, err error) {
 	return map[string]any{"name": names, "retryPolicy": json.RawMessage(retryPolicy)}, nil
 }
 
-// fields maps service config fields that options set to the names of these options.
+// fields maps service config fields to the names of the options that set them.
 var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
 // addTo merges added into config. Entries of methodConfig are appended. For any other field, it is

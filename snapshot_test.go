@@ -87,7 +87,7 @@ func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	return policy
 }
 
-// Policies provide snapshots only while the tree is watched.
+// Policies make snapshots only while someone watches the tree.
 func TestWhatATreeLooksLike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -144,7 +144,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 `)
 		below := root.Snapshot().Children[0].Below
 		stop()
-		stop() // calling stop again has no effect
+		stop() // a second stop has no effect
 		want("nothing\n")
 		if below.Snapshot() != nil {
 			t.Error("a child policy keeps a snapshot without a watcher")
@@ -222,7 +222,7 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	})
 }
 
-// While a policy is watched, it counts the calls to each endpoint without allocating memory.
+// While a policy is watched, it counts the calls to each endpoint. Counting allocates no memory.
 func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

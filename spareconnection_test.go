@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends replaces a connection as after a graceful close. It returns the endpoint of a call made
-// while the endpoint reconnects, or "" if that call waits.
+// ends closes a connection gracefully and lets the endpoint reconnect. It returns the endpoint of a
+// call made meanwhile, or "" if that call waits.
 func (h *fleet) ends(endpoint string) string {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -36,7 +36,8 @@ func (h *fleet) ends(endpoint string) string {
 	return ""
 }
 
-// Calls wait for the first priority while its only connection is replaced every eight seconds.
+// While the only connection of the first priority is replaced every eight seconds, calls wait for
+// it.
 func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		for range 75 {
@@ -50,12 +51,13 @@ func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	}, 1, 1)
 }
 
-// Calls fail over if both connections of a priority are lost, even if one endpoint was ejected.
+// Calls fail over if a priority loses both its connections, even if one of its endpoints was
+// ejected.
 func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.bad["a1"] = true
-		h.calls(time.Second) // until the endpoint is ejected
+		h.calls(time.Second) // until a1 is ejected
 		h.keep = without("a0", "a1")
 		h.cc.SubConn("a1").Report(connectivity.Connecting, nil)
 		h.settle()

@@ -16,8 +16,8 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// Each client connects to 20 endpoints of a standby that has 200. Different clients choose
-// different endpoints.
+// A client connects to only 20 endpoints of a standby with 200. Different clients choose different
+// ones.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -37,8 +37,8 @@ func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	})
 }
 
-// After a failover, the 20 connected endpoints get the calls immediately, and the others connect.
-// When the others are no longer needed, they are closed after A56's 15 minutes.
+// After a failover, the 20 connected endpoints get the calls immediately, and the other 180
+// connect. After a failback, these are closed after A56's 15 minutes.
 func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -75,7 +75,7 @@ func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	})
 }
 
-// If all chosen endpoints of a standby fail, the others are connected and get the calls.
+// If all 20 chosen endpoints of a standby fail, the other endpoints connect and get the calls.
 func TestALargeStandbyWhosePartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -95,7 +95,7 @@ func TestALargeStandbyWhosePartFails(t *testing.T) {
 	})
 }
 
-// A standby with at most 20 endpoints is connected completely, and a standby with pickFirst has one
+// A standby with at most 20 endpoints connects all of them. A standby with pickFirst has one
 // connection.
 func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	for target, want := range map[string]int{
@@ -118,7 +118,8 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-// An update replaces only removed endpoints of a standby, regardless of the order of its endpoints.
+// After an update, a standby keeps its chosen endpoints and replaces only those that were removed.
+// The order of the endpoints does not matter.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

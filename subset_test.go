@@ -64,7 +64,7 @@ func TestAClientConnectsASubset(t *testing.T) {
 	})
 }
 
-// A channel reconnects to the same subset after idleness, even if several channels share
+// After idleness, a channel reconnects to the same subset, even if several channels share
 // DialOptions.
 func TestASubsetOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestASubsetOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// The shares of localities depend on all their endpoints, not on their subsets. Weights apply to
-// picks.
+// The shares of localities are computed from all their endpoints, not only from the subsets.
+// Weights apply to the picks within a subset.
 func TestASubsetKeepsTheSharesOfLocalities(t *testing.T) {
 	var all []flat.Endpoint
 	for zone, n := range map[string]int{"a": 90, "b": 10} {

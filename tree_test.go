@@ -22,10 +22,10 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
-// A locality without usable endpoints does not shorten the failover time of its priority.
+// A locality without usable endpoints does not end the failover timeout of its priority early.
 func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// The update is not rejected, because a locality is connecting.
+		// The policy accepts the update, because the other locality is connecting.
 		cc := openTree(t, twoPriorities, resolver.State{Endpoints: []resolver.Endpoint{endpointAt("a", "p0", "full"), endpointAt("b", "p1", "full")}})
 		time.Sleep(10*time.Second - time.Nanosecond)
 		synctest.Wait()
@@ -49,8 +49,8 @@ const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 		"works": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]}}}}]}}]},
 	"p1": {"config": [{"understudy_pick_first": {}}]}}}`
 
-// A locality whose server closes its connection reconnects immediately and keeps its calls, while
-// another locality hangs.
+// When a locality's server closes its connection, the locality reconnects immediately and keeps its
+// calls, although another locality hangs.
 func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := openTree(t, twoConnections, resolver.State{Endpoints: []resolver.Endpoint{
