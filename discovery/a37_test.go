@@ -109,12 +109,12 @@ func (s *a37) build(t *testing.T, names []string) {
 	s.resolver = build(t, of(parts), s)
 }
 
-// policyAsks sends a re-resolution request of a child, as the priority policy does.
+// policyAsks requests a re-resolution for a child, as the priority policy does.
 func (s *a37) policyAsks(child string) {
 	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }
 
-// UpdateState records the priorities, one line each.
+// UpdateState records each priority of the update as a line.
 func (s *a37) UpdateState(state resolver.State) error {
 	s.last = hierarchy.Unseal(state)
 	config := s.configured()
@@ -142,7 +142,7 @@ func (s *a37) UpdateState(state resolver.State) error {
 	return nil
 }
 
-// priorityConfig is the part of the priority policy's configuration that scenarios show.
+// priorityConfig holds the fields of the priority policy's configuration that scenarios show.
 type priorityConfig struct {
 	Priorities []string
 	Children   map[string]struct {
@@ -151,7 +151,7 @@ type priorityConfig struct {
 	}
 }
 
-// configured returns the last configuration.
+// configured returns the configuration in the channel's last update.
 func (s *a37) configured() priorityConfig {
 	var config struct {
 		LoadBalancingConfig []map[string]priorityConfig
@@ -182,7 +182,7 @@ func dropsIn(config json.RawMessage) string {
 	return strings.Join(drops, " ")
 }
 
-// answerOf parses the lines of the command cluster.
+// answerOf parses the argument of the command cluster.
 func answerOf(t *testing.T, name, text string) discovery.Answer {
 	t.Helper()
 	var endpoints []flat.Endpoint

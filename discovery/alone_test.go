@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// If a program links a source but not package understudy, Build returns an error that names the
+// If a program imports a source but not package understudy, Build returns an error that names the
 // missing import.
 func TestASourceAlone(t *testing.T) {
 	discovery.Register("alone", func(*discovery.Target) ([]discovery.Mechanism, error) {

@@ -59,7 +59,7 @@ type Name struct {
 	Until     time.Time // when Addresses were last known to be current; zero if they are still current
 }
 
-// Priority is a group of localities that share the calls.
+// Priority is a list of localities that share the calls by weight.
 type Priority struct {
 	// Localities must have distinct names.
 	Localities []Locality
@@ -121,7 +121,7 @@ func (h Health) String() string {
 	return healthNames[h]
 }
 
-// Drop makes clients fail a share of their calls immediately, with UNAVAILABLE.
+// Drop makes clients fail a fraction of their calls immediately, with UNAVAILABLE.
 type Drop struct {
 	// Category is the name of the drop in metrics.
 	Category string

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A source can confirm its answer without repeating it. The channel then gets no update.
+// A source can confirm its answer instead of repeating it. The channel then gets no update.
 func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -37,7 +37,7 @@ func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	})
 }
 
-// A source can confirm only answers that it has sent since it was started.
+// Confirm has no effect before the source has sent an answer since it was started.
 func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -53,7 +53,7 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
 			time.Sleep(40 * time.Minute)
 			r = build(t, b, cc)
-			s.Fail(errors.New("down")) // the stored answer is used
+			s.Fail(errors.New("down")) // makes the channel use the stored answer
 			s.Confirm()
 			r.Close()
 			if got := cc.take(); got != want {
@@ -63,8 +63,8 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	})
 }
 
-// If no endpoint can take calls and the source fails, the errors of calls contain the failure in
-// addition to the reason, until the failure ends.
+// If no endpoint of an answer can take calls and the source fails, too, the errors of calls contain
+// both reasons. Confirm removes the failure.
 func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -84,7 +84,7 @@ func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	})
 }
 
-// The text of Trying is logged once, after 2 s without a result.
+// If there is no result within 2 s, the text of Trying is logged, once.
 func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -111,8 +111,8 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	})
 }
 
-// If the other mechanisms have failed, the errors of calls also contain the text that describes
-// what this mechanism is waiting for.
+// If all other mechanisms have failed, the errors of calls also contain the text of Trying of the
+// one that has no answer yet.
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
@@ -127,7 +127,7 @@ func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	})
 }
 
-// A mistake is reported as a mistake, and is otherwise handled like any failure.
+// The text of a failure marked with Mistake says so. It is otherwise handled like any failure.
 func TestAMistakeIsShownAsOne(t *testing.T) {
 	s, cc := &scripted{}, &channel{}
 	r := build(t, one(s), cc)

@@ -14,12 +14,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// shapes maps answers with endpoints to answers of the same shape without endpoints.
+// shapes contains answers with endpoints, each with answers that have the same shape but no
+// endpoints.
 var shapes = map[string]struct {
 	some   discovery.Answer
 	empty  []discovery.Answer
 	state  string
-	nobody string // the state after an intended empty answer
+	nobody string // the state after an empty answer with Empty set
 }{
 	"cluster": {
 		flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}),
@@ -36,9 +37,9 @@ var shapes = map[string]struct {
 	},
 }
 
-// An answer without endpoints and without Empty is a failure. The last answer stays in use, even if
-// the channel was idle in between. If there is no last answer, the errors of calls contain the
-// reason.
+// An answer without endpoints counts as a failure unless Empty is set. The last answer stays in
+// use, even after an idle time. Without a last answer, the errors of calls say why there are no
+// endpoints.
 func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	for about, shape := range shapes {
 		for i, empty := range shape.empty {
@@ -69,7 +70,7 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// An answer with Empty replaces the last answer, even if the channel was idle in between.
+// An answer without endpoints that has Empty set replaces the last answer, even after an idle time.
 func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	for about, shape := range shapes {
 		t.Run(about, func(t *testing.T) {
@@ -92,7 +93,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				s.Fail(errors.New("down"))
 				r.Close()
 				want := strings.Join([]string{shape.state, shape.nobody, shape.state, shape.nobody, shape.nobody}, "\n")
-				got := strings.ReplaceAll(cc.take(), "child1", "child0") // names of removed children are not reused
+				got := strings.ReplaceAll(cc.take(), "child1", "child0") // the names of removed children are not used again
 				if got != want {
 					t.Errorf("the channel saw\n%s\nwant\n%s", got, want)
 				}
@@ -101,8 +102,8 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	}
 }
 
-// While the first of two sources returns an empty answer by mistake, its endpoints stay in use.
-// Once the source sets Empty, calls go to the second source.
+// An answer without endpoints from the first of two sources leaves its endpoints in use. Once the
+// source sets Empty, calls go to the second source.
 func TestAnEmptyFirstPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}

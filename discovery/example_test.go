@@ -23,8 +23,8 @@ type machine struct {
 	remote  bool
 }
 
-// register registers targets such as catalogue:///checkout. Near machines are used first, weighted
-// by size, and remote machines are used if there are no near ones.
+// register makes targets such as catalogue:///checkout available. Near machines are used first, in
+// proportion to their size, and remote machines while no near one can be used.
 func register(c catalogue) {
 	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		service := t.Endpoint()

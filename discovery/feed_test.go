@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A repeated answer causes no update of the channel, and no parsing of the service config.
+// A repeated answer causes no update of the channel, and the service config is not parsed again.
 func TestAnswersThatChangeNothing(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -36,11 +36,11 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	if seen := cc.take(); seen != "" || cc.parsed != parsed {
 		t.Errorf("channel saw %q and parsed %d more, want nothing", seen, cc.parsed-parsed)
 	}
-	s.say("10.0.0.2:1") // other endpoints, the same configuration
+	s.say("10.0.0.2:1") // other endpoints, but the same configuration
 	if cc.take() == "" || cc.parsed != parsed {
 		t.Errorf("parsed %d more for the same config", cc.parsed-parsed)
 	}
-	// Attributes that cannot be compared count as changed.
+	// If attributes cannot be compared, they count as changed.
 	s.Update(plain("10.0.0.3:1"))
 	s.Update(plain("10.0.0.3:1"))
 	if got := strings.Count(cc.take(), "state"); got != 2 {
@@ -66,7 +66,7 @@ func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	}
 }
 
-// building is a builder that calls the function in Build. Its resolvers send nothing after Build.
+// building is a builder whose Build calls the function. The resolvers send nothing else.
 type building func(resolver.ClientConn)
 
 func (building) Scheme() string { return "building" }
@@ -76,8 +76,8 @@ func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 	return ended{}, nil
 }
 
-// A37: all priorities of the first mechanism precede those of the second. Each mechanism has its
-// own names of children, its own re-resolution and its own authority.
+// The priorities of the first mechanism precede those of the second (gRFC A37). Each mechanism has
+// child names, re-resolution and an authority of its own.
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
@@ -136,7 +136,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	})
 }
 
-// Each failure text is logged once. The last answer stays in use.
+// A failure is logged once for each text, and the last answer stays in use.
 func TestFailures(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -152,7 +152,7 @@ func TestFailures(t *testing.T) {
 	s.say("10.0.0.1:1")
 	s.Fail(errors.New("the failure of TestFailures"))
 	s.Fail(errors.New("the failure of TestFailures"))
-	s.say("10.0.0.1:1") // the failure is over
+	s.say("10.0.0.1:1") // ends the failure
 	s.Fail(errors.New("the failure of TestFailures"))
 	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
@@ -202,8 +202,8 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 	}
 }
 
-// If no mechanism has a priority, the warning and the channel's error contain the names of the
-// mechanisms and the reasons.
+// If no mechanism has a usable endpoint, the log and the channel's error contain the name of each
+// mechanism and its reason.
 func TestWhatIsEmptyIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, first, second := &channel{}, &scripted{}, &scripted{}
@@ -228,7 +228,7 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 	})
 }
 
-// The names of children of different mechanisms are always distinct.
+// Two mechanisms never have children of the same name.
 func TestMechanismsShareNoNames(t *testing.T) {
 	cc := &channel{}
 	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
@@ -253,7 +253,7 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	}
 }
 
-// Failures whose texts differ only in the local port count as the same failure.
+// Failures that differ only in the client's local port count as the same failure.
 func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -266,7 +266,7 @@ func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	}
 }
 
-// Hostnames in an answer take effect only if the user has set TrustNames for the source.
+// The Hostname of an endpoint takes effect only if TrustNames is set.
 func TestNamesInAnswers(t *testing.T) {
 	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1"})
 	answer.Priorities[0].Localities[0].Endpoints[0].Hostname = "forged"

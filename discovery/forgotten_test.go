@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// asking builds resolvers that parse a service config and then answer at once, each with its own
-// address.
+// asking builds resolvers that parse a service config and then send one address, each a different
+// one.
 type asking struct {
 	built  int
 	parsed *serviceconfig.ParseResult
@@ -38,8 +38,8 @@ type ended struct{}
 func (ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (ended) Close()                                {}
 
-// splitting is a source that sends a list with one mechanism, which uses a gRPC resolver. When it
-// is started again, it reports a failure instead.
+// splitting is a source that sends a list with a single mechanism, which wraps a gRPC resolver.
+// When it is started for the second time, it fails instead.
 type splitting struct {
 	target *discovery.Target
 	by     resolver.Builder
@@ -58,8 +58,8 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// A closed channel's mechanisms are stored, and the next channel uses them. Their resolvers keep no
-// reference to the closed channel.
+// When a channel is closed, its list of mechanisms is stored for the next channel. The wrapped
+// resolvers in it must not keep the closed channel in memory.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
 	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

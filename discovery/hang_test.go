@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// If a source hangs when an idle channel is used again, the stored answer is used after two
-// seconds.
+// If a source hangs when an idle channel is used again, the channel gets the stored answer after
+// two seconds.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -39,7 +39,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 			t.Errorf("after two seconds the channel saw %q, want %q", got, known)
 		}
 		<-time.After(time.Minute)
-		s.Fail(errors.New("cannot be reached")) // the error of the hanging source
+		s.Fail(errors.New("cannot be reached")) // the source fails at last
 		if got := cc.take(); got != "" || logged.Count(line) != before+1 {
 			t.Errorf("the channel saw %q, and the log says %d times what is used; want nothing, and once", got, logged.Count(line)-before)
 		}
@@ -55,7 +55,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	})
 }
 
-// The stored answer is not used if the source answers in time.
+// If the source answers within two seconds, the stored answer is not used.
 func TestASourceThatAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -75,8 +75,8 @@ func TestASourceThatAnswersInTime(t *testing.T) {
 	})
 }
 
-// Each of several sources has two seconds. A source that hangs does not delay the others any
-// longer.
+// With several sources, each has the two seconds. One that hangs does not delay the others beyond
+// that.
 func TestOneOfTwoSourcesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
@@ -97,9 +97,9 @@ func TestOneOfTwoSourcesHangs(t *testing.T) {
 	})
 }
 
-// The mechanisms of a stored list have little time to answer, because the source of the list has
-// already used up the waiting time. A mechanism that answers quickly is still used with its new
-// answer.
+// The source of a list hangs, so after two seconds the stored list of mechanisms is used. Its
+// mechanisms have little time left to answer. One that answers quickly is used with its new answer
+// nevertheless.
 func TestAListOfPartsHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs, looksUp, cc := &scripted{}, &scripted{}, &channel{}
@@ -124,7 +124,8 @@ func TestAListOfPartsHangs(t *testing.T) {
 	})
 }
 
-// An answer that arrives at the very time when the stored answer would be used takes precedence.
+// If an answer arrives at the same instant at which the stored answer would be used, the new answer
+// is used.
 func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	}
 }
 
-// lastOf returns the first address of the channel.
+// lastOf returns the first address of the channel's last update.
 func lastOf(cc *channel) string {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()

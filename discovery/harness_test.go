@@ -35,7 +35,7 @@ var logged = testlog.Keep()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// machines is a constant catalogue.
+// machines is a catalogue whose content does not change.
 type machines []machine
 
 func (m machines) LookUp(context.Context, string) ([]machine, error) { return m, nil }
@@ -57,7 +57,7 @@ func startBackend(name string) *backend {
 	return b
 }
 
-// caller makes calls until b answers one, and then returns b's name.
+// caller makes calls until one reaches b, and then returns b's name.
 func (b *backend) caller(conn *grpc.ClientConn) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -73,7 +73,7 @@ func (b *backend) caller(conn *grpc.ClientConn) string {
 	}
 }
 
-// channel is a fake resolver.ClientConn that records each update on one line.
+// channel is a fake resolver.ClientConn that records each update as a line.
 type channel struct {
 	resolver.ClientConn
 	mu       sync.Mutex
@@ -99,7 +99,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // such a state contains only the text
+	if awaiting.Is(state) { // the state while there is no answer; it has no endpoints
 		return nil
 	}
 	var endpoints []string
@@ -137,10 +137,10 @@ func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfi
 // scripted is a source that a test controls.
 type scripted struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver // the same receiver, but calls do not wait for the channel
+	raw     *discovery.Receiver // like the embedded Receiver, but its methods do not wait until the channel is updated
 	inStart func(*scripted)
 	closed  int
-	refuses string // the error of Start, if any
+	refuses string // the text of Start's error, or "" if Start succeeds
 }
 
 func (*scripted) Check(bool) error { return nil }
@@ -207,7 +207,7 @@ func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Res
 	return r
 }
 
-// failure returns the error of calls to priorities that have no endpoints.
+// failure returns the error of calls to a priority without endpoints.
 func (c *channel) failure() (text string) {
 	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.last)).Failures {
 		text += why

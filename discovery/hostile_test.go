@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// E5: a source that answers inside Start, or is closed during an update, does not cause a deadlock.
-// synctest would detect one.
+// A source may answer inside Start, and may be closed during an update (row E5 of
+// docs/scenarios.md). A deadlock would fail the synctest bubble.
 
 func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-// If a source cannot be started, only its own mechanism fails. If there is no other mechanism, the
-// channel cannot be built.
+// If one of several sources cannot be started, only its mechanism fails. If there is no other
+// source, Build fails.
 func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	bad := &scripted{refuses: "no such thing"}
 	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
@@ -67,8 +67,7 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	}
 }
 
-// If a source cannot be started again when an idle channel is used again, the stored answer is
-// used.
+// A channel leaves idle mode, but its source cannot be started again. The stored answer is used.
 func TestASourceThatDoesNotStartAgain(t *testing.T) {
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	b, cc := one(s), &channel{}
@@ -106,7 +105,7 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 		cc, s := &channel{}, &scripted{}
 		r := build(t, one(s), cc)
 		cc.onUpdate = func(resolver.State) {
-			s.say("10.0.0.2:1") // queued, because an update is in progress
+			s.say("10.0.0.2:1") // queued: an update is in progress
 			r.Close()
 			s.say("10.0.0.3:1")
 		}
@@ -135,7 +134,7 @@ func TestCallsBackFromInsideACall(t *testing.T) {
 	})
 }
 
-// Re-resolution requests reach a source of clusters that supports ResolveNow.
+// A source with ResolveNow gets re-resolution requests, even if its answers have localities.
 func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	cc, s := &channel{}, &resolving{onAsk: func() {}}
 	r := build(t, one(s), cc)
@@ -146,7 +145,7 @@ func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	}
 }
 
-// Updates of the channel do not overlap, whatever the order of concurrent answers. Run with -race.
+// Answers that arrive concurrently cause no overlapping updates of the channel. Run with -race.
 func TestManyCallsAtOnce(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	busy := make(chan struct{}, 1)
@@ -177,7 +176,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	r.Close()
 }
 
-// Decision 13: no error of a source reaches gRPC as a status error.
+// Errors of sources reach gRPC without their status codes (decision 13 of docs/scenarios.md).
 func TestNoErrorWrapsAStatus(t *testing.T) {
 	final := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
 	cc, s := &plainChannel{}, &scripted{}

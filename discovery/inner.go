@@ -28,7 +28,7 @@ type inner struct {
 func (i inner) Start(r *Receiver) (Started, error) {
 	cc := i.cc
 	if c, ok := cc.(interface{ Channel() resolver.ClientConn }); ok {
-		cc = c.Channel() // a no-op connection after Close
+		cc = c.Channel() // c.Channel returns a connection without effect after Close
 	}
 	r.Trying("waiting for " + i.target.URL.Redacted())
 	of := &innerConn{ClientConn: cc, r: r}
@@ -45,14 +45,13 @@ func (inner) Check(bool) error { return nil }
 
 // innerConn is the resolver.ClientConn of a wrapped resolver.
 type innerConn struct {
-	resolver.ClientConn // parses service configs, and implements methods that gRPC adds
+	resolver.ClientConn // parses service configs, and has the methods that newer versions of gRPC add
 	r                   *Receiver
 	calls               atomic.Int32 // number of calls in progress
 }
 
-// close closes a resolver. gRPC's resolvers wait in Close for the goroutine that calls UpdateState,
-// and close may itself be running inside such a call. In that case, the resolver is closed on
-// another goroutine.
+// close closes the wrapped resolver. Close of gRPC's resolvers waits for a running UpdateState, and
+// close may be called from inside one. In that case, another goroutine calls Close.
 func (c *innerConn) close(built resolver.Resolver) {
 	if c.calls.Load() > 0 {
 		go built.Close()
@@ -61,7 +60,7 @@ func (c *innerConn) close(built resolver.Resolver) {
 	built.Close()
 }
 
-// under records that a call is in progress until the returned function is called.
+// under counts a call as in progress until the returned function is called.
 func (c *innerConn) under() (way func()) {
 	c.calls.Add(1)
 	return func() { c.calls.Add(-1) }
@@ -69,7 +68,7 @@ func (c *innerConn) under() (way func()) {
 
 // UpdateState implements resolver.ClientConn.
 func (c *innerConn) UpdateState(state resolver.State) error {
-	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // copied, because the resolver may modify its slice later
+	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // a copy, because the resolver may reuse its slice
 	for i, e := range state.Endpoints {
 		e.Addresses = slices.Clone(e.Addresses)
 		endpoints[i] = e
@@ -87,7 +86,7 @@ func (c *innerConn) UpdateState(state resolver.State) error {
 
 // NewAddress implements resolver.ClientConn.
 func (c *innerConn) NewAddress(addresses []resolver.Address) {
-	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress cannot return the error
+	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress has no result
 }
 
 // ReportError implements resolver.ClientConn.

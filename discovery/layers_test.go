@@ -11,13 +11,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// If an option of the target conflicts with an option of the program, the target's option is used,
-// and this is logged once.
+// If an option of the target conflicts with one of the program, the target's is used. The log notes
+// this once.
 func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
 		opt       given.Option
-		want, not string // texts that the service config must and must not contain
+		want, not string // what the service config must contain, and what it must not
 		note      string
 	}{
 		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, emptied, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},

@@ -21,16 +21,16 @@ func Mistake(err error) error {
 
 type refused struct{ error }
 
-// Refused marks the error for internal/join.
+// Refused lets internal/join recognize the error.
 func (refused) Refused() bool { return true }
 
-// Unwrap returns the error.
+// Unwrap returns the marked error.
 func (e refused) Unwrap() error { return e.error }
 
 type mistake struct{ error }
 
-// Mistake marks the error for internal/join.
+// Mistake lets internal/join recognize the error.
 func (mistake) Mistake() bool { return true }
 
-// Unwrap returns the error.
+// Unwrap returns the marked error.
 func (e mistake) Unwrap() error { return e.error }

@@ -19,8 +19,8 @@ func withShelf(name string) given.Option {
 	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
-// looked returns a builder for a source that looks up names. The source writes the options that it
-// receives to said.
+// looked returns a builder for a source that looks up names. The source writes the values of
+// refresh and removeAfter that it reads to said.
 func looked(said *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
@@ -29,8 +29,8 @@ func looked(said *string, opts ...given.Option) given.Resolvers {
 	}, opts...)
 }
 
-// The options of a mechanism, in order of precedence: its own parameters, the target's parameters,
-// the program's options, those of the mechanism's builder, the source's defaults.
+// Options of lookups come, in this order of precedence, from the mechanism's own parameters, the
+// target's parameters, the program, the mechanism's builder, and the source's defaults.
 func TestOptionsOfParts(t *testing.T) {
 	for _, test := range []struct {
 		part, query  string
@@ -61,8 +61,8 @@ func TestOptionsOfParts(t *testing.T) {
 	}
 }
 
-// Settings of the policies come from the whole target. Settings of a mechanism's builder have no
-// effect, and settings in a mechanism's query are a mistake.
+// Options of policies are those of the whole target. Those of a mechanism's builder have no effect,
+// and those in a mechanism's query are an error.
 func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	var said string
 	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))

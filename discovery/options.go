@@ -33,8 +33,7 @@ func OwnOptions[T any](t *Target, defaults T) T {
 	return defaults
 }
 
-// unasked returns a note for each source option that has no effect, because the target does not use
-// that source.
+// unasked returns a note for each option of a source that the target does not use.
 func (t *Target) unasked() (notes []string) {
 	for _, given := range t.given.Sources {
 		o, ok := given.(SourceOption)

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// configFor returns the service config of a channel to the target.
+// configFor returns the service config that a channel to the target receives.
 func configFor(t *testing.T, text string, opts ...given.Option) string {
 	t.Helper()
 	cc := &channel{}
@@ -25,7 +25,7 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 	return cc.config()
 }
 
-// emptied is the configuration of outlier detection with its default values.
+// emptied is the beginning of outlier detection's configuration with default values.
 const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
@@ -143,7 +143,7 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("%s: authority %q, want %q", test.target, got, test.want)
 		}
 	}
-	// A given authority applies to all mechanisms.
+	// The authority in the options replaces that of each mechanism.
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	cc := &channel{}
 	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
@@ -191,8 +191,7 @@ func TestMistakesOfAParser(t *testing.T) {
 	}
 }
 
-// A source must not read a parameter that is common to all targets, because such parameters are
-// meant for the channel.
+// A source must not read a parameter that is common to all targets: it is meant for the channel.
 func TestASourceHasNoCommonParameter(t *testing.T) {
 	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
 		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

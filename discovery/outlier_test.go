@@ -25,8 +25,8 @@ func outliers(t *testing.T, seconds int64) string {
 	return read.JSON()
 }
 
-// intervals returns the name and the interval of each priority in the last service config. Without
-// outlier detection the interval is 10s.
+// intervals returns, for each priority in the last service config, its name and the interval of its
+// outlier detection. 10s is the interval without outlier detection.
 func (l *lab) intervals() string {
 	var all []string
 	for _, m := range regexp.MustCompile(`"([^"]*)":\{"config":\[\{"understudy_outlier_detection":\{"interval":"([^"]*)"`).FindAllStringSubmatch(l.cc.config(), -1) {
@@ -35,8 +35,8 @@ func (l *lab) intervals() string {
 	return strings.Join(all, ", ")
 }
 
-// A mechanism's outlier detection applies to all its priorities (gRFC A50). If only the outlier
-// detection changes, the change reaches the policies without restarting the source.
+// A mechanism's outlier detection applies to all its priorities (gRFC A50). If only that changes,
+// the policies get an update, and the mechanism's source is not restarted.
 func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -66,8 +66,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	if a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// A new source under the name a has its own outlier detection, which also applies to the
-	// endpoints that the mechanism inherits.
+	// Mechanism a gets another source and another outlier detection. The latter applies even to the
+	// old endpoints, which stay in use until the new source answers.
 	next := &scripted{}
 	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
@@ -94,7 +94,8 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	}
 }
 
-// The target's setting takes precedence over the settings of the clusters, whether it is on or off.
+// If the target turns outlier detection on or off, this takes precedence over the settings of the
+// clusters.
 func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	for query, want := range map[string]string{"": `"interval":"1s"`, "?outlierDetection=true": emptied, "?outlierDetection=false": `"interval":"10s"`} {
 		cc, whole, a := &channel{}, &scripted{}, &scripted{}
@@ -111,7 +112,7 @@ func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	}
 }
 
-// A source gives the configuration as JSON. Invalid JSON is a failure that names the mechanism.
+// The configuration is JSON. If it is invalid, the mechanism fails with an error that names it.
 func TestOutlierDetectionInJSON(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}

@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A channel with a different password does not get the answer that was stored for the first
-// channel.
+// The stored answer of a channel is not used for a channel with another password in its target.
 func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -44,8 +43,8 @@ func TestWhatIsKeptIsForOnePassword(t *testing.T) {
 	})
 }
 
-// Names and errors from outside the program cannot add lines or terminal control characters to the
-// log or to errors. Metrics and the channel contain no secrets of the target.
+// Names and errors that come from outside the program cannot add lines or control characters to the
+// log or to errors. Secrets in the target do not reach metrics or the channel.
 func TestTextFromOutsideStaysALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lab is a channel with a source that answers with lists.
+// lab is a channel with one source. The source sends lists of mechanisms (Receiver.Parts).
 type lab struct {
 	t     *testing.T
 	cc    *channel
@@ -27,7 +27,7 @@ func newLab(t *testing.T, opts ...given.Option) *lab {
 	return l
 }
 
-// parts answers with a list of names and sources, alternating.
+// parts sends a list. The arguments are the names and sources of its mechanisms, alternating.
 func (l *lab) parts(namesAndSources ...any) {
 	var list []discovery.Mechanism
 	for i := 0; i < len(namesAndSources); i += 2 {
@@ -43,8 +43,8 @@ func (l *lab) saw(want string) {
 	}
 }
 
-// The entries of a list are mechanisms, in priority order. The channel receives nothing before the
-// first entry has answered.
+// The mechanisms of a list are in priority order. The channel receives nothing before the first one
+// has answered.
 func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -54,13 +54,13 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l.saw("")
 	a.say("10.0.0.1:1")
 	l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
-	// Repeating the list changes nothing.
+	// Sending the same list again changes nothing.
 	l.parts("a", a, "b", b)
 	if l.saw(""); a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// In a list with another order and a new first entry, the new entry is left out until it
-	// answers.
+	// The next list has another order and a new first mechanism. The new one is left out until it
+	// has answered.
 	c := &scripted{}
 	l.parts("c", c, "b", b, "a", a)
 	l.saw("")
@@ -69,7 +69,8 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
 		t.Errorf("config %s does not have all priorities in order", l.cc.config())
 	}
-	// When an entry is removed, its source is closed, and calls from the source have no effect.
+	// When a mechanism is no longer in the list, its source is closed, and later reports of that
+	// source have no effect.
 	l.parts("c", c, "a", a)
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	b.say("10.0.0.9:1")
@@ -78,7 +79,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// The current list stays in use until the new list has answered.
+// The previous list stays in use until the new one has an answer.
 func TestPartsMakeBeforeBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -91,14 +92,14 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		l.saw("")
 		b.Fail(errors.New("no b"))
 		l.saw("")
-		a.say("10.0.0.2:1") // the endpoint from the current list is still in use
+		a.say("10.0.0.2:1") // a is still in use, so its answer takes effect
 		l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
 		c.say("10.0.0.3:1")
 		l.saw(`state 10.0.0.3:1["c/child0" "/"]`)
 		if a.closed != 1 {
 			t.Errorf("a was closed %d times", a.closed)
 		}
-		// The list waits for a slow entry until the failover timeout has expired.
+		// A list waits for a slow mechanism until the failover timeout has expired.
 		d, e := &scripted{}, &scripted{}
 		l.parts("d", d, "e", e)
 		e.say("10.0.0.5:1")
@@ -112,7 +113,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 	})
 }
 
-// A source may alternate between answers and lists.
+// A source may send answers and lists in turn.
 func TestPartsAndAnswersInTurn(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}
@@ -120,7 +121,7 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	l.saw(`state 10.0.0.1:1["child0" "/"]`)
 	l.parts("a", a)
 	l.saw("")
-	l.whole.say("10.0.0.1:1") // replaces the list
+	l.whole.say("10.0.0.1:1") // this answer replaces the list
 	a.say("10.0.0.7:1")
 	l.saw(`state 10.0.0.1:1["child0" "/"]`)
 	l.parts("a", a)
@@ -133,8 +134,8 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	}
 }
 
-// If the source of an entry changes, the entry's old answer is used until the new source has
-// answered, and stays in use if the new source fails.
+// If a new list gives a mechanism another source, its old answer stays in use until the new source
+// has answered, even if the new source fails.
 func TestPartWithAnotherSource(t *testing.T) {
 	l := newLab(t)
 	one, two, three := &scripted{}, &scripted{}, &scripted{}
@@ -160,7 +161,8 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// If one list changes the sources of two entries, the channel receives a single update for both.
+// If a new list changes the sources of two mechanisms, the channel receives both changes in one
+// update.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
 	now := func(address string) *scripted {
@@ -177,7 +179,8 @@ func TestPartsChangeTogether(t *testing.T) {
 	l.saw(`state 10.3.0.1:1["a/child0" "/"] 10.3.0.2:1["b/child0" "/"]`)
 }
 
-// Errors contain the name of the entry. Calls fail with them if there is no address.
+// Errors of mechanisms contain their names. If no mechanism has an address, calls fail with these
+// errors.
 func TestErrorsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -185,7 +188,7 @@ func TestErrorsOfParts(t *testing.T) {
 		l.parts("a", a, "b", b)
 		a.Fail(errors.New("no such cluster"))
 		l.saw("error x: no part has an address: a: no such cluster; b: cannot start")
-		// If no endpoints are in use, a new list is used immediately.
+		// Without endpoints in use, a new list replaces the previous one immediately.
 		c := &scripted{}
 		l.parts("c", c)
 		c.Fail(errors.New("nor that"))
@@ -200,7 +203,7 @@ func TestErrorsOfParts(t *testing.T) {
 	})
 }
 
-// A re-resolution request goes only to the entry whose connection failed.
+// A mechanism whose source has no ResolveNow ignores re-resolution requests, others do not.
 func TestPartsResolveOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -218,8 +221,8 @@ func TestPartsResolveOnTheirOwn(t *testing.T) {
 	})
 }
 
-// A source may answer with a list inside Start, and the list's entries may answer inside their own
-// Start. All sources are closed with the channel.
+// A source may send a list from inside Start, and the mechanisms of the list may answer from inside
+// theirs. Closing the channel closes all sources.
 func TestPartsInStart(t *testing.T) {
 	a := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Mechanism{{Name: "a", Source: a}}) }}
@@ -239,7 +242,8 @@ func TestPartsInStart(t *testing.T) {
 	}
 }
 
-// The entries of a mechanism's list have the mechanism's name as a prefix, and use its authority.
+// If a mechanism sends a list, the names of the listed mechanisms begin with its own name, and they
+// all have its authority.
 func TestPartsWithinAPart(t *testing.T) {
 	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{
@@ -262,7 +266,7 @@ func TestPartsWithinAPart(t *testing.T) {
 	}
 }
 
-// The list and the answers of its entries are stored while the channel is idle.
+// While a channel is idle, its list and the answers of the listed mechanisms are stored.
 func TestPartsAndIdleness(t *testing.T) {
 	whole, a := &scripted{}, &scripted{}
 	b := one(whole)

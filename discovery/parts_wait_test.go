@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// Each list may wait for the full failover timeout, regardless of how long the list that it
-// replaces has waited.
+// A new list of mechanisms may wait for the full failover timeout, even if the list that it
+// replaces has waited before.
 func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	for name, between := range map[string]func(l *lab, a *scripted){
 		"taken back":         func(l *lab, a *scripted) { l.parts("a", a) },
@@ -54,8 +54,8 @@ func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	}
 }
 
-// A list takes effect eventually, even if lists replace each other more often than the failover
-// timeout.
+// If new lists arrive at intervals that are shorter than the failover timeout, one of them takes
+// effect nevertheless.
 func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -75,10 +75,10 @@ func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// waits is a source that answers once on its own goroutine. Its Close waits for that goroutine, as
-// the Close of a gRPC resolver does.
+// waits is a source that answers once, on a goroutine of its own. Like Close of a gRPC resolver,
+// its Close waits for that goroutine.
 type waits struct {
-	rest            func() // called before the answer
+	rest            func() // called before the answer is sent
 	over            chan struct{}
 	closing, closed atomic.Bool
 }
@@ -99,14 +99,14 @@ func (w *waits) Start(to *discovery.Receiver) (discovery.Started, error) {
 	}}, nil
 }
 
-// The Close of a replaced source may wait for an answer that is in progress, because the answer
-// needs no lock that is held at that time. In this test, the answer updates the channel on its own
-// stack, and the update takes a minute.
+// A source is replaced while it sends an answer. Its answer updates the channel on its own stack,
+// which takes a minute, and its Close waits for it. This is no deadlock, because Close is called
+// without a lock that the answer needs.
 func TestPartReplacedWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
-		part := &waits{rest: func() { time.Sleep(time.Second) }} // leaves the test time to replace the mechanism
+		part := &waits{rest: func() { time.Sleep(time.Second) }} // time for the test to replace the mechanism
 		l.whole.raw.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 		time.Sleep(2 * time.Second)
 		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
@@ -124,8 +124,7 @@ func TestPartReplacedWhileItAnswers(t *testing.T) {
 	})
 }
 
-// Text that is not UTF-8 cannot be encoded or compared. Each answer with such text therefore counts
-// as new.
+// Answers with text that is not UTF-8 cannot be compared, so each of them counts as new.
 func TestAnswersThatAreNotUTF8AreTold(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)

@@ -37,8 +37,8 @@ func TestPoll(t *testing.T) {
 		if got, want := cc.take(), "error x: down"; got != want {
 			t.Errorf("at once: channel saw %q, want %q", got, want)
 		}
-		// The polls are about 10 s apart: the second comes between 9 and 11 s, the third between 18
-		// and 22 s.
+		// The interval is 10 s, give or take 10%, so the second poll comes after 9 to 11 s and the
+		// third after 18 to 22 s.
 		for _, at := range []struct {
 			seconds float64
 			want    string

@@ -77,7 +77,7 @@ func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 			case <-done:
 				return
 			case <-news:
-				_ = r.Update(w.answer()) // if the answer is refused, that is logged, and the next answer comes without a request
+				_ = r.Update(w.answer()) // a refusal is logged anyway, and the next change brings another answer
 			}
 		}
 	}()

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// A source that pushes confirms its answer for as long as it does not fail, regardless of the other
-// sources.
+// As long as a source that pushes does not fail, its last answer counts as confirmed until Close,
+// however old it is.
 func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &scripted{}, &scripted{}
@@ -43,8 +43,8 @@ func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The answer of a list's entry counts as confirmed until the entry's source is replaced, however
-// old the answer is.
+// The answer of a mechanism in a list counts as confirmed until another source replaces the
+// mechanism's source, however old the answer is.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// If an entry is removed and added again within an hour, it reuses its last answer, however old the
-// answer is.
+// If a mechanism is missing from a list and is in a list again within an hour, it has its last
+// answer again, however old that is.
 func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	}
 }
 
-// If an answer was evicted from the store, it is stored again when its source confirms it and the
-// store has room.
+// The answer of a channel gave way to those of other channels, because the store was full. It is
+// stored again when its source confirms it and there is room.
 func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -110,7 +110,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 			others = append(others, build(t, one(other), &channel{}))
 			other.say("10.0.0.2:1")
 		}
-		for _, o := range others { // the others are closed, so there is room an hour later
+		for _, o := range others { // an hour after Close, their answers are removed
 			o.Close()
 		}
 		for range 20 {
@@ -128,7 +128,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	})
 }
 
-// nesting is a source that answers with a list, whose only source answers with a list, too.
+// nesting is a source that sends a list with the mechanism "inner".
 type nesting struct{ of discovery.Source }
 
 func (nesting) Check(bool) error { return nil }
@@ -138,7 +138,7 @@ func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Lists within lists are refused: calls fail with the error, and the sources of the inner list are
+// A list inside a list is refused: calls fail with an error, and the sources of the inner list are
 // not started.
 func TestPartsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -29,8 +29,8 @@ func Register(scheme string, parse Parser) {
 	resolver.Register(&registered{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
 }
 
-// registered is the builder that is registered with gRPC for a scheme. It creates the actual
-// builder on first use, because package resolving may not be linked, or not yet initialized.
+// registered is the builder that gRPC knows for a scheme. It creates the actual builder when it is
+// first used. Before that, package resolving may not be initialized, or may not be linked at all.
 type registered struct {
 	*reader
 	builder func() options.Builder
@@ -63,16 +63,16 @@ func init() {
 	}
 }
 
-// reader parses the targets of a scheme, for internal/resolving. It is safe for concurrent use.
+// reader parses the targets of a scheme for package resolving. It is safe for concurrent use.
 type reader struct {
 	scheme string
 	parse  Parser
 	given  options.Program
 }
 
-// Authority returns the authority of a channel to target. The target's parameter takes precedence
-// over the option, and the option over the first mechanism's authority. If the target is invalid,
-// the result is arbitrary, because no channel is created.
+// Authority returns the authority of a channel to target. A parameter of the target takes
+// precedence over the program's option, which takes precedence over the first mechanism's
+// authority. For an invalid target the result does not matter, because no channel is created.
 func (r *reader) Authority(target resolver.Target) string {
 	t, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	switch {
@@ -101,9 +101,9 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 	return r.Prefixed(err, target)
 }
 
-// Read returns the mechanisms of a channel's target, the options that apply to the target, and
-// notes about options that have no effect. Authority and TrustNames of the mechanisms are the
-// effective values.
+// Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
+// options that have no effect. The user's authority, if there is one, has already been applied to
+// Authority and TrustNames of the mechanisms.
 func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, notes []string, err error) {
 	t, parts, err := r.readWhole(target)
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, no
 	return parts, t.given, t.notes, nil
 }
 
-// readWhole parses a channel's target.
+// readWhole parses the target of a channel, as opposed to a nested one.
 func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	t.given.Program, t.place, t.asked = r.given, options.Channel, new(sync.Map)
 	read, parts, err := r.read(t)
@@ -130,7 +130,7 @@ func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	return read, parts, err
 }
 
-// read parses a target whose options and place are set.
+// read parses t, whose options and scope are already set.
 func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// everything calls all methods of a receiver that report something.
+// everything calls each method of a receiver that reports something.
 func everything(r *discovery.Receiver, text string) {
 	r.Trying(text)
 	r.Fail(errors.New(text))
@@ -26,7 +26,7 @@ func everything(r *discovery.Receiver, text string) {
 	_ = r.Remembered()
 }
 
-// After Close, reports of the source have no effect, and are neither logged nor stored.
+// After Close, reports of the source have no effect. They are neither logged nor stored.
 func TestAReceiverAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -79,7 +79,7 @@ func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// Wrapping sources call Check of the source that they wrap.
+// Check of a source that wraps another one includes Check of the latter.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
@@ -90,7 +90,7 @@ func TestCheckIsAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// Hooks that are set are called in place of the original receiver's methods.
+// A receiver with hooks calls the hooks that are set instead of the original receiver's methods.
 func TestAReceiverWithHooks(t *testing.T) {
 	everything(new(discovery.Receiver), "to nobody")
 	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {

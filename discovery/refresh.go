@@ -18,9 +18,9 @@ type Refresh struct {
 	RemoveAfter int
 }
 
-// Refresh returns the values of the target's parameters "refresh" and "removeAfter". If the target
-// does not set a value, the program's options apply, and otherwise defaults. The method is for
-// sources that look up names.
+// Refresh returns the values of the target's parameters "refresh" and "removeAfter". A value that
+// the target does not set comes from the program's options, or else from defaults. The method is
+// for sources that look up names.
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	for _, name := range options.Names(options.Lookups) {
 		if text := t.parameter(name); text != "" {
@@ -39,10 +39,10 @@ func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	return r, nil
 }
 
-// Next returns the time to wait after an answer: Every, randomized by 10%.
+// Next returns how long to wait after an answer: Every, changed at random by up to 10%.
 func (r Refresh) Next() time.Duration { return jittered(r.Every) }
 
-// jittered returns d, randomized by 10%.
+// jittered returns d, changed at random by up to 10%.
 func jittered(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }

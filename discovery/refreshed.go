@@ -48,13 +48,13 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 }
 
 // refreshing is a source that is re-resolved at an interval. Each answer or failure starts the
-// timer for the next lookup, so lookups do not overlap. The source is not called from inside
-// events, because it may send its answer on the caller's stack.
+// timer for the next lookup, so lookups do not overlap. Calls of the source are not made from
+// events: the source may answer on the caller's stack, and the answer is an event itself.
 type refreshing struct {
 	refreshed
 	receiver *Receiver
 	closed   atomic.Bool
-	number   atomic.Int64 // the current round; answers of other rounds are ignored
+	number   atomic.Int64 // current round; reports of earlier rounds are ignored
 
 	calls   serial.Serializer // serializes calls of the source; guards current
 	current Started           // zero between two rounds and after Close
@@ -66,7 +66,7 @@ type refreshing struct {
 	known  names.Lingering[string, resolver.Endpoint]
 }
 
-// start starts the source for a new round. Like end, it must run in calls.
+// start starts the source for a new round. It must run in calls.
 func (w *refreshing) start(r *Receiver) error {
 	started, err := w.Source.Start(r)
 	if err == nil {
@@ -75,14 +75,13 @@ func (w *refreshing) start(r *Receiver) error {
 	return err
 }
 
-// end closes the source of the current round.
+// end closes the source of the current round. It must run in calls.
 func (w *refreshing) end() {
 	old := w.current
 	w.current = Started{}
 	old.end()
 }
 
-// end calls Close, if it is set.
 func (s *Started) end() {
 	if s.Close != nil {
 		s.Close()
@@ -103,8 +102,8 @@ func (w *refreshing) resolveNow() {
 	})
 }
 
-// due requests a re-resolution because the interval has elapsed. If the source would delay the
-// lookup or has no ResolveNow, due closes the source and starts it again, which begins a new round.
+// due starts the next lookup when the interval has elapsed. If the source would delay it, or has no
+// ResolveNow, due closes the source and starts it again, which begins a new round.
 func (w *refreshing) due() {
 	soon := w.failed || time.Since(w.last) < dnsPause
 	w.calls.Enqueue(func() {
@@ -123,8 +122,8 @@ func (w *refreshing) due() {
 	})
 }
 
-// answered records an answer or a failure and starts the timer. It reports whether the round is
-// still current.
+// answered notes the time of an answer or failure and starts the timer for the next lookup. It
+// returns false if the round is over.
 func (w *refreshing) answered(round int64, failed bool) bool {
 	if w.closed.Load() || round != w.number.Load() {
 		return false
@@ -134,7 +133,7 @@ func (w *refreshing) answered(round int64, failed bool) bool {
 	return true
 }
 
-// round receives the answers of the source between one start and the next.
+// round receives the reports of the source between one start and the next.
 type round struct {
 	*refreshing
 	number int64
@@ -146,8 +145,8 @@ func (w *refreshing) round(number int64) *Receiver {
 	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.parts})
 }
 
-// update handles an answer. It returns the error of the channel if the answer is applied before it
-// returns.
+// update passes an answer on, including the addresses that are not removed yet. If the channel
+// rejects the answer before update returns, update returns the error.
 func (r round) update(a Answer) error {
 	var verdict atomic.Pointer[error]
 	r.events.Run(func() {
@@ -175,7 +174,7 @@ func (r round) confirm() { r.say(false, r.receiver.Confirm) }
 
 func (r round) parts(parts []Mechanism) { r.say(false, func() { r.receiver.Parts(parts) }) }
 
-// say calls pass if the round is still current.
+// say calls pass, unless the round is over.
 func (r round) say(failed bool, pass func()) {
 	r.events.Run(func() {
 		if r.answered(r.number, failed) {
@@ -184,7 +183,7 @@ func (r round) say(failed bool, pass func()) {
 	})
 }
 
-// addressesOf returns a string that identifies an endpoint by its addresses.
+// addressesOf returns the addresses of an endpoint as a string, for comparisons.
 func addressesOf(e resolver.Endpoint) string {
 	var b strings.Builder
 	for _, a := range e.Addresses {

@@ -22,8 +22,8 @@ func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAf
 	return build(t, one(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
 }
 
-// The time between lookups is the interval with a jitter of 10%, even if gRPC's resolver would wait
-// longer before the next lookup.
+// The time between lookups is the interval with a jitter of 10%. This holds even for intervals for
+// which gRPC's resolver would delay the lookup.
 func TestRefreshAsksAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,8 @@ func TestRefreshAsksAgain(t *testing.T) {
 			}
 			for i := range lookups[1:] {
 				apart := lookups[i+1] - lookups[i] - z.took
-				// If the interval is just above 30 s, gRPC's resolver delays the lookup until 30 s have passed.
+				// With an interval just above 30 s, jitter may make it shorter than 30 s, and
+				// gRPC's resolver then waits until 30 s have passed.
 				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
 					t.Errorf("every %v: lookup %d came %v after the previous one", every, i+1, apart)
 				}
@@ -53,7 +54,7 @@ func TestRefreshAsksAgain(t *testing.T) {
 	}
 }
 
-// "An address leaves only after it was missing from so many answers in a row". New addresses are
+// An address is removed after it was missing from removeAfter answers in a row. A new address is
 // used at once.
 func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -77,8 +78,8 @@ func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	})
 }
 
-// An answer without addresses and an error change nothing, are logged once each, and do not count
-// as answers that lack an address. The next lookup comes after the interval, although gRPC's
+// Errors and answers without addresses change nothing, are logged once each, and do not count as
+// answers that lack an address. The next lookup follows after the interval, although gRPC's
 // resolver is in backoff.
 func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestRefreshAfterFailures(t *testing.T) {
 	})
 }
 
-// A lookup that takes longer than the interval is not interrupted.
+// A lookup is not interrupted when it takes longer than the interval.
 func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1", "b:1", "a:1"}, took: 20 * time.Second}
@@ -122,8 +123,8 @@ func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	})
 }
 
-// A re-resolution request goes to the resolver, which delays the lookup. The next lookup comes one
-// interval after the answer.
+// A re-resolution request goes to gRPC's resolver, which delays the lookup. The lookup after that
+// follows one interval after the answer.
 func TestRefreshPassesRequestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1"}}
@@ -142,8 +143,8 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 	})
 }
 
-// After Close, which may come at any time, no lookup is made and nothing is reported. The bubble
-// ends only when all goroutines have ended.
+// Close may come at any time. No lookup follows, and nothing is reported. The bubble would not end
+// if a goroutine remained.
 func TestRefreshEndsWithClose(t *testing.T) {
 	for at := range 25 {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,7 +153,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 			r := refreshed(t, z, cc, time.Second, 1)
 			time.Sleep(time.Duration(at) * 100 * time.Millisecond)
 			r.Close()
-			synctest.Wait() // Close does not wait for an update in progress
+			synctest.Wait() // Close does not wait for the update that is in progress
 			cc.take()
 			z.taken()
 			time.Sleep(time.Minute)
@@ -163,7 +164,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 	}
 }
 
-// unwilling is a source that answers each time it is started, or cannot be started.
+// unwilling is a source that answers whenever it is started, or refuses to start.
 type unwilling struct{ refuses atomic.Bool }
 
 func (*unwilling) Check(bool) error { return nil }
@@ -176,7 +177,7 @@ func (u *unwilling) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// If a source cannot be restarted, the failure is reported, and the start is retried.
+// If the source cannot be started again, the failure is reported, and another attempt follows.
 func TestRefreshOfASourceThatDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &unwilling{}

@@ -11,16 +11,16 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// steered is a source that records the requests that it receives.
+// steered is a source that counts its starts, requests and updates.
 type steered struct {
 	mu        sync.Mutex
-	receivers []*discovery.Receiver // one receiver per start
-	closes    func()                // called inside the next start; may be nil
-	busy      chan struct{}         // requests block until it is closed
+	receivers []*discovery.Receiver // one for each start
+	closes    func()                // if set, the next start calls it
+	busy      chan struct{}         // if set, ResolveNow blocks until it is closed
 	open      int
 	asked     int
 	updates   int   // number of accepted updates
-	refused   error // returned by updates
+	refused   error // error that the receiver returns for each update
 }
 
 func (*steered) Check(bool) error { return nil }
@@ -49,7 +49,7 @@ func (s *steered) note(f func()) {
 	f()
 }
 
-// take handles an update as a channel does.
+// take counts an update and returns the error in refused.
 func (s *steered) take(discovery.Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,14 +57,13 @@ func (s *steered) take(discovery.Answer) error {
 	return s.refused
 }
 
-// last returns the receiver of the last start.
+// last returns the receiver of the most recent start.
 func (s *steered) last() *discovery.Receiver {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.receivers[len(s.receivers)-1]
 }
 
-// saw returns the recorded requests.
 func (s *steered) saw() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +93,8 @@ func wantSaw(t *testing.T, s *steered, want string) {
 	}
 }
 
-// After a failure or a refused answer, gRPC's resolvers are in backoff. The source is therefore
-// closed and started again, instead of calling ResolveNow.
+// After a failure or a refused answer, a gRPC resolver is in backoff and would delay ResolveNow.
+// The source is closed and started again instead.
 func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	for _, refused := range []error{nil, errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -122,7 +121,8 @@ func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// A source that was closed for a new round cannot send answers or affect the timer.
+// When a source has been closed and started again, reports through the old receiver have no effect,
+// not even on the timer.
 func TestRefreshForgetsOldRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -142,8 +142,8 @@ func TestRefreshForgetsOldRounds(t *testing.T) {
 	})
 }
 
-// If Close is called while the source is being restarted, the source is closed afterwards, and
-// receives no request.
+// If Close is called while the source is being restarted, the source is closed right after the
+// start and gets no request.
 func TestRefreshIsClosedInARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -158,8 +158,8 @@ func TestRefreshIsClosedInARestart(t *testing.T) {
 	})
 }
 
-// If the channel is closed during a call of the source, and the interval elapses in the meantime,
-// the source receives no request and is not started again.
+// The channel is closed during a call of ResolveNow, and the interval ends during that call, too.
+// The source then gets no further request and is not started again.
 func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steered{busy: make(chan struct{})}

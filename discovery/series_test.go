@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Metrics count the reports of a list's entries under the name of the mechanism, because the number
-// of entries that a management server may name is unlimited.
+// A management server may name any number of clusters. Metrics therefore count the reports of all
+// mechanisms in a list under the name of the mechanism that sent the list.
 func TestPartsAreCountedAsTheWhole(t *testing.T) {
 	for name, label := range map[string]string{"": "x", "whole": "whole"} {
 		metrics, whole := &lbtest.Recorder{}, &scripted{}

@@ -62,13 +62,13 @@ func (s shared) Start(r *Receiver) (Started, error) {
 	return started, nil
 }
 
-// groups holds the shared sources by key.
+// groups holds the started shared sources by key.
 var groups = struct {
 	mu  sync.Mutex
 	all map[any]*group
 }{all: make(map[any]*group)}
 
-// group is a shared source that is in use.
+// group is a shared source with the channels that use it.
 type group struct {
 	key   any
 	users int         // guarded by groups.mu, like timer
@@ -78,7 +78,7 @@ type group struct {
 	begun    bool // guarded by starting
 	started  Started
 
-	asking sync.Mutex // held during calls of the source, so that calls neither overlap nor follow Close
+	asking sync.Mutex // held during calls of the source: they neither overlap nor follow Close
 	ended  bool       // guarded by asking
 
 	mu      sync.Mutex
@@ -86,7 +86,7 @@ type group struct {
 	said    state
 }
 
-// join returns the group of a source and adds a user to it.
+// join returns the group for the key of s, and counts the caller as a user.
 func join(s shared) *group {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -102,7 +102,8 @@ func join(s shared) *group {
 	return g
 }
 
-// leave removes a user from the group.
+// leave ends the caller's use of the group. The last user's leave makes the source close after
+// linger.
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -112,7 +113,7 @@ func (g *group) leave(linger time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(linger, func() {
 		groups.mu.Lock()
-		over := g.timer == timer // no user has joined since
+		over := g.timer == timer // nobody has joined since the timer was started
 		if over {
 			delete(groups.all, g.key)
 		}
@@ -124,8 +125,8 @@ func (g *group) leave(linger time.Duration) {
 	g.timer = timer
 }
 
-// start starts the source if it has not been started yet. Concurrent callers wait, and retry if the
-// first attempt fails.
+// start starts the source if that has not been done. Concurrent callers wait. If an attempt fails,
+// the next caller makes another.
 func (g *group) start(s Source, first *Receiver) error {
 	g.starting.Lock()
 	defer g.starting.Unlock()
@@ -139,7 +140,6 @@ func (g *group) start(s Source, first *Receiver) error {
 	return nil
 }
 
-// ask calls the source's ResolveNow.
 func (g *group) ask() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -148,7 +148,6 @@ func (g *group) ask() {
 	}
 }
 
-// tellFailing calls the source's EndpointsFailed.
 func (g *group) tellFailing() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -157,7 +156,6 @@ func (g *group) tellFailing() {
 	}
 }
 
-// end closes the source if it was started.
 func (g *group) end() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
@@ -165,7 +163,8 @@ func (g *group) end() {
 	g.started.end()
 }
 
-// receiver returns the receiver of the source.
+// receiver returns the receiver to start the source with. first is the receiver of the first
+// channel.
 func (g *group) receiver(first *Receiver) *Receiver {
 	return new(Receiver).With(Hooks{
 		Update: func(a Answer) error {
@@ -186,7 +185,7 @@ func (g *group) receiver(first *Receiver) *Receiver {
 	})
 }
 
-// note changes the state and wakes up all members.
+// note applies a change to the state and wakes up all members.
 func (g *group) note(change func(*state)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -196,12 +195,12 @@ func (g *group) note(change func(*state)) {
 	}
 }
 
-// add adds a member, sends it the current state, and starts the goroutine that sends it later
-// changes.
+// add adds a member and sends it the current state. Later changes are sent on a goroutine of the
+// member's own.
 func (g *group) add(m *member) {
 	g.mu.Lock()
 	now := g.said
-	m.told.rejected = now.rejected // rejections from before the member joined are not reported
+	m.told.rejected = now.rejected // a member does not receive rejections from before it joined
 	g.members[m] = true
 	g.mu.Unlock()
 	m.tell(now)
@@ -220,14 +219,14 @@ func (g *group) remove(m *member, linger time.Duration) {
 	}
 }
 
-// state is the current state of a shared source. Each counter is incremented when the value next to
-// it is set.
+// state is what a shared source has reported so far. Each counter is incremented when the field
+// after it is set.
 type state struct {
 	answered  int
-	last      func(*Receiver) error // sends the last answer or list of mechanisms
+	last      func(*Receiver) error // passes the last answer, or list of mechanisms, to a receiver
 	confirmed int
 	failed    int
-	failure   error // since the last answer, or nil
+	failure   error // the failure since the last answer, or nil
 	rejected  int
 	rejection error
 	doubted   int
@@ -235,25 +234,25 @@ type state struct {
 	trying    string
 }
 
-// doubt records why and since when a source cannot confirm its answer.
+// doubt holds the arguments of Unconfirmed.
 type doubt struct {
 	err   error
 	since time.Time
 }
 
-// answer records an answer.
+// answer records an answer or a list.
 func (s *state) answer(pass func(*Receiver) error) {
 	s.answered, s.last = s.answered+1, pass
 	s.well()
 }
 
-// confirm records that the last answer is current.
+// confirm records that the last answer is still current.
 func (s *state) confirm() {
 	s.confirmed++
 	s.well()
 }
 
-// well clears the state that an answer or confirmation ends.
+// well clears what an answer or a confirmation ends.
 func (s *state) well() {
 	s.failure, s.trying = nil, ""
 	if !s.doubt.since.IsZero() {
@@ -268,12 +267,12 @@ type member struct {
 	news     chan struct{}
 	done     chan struct{} // closed when the channel stops using the source
 
-	// Used by one goroutine at a time: first Start, then run.
+	// Only one goroutine at a time uses these: first Start, then run.
 	told    state
 	refused bool // the channel rejected the last answer
 }
 
-// wake makes run send the changes to the member.
+// wake makes run send the latest state to the member.
 func (m *member) wake() {
 	select {
 	case m.news <- struct{}{}:
@@ -301,7 +300,7 @@ func (m *member) run() {
 	}
 }
 
-// tell sends the member the changes between the last state it received and now.
+// tell sends the member what has changed since the state that it received last.
 func (m *member) tell(now state) {
 	r, before := m.receiver, m.told
 	m.told = now
@@ -313,7 +312,7 @@ func (m *member) tell(now state) {
 		before.failed = 0
 		refused := now.last(r) != nil
 		if refused && !m.refused {
-			go m.group.ask() // in a goroutine, because the source may answer on this stack
+			go m.group.ask() // on another goroutine, because the source may answer on the caller's stack
 		}
 		m.refused = refused
 	case now.confirmed != before.confirmed:

@@ -29,7 +29,7 @@ func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// sharing runs channels that share a source, in a bubble.
+// sharing runs channels that share one source, in a synctest bubble.
 type sharing struct {
 	*registry
 	t    *testing.T
@@ -74,7 +74,7 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 		s.say("10.0.0.1:1")
 		s.sees(a, state1)
 		b, rb := s.open()
-		if got := b.take(); got != state1 { // before Build returns
+		if got := b.take(); got != state1 { // Build has sent it the answer
 			t.Errorf("the late channel saw %q, want %q", got, state1)
 		}
 		s.say("10.0.0.2:1")
@@ -94,8 +94,7 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 	})
 }
 
-// The source is closed when linger has elapsed after its last channel was closed, unless another
-// channel is opened before.
+// A shared source is closed when no channel has used it for the duration linger.
 func TestASharedSourceLingers(t *testing.T) {
 	share(t, 10*time.Second, func(s *sharing) {
 		for range 3 {
@@ -107,7 +106,7 @@ func TestASharedSourceLingers(t *testing.T) {
 		if s.starts != 1 || s.closed != 0 {
 			t.Errorf("after less than 10 s it was started %d times, and closed %d times", s.starts, s.closed)
 		}
-		s.say("10.0.0.2:1") // there are no members at this time
+		s.say("10.0.0.2:1") // no channel uses the source at this time
 		cc, r := s.open()
 		s.sees(cc, state2)
 		r.Close()
@@ -124,8 +123,8 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A channel that joins later receives any failure reported since the last answer, unless it has
-// been cleared.
+// A channel that joins late receives the failure that was reported since the last answer, unless a
+// confirmation or another answer has ended it.
 func TestALateChannelHasTheFailure(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -157,7 +156,7 @@ func TestALateChannelHasTheFailure(t *testing.T) {
 	})
 }
 
-// A slow channel does not delay the others. It receives only the latest answer.
+// A slow channel does not delay the others. When it is ready, it receives only the latest answer.
 func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		slow, rs := s.open()
@@ -178,7 +177,8 @@ func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// If Start fails, the next channel starts the source again, and Close is not called.
+// If Start of the shared source fails, the next channel tries again. A source that did not start is
+// not closed.
 func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &registry{}
@@ -199,8 +199,8 @@ func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// When a channel rejects an answer, the source's ResolveNow is called. It is not called again for
-// further rejections until the channel has accepted an answer.
+// If a channel rejects an answer, the source's ResolveNow is called. It is called again for this
+// channel only after the channel has accepted an answer.
 func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()

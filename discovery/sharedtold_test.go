@@ -48,8 +48,8 @@ func (l *listener) take() string {
 	return words
 }
 
-// All reports of a shared source reach all members. A member that joins later receives the reports
-// that are still in effect.
+// All users of a shared source receive its reports. One that joins later receives only the reports
+// that still hold.
 func TestWhatASharedSourceSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -88,7 +88,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 				t.Errorf("the early member got %q, want %q", got, step.early)
 			}
 			late := listen(t, source)
-			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // the removed calls change nothing
+			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // confirmations and the end of a doubt that never began change nothing
 			if got != step.late {
 				t.Errorf("after %q a late member got %q, want %q", step.early, got, step.late)
 			}

@@ -97,6 +97,7 @@ type Mechanism struct {
 	// outlier detection itself.
 	OutlierDetection string
 
-	// own is set if the target itself sets the authority of the mechanism.
+	// own is set if Authority comes from the nested target that the mechanism belongs to, and not
+	// from the source.
 	own bool
 }

@@ -28,12 +28,12 @@ type Target struct {
 	BuildOptions resolver.BuildOptions
 
 	given  options.Given
-	notes  []string // program options that the target disables
+	notes  []string // notes about program options that have no effect
 	place  options.Scope
 	query  url.Values
-	own    map[string]bool // parameters that the source read
+	own    map[string]bool // parameters that the parser has read
 	common string          // a parameter in own that is common to all targets, or ""
-	asked  *sync.Map       // option types that this target or a nested one has read
+	asked  *sync.Map       // types of options that this target or a nested one has read
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if the parameter is not
@@ -54,13 +54,12 @@ func (t *Target) parameter(name string) string {
 	return t.query.Get(name)
 }
 
-// shown returns the target without passwords and tokens.
 func (t *Target) shown() string {
 	u := printable.HideTarget(t.URL)
 	return u.String()
 }
 
-// wrong returns an error about the target.
+// wrong returns an error that begins with the target.
 func (t *Target) wrong(format string, args ...any) error {
 	return fmt.Errorf("target %s %s", printable.Quote(t.shown()), fmt.Sprintf(format, args...))
 }

@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// zone is a DNS name. Like gRPC's DNS resolver, the resolvers that it builds look up the name when
-// they are built, and then on request, but at most every 30 s. After a failure, the next lookup
-// follows a backoff of at least 1 s.
+// zone is a DNS name with resolvers that behave like gRPC's: they look up the name when they are
+// built, and then on request, but at most every 30 s. After a failure, the next lookup follows a
+// backoff of at least 1 s.
 type zone struct {
 	mu      sync.Mutex
-	answers []string // one per lookup, the last for all later lookups: addresses, or "!error"
+	answers []string // addresses or "!error", one string for each lookup; the last is repeated
 	lookups []time.Duration
 	builds  int
-	took    time.Duration // duration of a lookup
+	took    time.Duration // how long a lookup takes
 	began   time.Time
 }
 

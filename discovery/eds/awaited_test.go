@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The error of a call names the management server if the server accepts the connection but never
-// responds.
+// If a management server accepts connections but never responds, the errors of calls name that
+// server.
 func TestACallSaysThatTheServerIsAwaited(t *testing.T) {
 	for query, want := range map[string]string{
 		"":          "eds: no answer yet: waiting for management server dns:///192.0.2.1:1",

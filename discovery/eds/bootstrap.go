@@ -35,8 +35,8 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap that the environment specifies. Without one, it returns an
-// empty bootstrap.
+// loadBootstrap reads the bootstrap that the environment variables specify. If they are not set, it
+// returns an empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
@@ -87,8 +87,8 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	return b, nil
 }
 
-// find returns the server with the given URI, or nil if there is no such server. It ignores the
-// scheme "dns".
+// find returns the server with the given URI, or nil. URIs with and without the scheme "dns" are
+// equal.
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i := range b.servers {
 		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {

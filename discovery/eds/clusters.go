@@ -16,7 +16,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// clusterSource is the source for targets that use CDS.
+// clusterSource is the source of a target that requests Clusters (CDS).
 type clusterSource struct {
 	source
 	target *discovery.Target
@@ -36,13 +36,13 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// hub passes the discovery mechanisms of a target to the receiver, and passes endpoints to the
+// hub passes the mechanisms of a target with CDS to the receiver. It passes endpoints to those
 // mechanisms that use EDS.
 type hub struct {
 	source   source
 	receiver *discovery.Receiver
 	maker    cds.Maker
-	open     *atomic.Pointer[hub] // points to this hub; holds nil after close
+	open     *atomic.Pointer[hub] // shared with the parts; nil after close
 	watch    atomic.Pointer[watch]
 	current  atomic.Pointer[adsclient.Snapshot] // the last snapshot that was passed on, or nil
 
@@ -54,7 +54,7 @@ type hub struct {
 	parts  map[*partWatch]bool
 }
 
-// needs returns the resources that the known clusters require.
+// needs returns the resources to subscribe to, given the known clusters.
 func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return find(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
@@ -77,13 +77,13 @@ func find(s adsclient.State) cds.Known {
 	return cds.Known{Cluster: s.Good.Read.(*cds.Cluster)}
 }
 
-// holdFor is how long the first list waits for missing resources, so that calls do not fail at an
-// unreachable cluster while the next one is loading. gRFC A74 waits indefinitely. The join also
-// waits for the first mechanism (docs/waits.md), so the delay is short.
+// holdFor limits how long the first list of mechanisms is held while resources are missing. Without
+// the delay, calls might fail at an unreachable cluster while the next one is loading. It is short,
+// because the join waits for the first mechanism anyway (docs/waits.md); gRFC A74 has no limit.
 const holdFor = time.Second
 
-// pass passes a snapshot on. The first snapshot is held for up to holdFor while resources are
-// missing.
+// pass passes a snapshot to the receiver. The first one is held for up to holdFor while resources
+// are missing.
 func (h *hub) pass(s adsclient.Snapshot) {
 	h.events.Run(func() {
 		if h.passed || !waits(s) {
@@ -97,7 +97,7 @@ func (h *hub) pass(s adsclient.Snapshot) {
 	})
 }
 
-// waits reports whether a needed resource is still unknown.
+// waits reports whether s lacks a resource that was requested.
 func waits(s adsclient.Snapshot) bool {
 	for _, all := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
 		for _, state := range all {
@@ -109,7 +109,7 @@ func waits(s adsclient.Snapshot) bool {
 	return false
 }
 
-// tell passes the mechanisms and the endpoints on, unless the hub is closed.
+// tell passes the mechanisms and the endpoints of s on, unless the hub is closed.
 func (h *hub) tell(s adsclient.Snapshot) {
 	if h.open.Load() == nil {
 		return
@@ -150,9 +150,9 @@ func (h *hub) close() {
 	h.watch.Load().stop()
 }
 
-// part is the source of a cluster that uses EDS. Its endpoints come from the server that sent the
-// cluster. A part can outlive its channel, so instead of the hub it holds a pointer that close
-// clears.
+// part is the source of the endpoints of one cluster. They come from the server that sent the
+// cluster. A part may live longer than its channel, so it refers to the hub by a pointer that
+// becomes nil on close.
 type part struct {
 	hub     *atomic.Pointer[hub]
 	source  source
@@ -160,7 +160,8 @@ type part struct {
 	service string
 }
 
-// Start implements discovery.Source. If the hub is closed, the part opens its own subscription.
+// Start implements discovery.Source. If the hub is closed, the part subscribes to its endpoints
+// itself.
 func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if h := p.hub.Load(); h != nil {
 		w := &partWatch{part: p, hub: h, receiver: r}
@@ -168,7 +169,7 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 		w.look()
 		h.events.Run(func() {
 			h.parts[w] = true
-			w.look() // tell may have run before w was added
+			w.look() // the hub's last snapshot may have come before w was added
 		})
 		return discovery.Started{Close: w.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 	}
@@ -177,7 +178,7 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Start(r)
 }
 
-// Check implements discovery.Source. The clusterSource is checked instead.
+// Check implements discovery.Source. The check of the clusterSource is enough.
 func (*part) Check(bool) error { return nil }
 
 type partWatch struct {
@@ -200,7 +201,7 @@ func (w *partWatch) pass(s adsclient.State) {
 	}
 }
 
-// confirmed returns the time of the last message from the server.
+// confirmed returns the time of the last message from the server in use.
 func (w *partWatch) confirmed() time.Time {
 	if watch := w.hub.watch.Load(); watch != nil {
 		return watch.confirmed()

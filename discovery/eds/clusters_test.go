@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The example of gRFC A37: EDS first, and plain DNS as the last resort. The channel follows changes
-// of the clusters.
+// This is the example of gRFC A37: endpoints from EDS first, and plain DNS as the last resort.
+// Changes of the clusters reach the channel.
 func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -29,7 +29,7 @@ func TestClusters(t *testing.T) {
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
-		// A new cluster at the front is not used until its endpoints arrive.
+		// A new first cluster is not used before its endpoints arrive.
 		catalogue.Set(adstest.Aggregate("shop", "new", "near", "rest"), adstest.EDS("new"))
 		s.expect("")
 		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
@@ -43,8 +43,8 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// A cluster without endpoints is removed. Later, it replaces another cluster and then receives
-// endpoints. Until then, the channel uses the replaced cluster and not the last resort.
+// A cluster without endpoints is removed from the aggregate and comes back in place of another one.
+// Until it has endpoints, the replaced cluster stays in use, not the last resort.
 func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -69,8 +69,8 @@ func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	})
 }
 
-// A cluster's outlier detection applies to its priorities (gRFC A50). If a later configuration is
-// invalid, the last good one stays in use.
+// A cluster's outlier detection applies to its priorities (gRFC A50). If an update makes it
+// invalid, the last good configuration stays in use.
 func TestOutlierDetectionOfClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -103,7 +103,7 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 	})
 }
 
-// A cluster that is not an aggregate may request its endpoints under another name.
+// A cluster that is no aggregate may name its ClusterLoadAssignment differently (service_name).
 func TestServiceNameOfACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -116,8 +116,8 @@ func TestServiceNameOfACluster(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be used becomes a priority without endpoints, and its error names the path
-// to it.
+// A cluster that cannot be used becomes a priority without endpoints. Its error contains the path
+// from the target's cluster to it.
 func TestClustersThatLeadNowhere(t *testing.T) {
 	maglev := adstest.EDS("bad")
 	maglev.LbPolicy = clusterv3.Cluster_MAGLEV
@@ -155,7 +155,7 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// The first list waits for a slow cluster, but no longer than holdFor.
+// The first update waits for a slow cluster, but at most for holdFor.
 func TestClustersThatAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -172,7 +172,7 @@ func TestClustersThatAreSlow(t *testing.T) {
 	})
 }
 
-// If no cluster can be used, calls fail with the errors of all clusters.
+// If none of the clusters can be used, the errors of calls contain the error of each.
 func TestNoClusterAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -189,7 +189,8 @@ func TestNoClusterAtAll(t *testing.T) {
 	})
 }
 
-// The first server fails in the middle of an update. Resources of two servers are never mixed.
+// The first server fails in the middle of a change of its resources. The channel never mixes
+// resources of both servers.
 func TestServersAreNeverMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -200,10 +201,10 @@ func TestServersAreNeverMixed(t *testing.T) {
 		s.start(second, other.Serve)
 		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
-		first.Set(adstest.Aggregate("shop", "a", "d")) // the server lacks d
+		first.Set(adstest.Aggregate("shop", "a", "d")) // the server has no cluster d
 		synctest.Wait()
 		s.stop(server)
-		time.Sleep(10 * time.Second) // the second server lacks c
+		time.Sleep(10 * time.Second) // the second server has no endpoints of c
 		if got := s.saw(); strings.Contains(got, "10.2.") || got != "" && !strings.HasPrefix(got, "10.1.0.1:1 a/child0") {
 			t.Errorf("channel saw %s, want the first server's endpoints only", got)
 		}
@@ -223,7 +224,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 	})
 }
 
-// A channel that leaves idle mode while its server is down uses the last good clusters.
+// A channel that leaves idle mode while its server is down uses its last good clusters.
 func TestClustersOfAnIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -242,8 +243,8 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 	})
 }
 
-// If the stream is still open, a channel that leaves idle mode starts immediately, even if one of
-// its clusters has no endpoints.
+// Another channel keeps the stream open. A channel that leaves idle mode then gets its endpoints at
+// once, even if one of its clusters has none.
 func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// channelCredentials secure the connection to a management server. Connections with equal
-// identities may be shared.
+// channelCredentials secure the connection to a management server. Channels may share a connection
+// if their identities are equal.
 type channelCredentials struct {
 	transport credentials.TransportCredentials
 	identity  any
@@ -25,8 +25,8 @@ const (
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for a management server. host is the server's name in the
-// target, if the target names it, and uri is the server's gRPC target.
+// credentialsFor returns the credentials for a management server with the gRPC target uri. host is
+// the server's host:port if the channel's target names it, and otherwise "".
 func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
@@ -40,7 +40,7 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
 }
 
-// tlsFiles names the files of TLS credentials. It is comparable and serves as an identity.
+// tlsFiles names the files of TLS credentials. It is comparable, so it can serve as their identity.
 type tlsFiles struct {
 	CA          string `json:"ca_certificate_file"` // empty to use the system's roots
 	Certificate string `json:"certificate_file"`
@@ -55,7 +55,7 @@ func (f tlsFiles) check() error {
 	return err
 }
 
-// load reads the files. Errors are of type fileError.
+// load reads the files. If a file is the cause, the error is a fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {
@@ -75,7 +75,8 @@ func (f tlsFiles) load() (*tls.Config, error) {
 	return &config, nil
 }
 
-// fileCredentials read their files for each connection, so that renewed certificates take effect.
+// fileCredentials are TLS credentials that read their files again for each connection, so that
+// renewed certificates take effect.
 type fileCredentials struct {
 	credentials.TransportCredentials
 	files tlsFiles

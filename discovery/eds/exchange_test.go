@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// longestPause is longer than the longest backoff.
+// longestPause exceeds the longest backoff between connection attempts, 120 s plus its jitter.
 const longestPause = 150 * time.Second
 
-// shopOf returns an aggregate of the given clusters, whose addresses begin with prefix, and a DNS
-// cluster as the last resort.
+// shopOf returns the resources of an aggregate with the given clusters and, as the last one, a
+// cluster in DNS. Addresses of endpoints begin with prefix.
 func shopOf(prefix string, clusters ...string) []proto.Message {
 	all := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
 	for i, c := range clusters {
@@ -27,7 +27,7 @@ func shopOf(prefix string, clusters ...string) []proto.Message {
 	return all
 }
 
-// Two management servers fail and come back before, during and after the channel's start.
+// Two management servers are started and stopped, before and while the channel has endpoints.
 func TestServersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -46,10 +46,10 @@ func TestServersTakeTurns(t *testing.T) {
 		s.stop(server)
 		s.stop(second)
 		time.Sleep(time.Hour)
-		s.expect("") // The last good clusters stay in use.
+		s.expect("") // the last good clusters stay in use
 		s.start(second, other.Serve)
 		time.Sleep(longestPause)
-		s.expect("") // the clusters still stay in use, because no resource is missing
+		s.expect("") // still: the channel has all resources, so it does not switch to the second server
 		s.stop(second)
 		first.Set(adstest.Cluster("a", "10.1.0.9:1"))
 		s.start(server, first.Serve)
@@ -58,8 +58,8 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
-// If a server comes back with a cluster that does not use EDS, the channel has all the resources
-// that it needs, and uses the server again.
+// The first server comes back with a cluster that needs no EDS. The channel then lacks no resource,
+// so it uses that server again.
 func TestServerIsBackWithANameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -73,8 +73,8 @@ func TestServerIsBackWithANameAlone(t *testing.T) {
 	})
 }
 
-// After two management servers have swapped their addresses, the channel uses the server at the
-// first address.
+// Two management servers swap their addresses. The channel uses whichever server is at the first
+// address.
 func TestServersExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -108,8 +108,8 @@ func TestServersExchange(t *testing.T) {
 	})
 }
 
-// When two servers fail at random times, their endpoints are never mixed, the channel always has
-// endpoints once it has received some, and the first server is used in the end.
+// Two servers fail at random times. Their endpoints are never mixed, a channel with endpoints never
+// loses all of them, and finally the first server is used.
 func TestServersAtRandom(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,8 @@ func TestServersAtRandom(t *testing.T) {
 	}
 }
 
-// checkStates checks the received states and reports whether the channel has endpoints.
+// checkStates checks the recorded states. It reports whether the channel has received endpoints,
+// now or before (began).
 func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 	t.Helper()
 	for _, line := range slices.Collect(strings.Lines(saw)) {

@@ -32,7 +32,7 @@ func (s *site) backendAt(address string) (stop func()) {
 	return func() { s.stop(address) }
 }
 
-// cables can cut the connections to management servers.
+// cables are the connections to management servers, which cut makes silent.
 type cables struct {
 	*site
 	mu   sync.Mutex
@@ -59,9 +59,9 @@ func (c *cables) cut() {
 	}
 }
 
-// A management server disappears without closing its connections, another server replaces it, and
-// the endpoints move. When connections to the old endpoints fail, the client sends a request to the
-// new server within 40 s of the last message.
+// A management server disappears without closing its connections, another one takes its address,
+// and the endpoints move. The failing connections to the old endpoints make the client check its
+// stream, so calls reach the new endpoints within 36 s.
 func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 	for about, target := range map[string]string{"endpoints": "/a", "a cluster": "/a?cds=true", "an aggregate": "/all?cds=true"} {
 		t.Run(about, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 				c.start(server, adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.2:80")).Serve)
 				c.backendAt("10.1.0.2:80")
 				stop()
-				synctest.Wait() // otherwise the call might use the connection that is closing
+				synctest.Wait() // wait until the connection is closed, so that the call does not use it
 				began := time.Now()
 				call()
 				if took := time.Since(began); took > 36*time.Second {

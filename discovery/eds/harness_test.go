@@ -33,7 +33,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet
+	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
 		return nil
 	}
 	push(c.states, s)
@@ -41,8 +41,8 @@ func (c *channel) UpdateState(s resolver.State) error {
 }
 func (c *channel) ReportError(err error) { push(c.errors, err) }
 
-// push sends v to a Go channel. If the buffer is full, push drops the oldest value, so that a
-// source can always be closed. If there is no buffer, push blocks.
+// push sends v to a Go channel. If its buffer is full, push drops the oldest value, so that it
+// never blocks a source. Without a buffer, push blocks.
 func push[T any](to chan T, v T) {
 	if cap(to) == 0 {
 		to <- v

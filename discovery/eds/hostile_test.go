@@ -22,11 +22,11 @@ import (
 
 // hostility is a misbehavior of a management server.
 type hostility struct {
-	answer func(*adstest.Stream) error // called on the first stream and on each later stream
+	answer func(*adstest.Stream) error // handles the second phase of the first stream, and each later stream
 	bytes  func(net.Conn)              // called on each connection except the first, instead of gRPC
-	metric string                      // the metric that must reach count
+	metric string                      // name of a metric that must reach count
 	count  int64
-	log    string // text expected in a log line that names the server
+	log    string // text expected in a log line that also names the server
 }
 
 var hostilities = map[string]hostility{
@@ -71,7 +71,7 @@ var hostilities = map[string]hostility{
 	},
 	"half a response, then a reset": {
 		bytes:  halfAResponse,
-		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // gRPC's wording depends on timing
+		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // gRPC's wording of the error depends on timing
 	},
 	"RESOURCE_EXHAUSTED forever": {
 		answer: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
@@ -83,9 +83,9 @@ var hostilities = map[string]hostility{
 	},
 }
 
-// A server serves one backend, and then misbehaves. No call fails or reaches another backend, and
-// the metrics and the log report the reason. Then the server serves a second backend, which the
-// client uses.
+// A server sends one backend and then misbehaves. No call fails or reaches another backend, and a
+// metric and the log report what is wrong. Then the server behaves again and sends a second
+// backend, which gets the calls.
 func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -145,8 +145,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate passes the first connection to gRPC. Until mended is closed, it passes the other connections
-// to bytes, if bytes is set.
+// gate is a listener. Its first connection, and all connections after mended is closed, go to gRPC;
+// the others go to the function bytes if it is set.
 type gate struct {
 	net.Listener
 	bytes  func(net.Conn)
@@ -187,15 +187,15 @@ func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return all, nil
 }
 
-// halfAResponse sends the beginning of a 1000-byte response over HTTP/2, and then resets the
+// halfAResponse speaks just enough HTTP/2 to send the beginning of a response, and then resets the
 // connection.
 func halfAResponse(c net.Conn) {
-	// A stream exists only after the client has sent a HEADERS frame.
+	// Nothing may be sent before the client has opened a stream.
 	if !readUntilHeaders(c) {
 		return
 	}
 	const stream = 1
-	c.Write(frame(4, 0, 0, nil)) // SETTINGS
+	c.Write(frame(4, 0, 0, nil)) // an empty SETTINGS frame
 	c.Write(frame(1, 4, stream, append([]byte{0x88, 0x0f, 0x10, 16}, "application/grpc"...)))
 	c.Write(frame(0, 0, stream, append([]byte{0, 0, 0, 3, 0xe8}, "half of it"...)))
 	c.(*net.TCPConn).SetLinger(0) // makes Close send a reset
@@ -208,7 +208,7 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 
-// readUntilHeaders reads until the client opens a stream, and reports whether it does.
+// readUntilHeaders reads frames until the client opens a stream. It reports whether that happened.
 func readUntilHeaders(c net.Conn) bool {
 	c.Write(frame(4, 0, 0, nil))
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

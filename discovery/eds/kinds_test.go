@@ -60,7 +60,7 @@ func TestClusterChangesItsType(t *testing.T) {
 		c.until(before)
 		c.stays(before, 10)
 	}
-	// An invalid cluster changes nothing.
+	// An invalid cluster is rejected, and the old one stays in use.
 	for _, wrong := range []*clusterv3.Cluster{withEndpoints("shop", clusterv3.Cluster_ORIGINAL_DST, after), adstest.Aggregate("shop", "shop")} {
 		catalogue.Set(wrong)
 		if wrong.GetClusterType() == nil {
@@ -75,7 +75,8 @@ func TestClusterChangesItsType(t *testing.T) {
 	}
 }
 
-// callAllTheTime makes calls, which must not fail, until stop is called. stop returns their number.
+// callAllTheTime makes calls, none of which may fail, until stop is called. stop returns the number
+// of calls.
 func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +100,8 @@ func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	}
 }
 
-// A cluster that is used directly and through an aggregate is requested once, on one stream.
+// If one channel uses a cluster directly and another one through an aggregate, the cluster is
+// requested once.
 func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -146,7 +148,7 @@ func TestClusterThatIsNoLongerSent(t *testing.T) {
 				for _, c := range list {
 					r.Resources = append(r.Resources, adstest.Any(c))
 				}
-				time.Sleep(time.Second) // leaves the client time to request the next cluster
+				time.Sleep(time.Second) // time for the client to request the next cluster
 				return stream.Send(r)
 			}
 			err := errors.Join(send(shop), send(shop, near))

@@ -17,15 +17,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// silent is a resolver.ClientConn that reports the number of endpoints in each state and retains
-// nothing.
+// silent is a resolver.ClientConn that reports the number of endpoints in each state and keeps
+// nothing of the state.
 type silent struct {
 	*channel
 	came chan int
 }
 
 func (c silent) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // there is no answer yet
+	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
 		return nil
 	}
 	c.came <- len(s.Endpoints)
@@ -46,7 +46,7 @@ func open(t *testing.T, text string, n int) silent {
 	return c
 }
 
-// A channel that is opened later shares the resources that the server has already sent.
+// A channel that is opened later uses the resources that the server has already sent to others.
 func TestLaterChannelsShareWhatCame(t *testing.T) {
 	const n, channels = 2000, 40
 	for name, path := range map[string]string{"endpoints": "/c", "clusters": "/shop?cds=true"} {
@@ -74,7 +74,7 @@ func settled() int64 {
 	return int64(live())
 }
 
-// A parsed cluster is released when it is replaced.
+// When a cluster is replaced, the memory of its old version is freed.
 func TestAnEditedClusterIsForgotten(t *testing.T) {
 	const edits = 30
 	static := func(n int) *clusterv3.Cluster {
@@ -116,7 +116,7 @@ func stateOf(t *testing.T, m proto.Message) adsclient.State {
 	return adsclient.State{Good: &adsclient.Resource{Read: r}, Version: "7"}
 }
 
-// A resource is parsed once for all channels.
+// A resource is parsed once, however many channels use it.
 func TestWhatComesIsReadOnce(t *testing.T) {
 	var one, other taking
 	state := stateOf(t, many(1))

@@ -19,7 +19,7 @@ const Scheme = "eds"
 
 func init() { discovery.Register(Scheme, parts) }
 
-// defaultMaxResponse is several times the size of 100,000 endpoints.
+// defaultMaxResponse is the default of WithMaxResponseSize.
 const defaultMaxResponse = 64 << 20
 
 type options struct {
@@ -53,7 +53,8 @@ func (o *options) check() error {
 //
 // The credentials of calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
-	// The address of a new variable identifies credentials that cannot be compared.
+	// Some credentials cannot be compared with ==. The address of a new variable then serves as
+	// their identity.
 	identity := any(new(byte))
 	if c != nil && reflect.ValueOf(c).Comparable() {
 		identity = c

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// rotating is a DNS resolver that cycles through the answers of each name.
+// rotating is a DNS resolver. Successive lookups of a name return its answers in turn.
 type rotating struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -54,9 +54,9 @@ func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*rotatingName) Close() {}
 
-// The names in clusters are resolved at the target's refresh interval, and an address is removed
-// after removeAfter consecutive answers without it. With three rotating subsets, removeAfter=3
-// keeps the endpoints stable.
+// DNS names in clusters are looked up at the target's refresh interval, and an address is removed
+// after removeAfter answers in a row without it. Here the answers rotate through three subsets, so
+// removeAfter=3 removes nothing.
 func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	}
 }
 
-// pending is a DNS resolver that never answers.
+// pending is a DNS resolver that does not answer by itself.
 type pending struct {
 	mu   sync.Mutex
 	open []resolver.ClientConn
@@ -108,8 +108,8 @@ func (d *pending) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
 func (*pending) Close()                                {}
 
-// While a name in the second server's clusters is being resolved, the first server's clusters stay
-// in use, with their own endpoints.
+// The first server is down, and a DNS name in the second server's clusters is still being looked
+// up. Until it has an address, the first server's clusters stay in use with their own endpoints.
 func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -133,8 +133,8 @@ func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	})
 }
 
-// A server comes back without its clusters. The last good clusters stay in use, and their endpoints
-// are still updated.
+// After an idle time, the server has the endpoints but no longer the clusters. The last good
+// clusters stay in use, and updates of their endpoints take effect.
 func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -26,7 +26,8 @@ func TestClusterBecomesState(t *testing.T) {
 			t.Errorf("service config %s lacks %s", config, want)
 		}
 	}
-	// Behind a proxy, the paths are restored from the sealed copy.
+	// gRPC's proxy resolver drops the attributes of endpoints. Their paths are then restored from a
+	// copy (hierarchy.Seal).
 	bare := state
 	bare.Endpoints = []resolver.Endpoint{{Addresses: state.Endpoints[0].Addresses}}
 	if got := hierarchy.Path(hierarchy.Unseal(bare).Endpoints[0]); len(got) != 2 {
@@ -74,8 +75,8 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 	gone := make(chan struct{})
 	t.Cleanup(func() { close(gone) })
 	c := newChannel()
-	c.states = make(chan resolver.State) // unbuffered
-	built := make(chan struct{})         // so that UpdateState does not block inside Build
+	c.states = make(chan resolver.State) // unbuffered: UpdateState blocks until the test is ready
+	built := make(chan struct{})         // UpdateState would otherwise block inside Build
 	script := func(s *adstest.Stream) error {
 		<-built
 		return constant(s)
@@ -92,7 +93,7 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 		close(closed)
 	}()
 	wait(t, "return of Close", closed)
-	go func() { // UpdateState must return for the stream to end.
+	go func() { // the stream ends only after UpdateState has returned
 		select {
 		case <-c.states:
 		case <-gone:

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// managers are two management servers, each with its own backend. The first server fails until up
-// is set.
+// managers are two management servers, each with a backend of its own. The first server rejects all
+// streams until up is set.
 type managers struct {
 	up                          atomic.Bool
 	first, second               string
@@ -63,8 +63,8 @@ func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	})
 }
 
-// With the rule of gRFC A95, the second server is used as soon as the first is unreachable, even if
-// the channel has endpoints.
+// With the rule of gRFC A95, the second server is used as soon as the first cannot be reached, even
+// if the channel already has endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T, m *managers) *traffic{
 		"parameter": func(t *testing.T, m *managers) *traffic {
@@ -79,7 +79,7 @@ func TestFallbackOnReachabilityOnly(t *testing.T) {
 			alive := make(chan struct{})
 			m.first = serve(t, func(s *adstest.Stream) error {
 				if s.Number == 1 {
-					s.Recv() // A response before the request is ignored.
+					s.Recv() // a response that comes before the request is ignored
 					s.Respond("1", "n", adstest.Cluster("c", m.firstBackend))
 					<-alive
 				}

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// site is a channel, a network of management servers, and a DNS resolver.
+// site is a channel with a network of management servers and a DNS resolver.
 type site struct {
 	t       *testing.T
 	cc      told
@@ -66,7 +66,7 @@ func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// Scheme makes the site a DNS resolver as well.
+// Scheme, together with Build, makes a site usable as gRPC's DNS resolver.
 func (*site) Scheme() string { return "dns" }
 
 func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
@@ -99,7 +99,7 @@ func (s *site) end() {
 	synctest.Wait()
 }
 
-// told is a channel that records the states and errors that it receives as lines.
+// told is a channel that records each state and error that it receives as a line.
 type told struct {
 	*channel
 	lines  chan string

@@ -53,7 +53,8 @@ func TestHundredThousandEndpoints(t *testing.T) {
 	runtime.KeepAlive(state)
 }
 
-// A response of 1 GiB is rejected before it is read.
+// A response of 1 GiB is rejected because of the length at its beginning, so the client does not
+// allocate memory for it.
 func TestTooLargeAResponseTakesNoMemory(t *testing.T) {
 	refused := make(chan struct{})
 	l := listen(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// parts parses a target.
+// parts parses an eds target and returns its only mechanism.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	hosts, cluster, err := parseTarget(t.Target)
 	if err != nil {
@@ -43,7 +43,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	}
 	part := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // checks the parameters that DNS clusters use
+		if _, err := t.Refresh(cds.DNS); err != nil { // only checks the parameters; clusters with DNS names read them again
 			return nil, err
 		}
 		cds.Reach(t)
@@ -59,11 +59,11 @@ type source struct {
 	network  *adsclient.Network // nil to use the system's network
 	recorder stats.MetricsRecorder
 
-	*location.Learned // the node's locality, set before the first request
+	*location.Learned // receives the locality of the bootstrap's node before the first request
 }
 
-// Start implements discovery.Source. It returns an error if an option, or a bootstrap given
-// directly in the environment, is invalid. Invalid files are read again until they are valid.
+// Start implements discovery.Source. It fails if an option is invalid, or a bootstrap in an
+// environment variable. A file that is invalid is read again until it is valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -74,7 +74,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// follow subscribes to the resources that needs returns. It retries while a file is invalid.
+// follow subscribes to the resources that needs returns. While a file of the bootstrap is invalid,
+// it is read again in the background.
 func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 	return servers, err
 }
 
-// serversWith is like servers, but uses a bootstrap that is already loaded.
+// serversWith returns the management servers in order, for the given bootstrap.
 func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	node := s.options.node
 	if node == nil {
@@ -155,7 +156,8 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// read parses a resource into a *discovery.Answer or a *cds.Cluster, which all channels share.
+// read parses a resource. The result is a *discovery.Answer or a *cds.Cluster, and all channels
+// share it.
 func read(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
@@ -169,8 +171,8 @@ func read(m proto.Message) (any, error) {
 	}
 }
 
-// Check returns an error if an option or a server's configuration is invalid. It ignores errors in
-// files, which may be temporary, unless read is set.
+// Check implements discovery.Source. Unless read is set, it ignores errors in files, which may be
+// temporary.
 func (s source) Check(read bool) error {
 	if err := s.options.check(); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxName limits the length of a cluster's name, because all channels of a process share one
-// request and a server rejects requests that are too large.
+// maxName limits the length in bytes of a cluster's name. All channels of a process share one
+// request, and a server would reject all of it if it were too large.
 const maxName = 4096
 
 // parseTarget returns the management servers and the cluster. hosts is empty if the bootstrap lists

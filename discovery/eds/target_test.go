@@ -90,7 +90,7 @@ func TestQueriesThatAreWrong(t *testing.T) {
 	}
 }
 
-// If a node cannot be marshaled, the error is reported before any request is sent.
+// If the node in the options cannot be marshaled, the error is reported before a request is sent.
 func TestANodeThatCannotBeSent(t *testing.T) {
 	node := &corev3.Node{Id: "a\xff"}
 	if got := buildError(t, "eds://127.0.0.1:1/c", given.Sources(WithNode(node))); !strings.Contains(got, "the node cannot be sent: ") {

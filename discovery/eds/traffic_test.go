@@ -54,7 +54,7 @@ func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	return &traffic{t, conn, m}
 }
 
-// call makes a call, which must not fail, and returns the address of the backend that answered it.
+// call returns the address of the backend that answers a call. No call may fail.
 func (c *traffic) call() string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -66,7 +66,7 @@ func (c *traffic) call() string {
 	return strings.Join(header.Get("backend"), ",")
 }
 
-// stays makes n calls, which must all reach want.
+// stays makes n calls. All must reach want.
 func (c *traffic) stays(want string, n int) {
 	c.t.Helper()
 	for range n {
@@ -76,7 +76,7 @@ func (c *traffic) stays(want string, n int) {
 	}
 }
 
-// until makes calls until one of them reaches want.
+// until makes calls until one reaches want.
 func (c *traffic) until(want string) {
 	c.t.Helper()
 	for end := time.Now().Add(patience); c.call() != want; {

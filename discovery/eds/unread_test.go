@@ -16,8 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// While a bootstrap cannot be read, or is invalid, calls fail with an error that names the
-// bootstrap.
+// While the bootstrap file cannot be read, or is invalid, calls fail with an error that names it.
 func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
@@ -75,8 +74,8 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	}
 }
 
-// If a certificate is only partially written, or does not match its key, it is read again. In a
-// failover target, the other mechanism is used until the certificate is valid.
+// A certificate file that is only partially written, or does not match its key, is read again.
+// Until it is valid, a failover target uses its other mechanism.
 func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -98,7 +97,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for n := 0; n != 2; { // one endpoint from DNS, then one more from the server
+	for n := 0; n != 2; { // first the endpoint from DNS alone, then also that of the server
 		n = len(wait(t, "state", list.states).Endpoints)
 		if n == 1 {
 			rename(t, renewed.Key, pair.Key)
@@ -107,7 +106,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	wait(t, "state", c.states)
 }
 
-// If a file that the bootstrap names cannot be read, it is read again.
+// A file that the bootstrap names is read again until it can be read.
 func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	cert := testcert.New(t)
 	path := filepath.Join(t.TempDir(), "ca.pem")
@@ -116,15 +115,16 @@ func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	c := build(t, "eds:///c?cds=true")
 	expectError(t, c, "ca_certificate_file: open "+path)
 	rename(t, cert.File(), path)
-	expectError(t, c, address) // the handshake fails, because the server does not use TLS
+	expectError(t, c, address) // the file was read, but the server does not use TLS
 }
 
 func TestAChannelThatIsClosedBeforeItsBootstrapIsRead(t *testing.T) {
 	t.Setenv(bootstrapFileVar, filepath.Join(t.TempDir(), "bootstrap.json"))
-	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain checks that this leaves no goroutines behind
+	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // still waiting at the end of the test; TestMain checks that no goroutine is left
 }
 
-// A channel that leaves idle mode while its bootstrap cannot be read uses the last good endpoints.
+// While a channel is idle, its bootstrap becomes unreadable. The next call uses the last good
+// endpoints.
 func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 	for _, query := range []string{"", "?cds=true"} {
 		path := filepath.Join(t.TempDir(), "bootstrap.json")

@@ -23,7 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// Updates that arrive while the channel is busy are combined.
+// Updates from the server that arrive while the channel is busy become a single update of the
+// channel.
 func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	const last = 200
 	addresses := make([]string, last)
@@ -32,7 +33,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	}
 	taken, built := make(chan struct{}), make(chan struct{})
 	script := func(s *adstest.Stream) error {
-		<-built // so that UpdateState does not block inside Build
+		<-built // UpdateState would otherwise block inside Build
 		for i := 1; i <= last; i++ {
 			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
 				return err
@@ -50,7 +51,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 		}
 	}
 	c := newChannel()
-	c.states = make(chan resolver.State) // unbuffered
+	c.states = make(chan resolver.State) // unbuffered: UpdateState blocks until the test is ready
 	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	for len(wait(t, "state", c.states).Endpoints) != last {
 		states++
 	}
-	// The server may receive the ACK before the last update reaches the channel.
+	// Some updates may still be on their way to the channel when the server receives the last ACK.
 	const few = 5
 	if states > few {
 		t.Errorf("%d updates became %d states, want a few", last, states)
@@ -83,12 +84,12 @@ func tenThousand() *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// When the weight of one endpoint among 10,000 changes, no new connection is opened.
+// If an update changes the weight of one endpoint among 10,000, no new connection is opened.
 func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 	before := tenThousand()
 	after := proto.CloneOf(before)
 	after.Endpoints[3].LbEndpoints[7].LoadBalancingWeight = wrapperspb.UInt32(999)
-	const heavy = "10.3.0.7:443" // has half the weight of its locality, which gets a tenth of the calls
+	const heavy = "10.3.0.7:443" // after the update, it has half the weight of its locality, and each locality gets a tenth of the calls
 	next := make(chan struct{})
 	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n1", before); err != nil {
@@ -115,14 +116,15 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		for _, sc := range cc.SubConns() {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		<-time.After(time.Second) // the pickers of many endpoints are updated with a delay
+		<-time.After(time.Second) // with many endpoints, pickers are updated with a delay
 		synctest.Wait()
 		if got := shareOf(cc, heavy); got != 1 {
 			t.Errorf("%d of 10,000 picks before the update, want 1", got)
 		}
 		apply(t, b, p, second)
 		synctest.Wait()
-		// The standard deviation is 8. The bounds are 5 standard deviations from the mean.
+		// About 500 picks are expected, with a standard deviation of 8. The bounds are 5 standard
+		// deviations from there.
 		if got := shareOf(cc, heavy); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}

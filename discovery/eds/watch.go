@@ -12,8 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// watch passes resources to a receiver. Its methods run on the channel's own Following, not on a
-// shared stream.
+// watch is a subscription of one channel. It passes resources to the channel's receiver.
 type watch struct {
 	receiver *discovery.Receiver
 	pass     func(adsclient.Snapshot)
@@ -21,12 +20,12 @@ type watch struct {
 	cancel   context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil until the servers are known
-	lost      *adsclient.Outage                   // why the answer is unconfirmed, or nil if it is confirmed
+	lost      *adsclient.Outage                   // the outage that makes the last answer uncertain, or nil
 }
 
 func (w *watch) Changed(s adsclient.Snapshot) {
 	w.pass(s)
-	w.doubt() // the answer may be from before the outage
+	w.doubt() // s may be from before the outage
 }
 
 func (w *watch) Unknown(err error) {
@@ -43,7 +42,7 @@ func (w *watch) Lost(o *adsclient.Outage) {
 	w.doubt()
 }
 
-// doubt reports the last answer as unconfirmed during an outage.
+// doubt reports, during an outage, that the last answer may be out of date.
 func (w *watch) doubt() {
 	if w.lost != nil {
 		w.receiver.Unconfirmed(w.lost.Err, w.lost.Heard)
@@ -55,13 +54,13 @@ func passOn(r *discovery.Receiver, s adsclient.State) {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // an error would request a re-resolution, but the server pushes updates anyway
+		_ = r.Update(answer) // the error would only request a re-resolution, which cannot help here
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}
 }
 
-// confirmed returns the time at which the server in use last sent a message.
+// confirmed returns the time of the last message from the server in use.
 func (w *watch) confirmed() time.Time {
 	if following := w.following.Load(); following != nil {
 		return following.Heard()
@@ -82,7 +81,7 @@ func (w *watch) stop() {
 	}
 }
 
-// fileError is an error in a file. It may be temporary: the file may be only partially written, or
+// fileError is an error in a file that may be temporary: the file may be only partially written, or
 // its volume may not be mounted yet.
 type fileError struct{ error }
 
@@ -94,7 +93,7 @@ func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server
 	}
 	following := follow(servers)
 	w.following.Store(following)
-	if w.ctx.Err() != nil { // stop may have run before the store
+	if w.ctx.Err() != nil { // stop may have run before Store
 		following.Stop()
 	}
 }
@@ -107,7 +106,7 @@ func awaited(servers []adsclient.Server) string {
 	return "waiting for management server " + strings.Join(names, ", then ")
 }
 
-// tryAgain loads the configuration of the servers until it is valid, with gRPC's backoff.
+// tryAgain calls read with gRPC's backoff until it succeeds, and then subscribes.
 func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {

@@ -57,7 +57,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// strict is a channel that cannot parse the service config. Build must return the error.
+// strict is a channel that rejects every service config, which makes Build fail.
 type strict struct{ channel }
 
 func (*strict) ParseServiceConfig(string) *serviceconfig.ParseResult {
@@ -124,7 +124,7 @@ func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
 	}
 }
 
-// Resolvers that do not support endpoints send addresses, and old resolvers call NewAddress.
+// Resolvers that know nothing of endpoints send addresses. Old ones call NewAddress.
 func TestAddressesWithoutEndpoints(t *testing.T) {
 	type key struct{}
 	f, cc := newFakes(), &channel{}

@@ -29,7 +29,7 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// E2: two mechanisms may contain the same address.
+// Two mechanisms may contain the same address.
 func TestTheSamePartTwice(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
@@ -39,7 +39,7 @@ func TestTheSamePartTwice(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// An idle channel closes its resolver, and builds another resolver for the next call.
+// An idle channel closes its resolver. The next call builds another one.
 func TestAfterAnIdleTime(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///%s,passthrough:///192.0.2.1:1", us.address), plaintext, grpc.WithIdleTimeout(50*time.Millisecond))
@@ -55,7 +55,8 @@ func TestAfterAnIdleTime(t *testing.T) {
 	}
 }
 
-// NewClient does not validate targets, so the first call reports mistakes.
+// grpc.NewClient does not validate targets of resolvers, so mistakes are reported by the first
+// call.
 func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///":                                        "failover: target has no parts",
@@ -93,7 +94,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("call = %v, want Unavailable with %q", err, want)
 	}
 
-	// A waiting call is sent as soon as the mechanism has an address.
+	// A call that waits is sent as soon as a mechanism has an address.
 	eu := startTier(t, "eu", insecure.NewCredentials())
 	done := make(chan error, 1)
 	go func() {
@@ -107,7 +108,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("a call that waits failed: %v", err)
 	}
 
-	// After an answer without addresses, the last addresses stay in use.
+	// After an answer without addresses, the previous addresses stay in use.
 	n.set("eu", nil)
 	await(t, conn, "eu as eu")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// check validates a target without a network or a file.
+// check validates a target like understudy.Validate, but does not read files.
 func check(target string, opts ...given.Option) error {
 	u, err := url.Parse(target)
 	if err != nil {

@@ -54,7 +54,7 @@ type channel struct {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // such a state contains only the text
+	if awaiting.Is(state) { // the state while there is no answer; it has no endpoints
 		return nil
 	}
 	c.add("state%s", c.describe(state))
@@ -78,7 +78,7 @@ type rawConfig struct {
 	json string
 }
 
-// describe returns the mechanisms and their addresses with server names.
+// describe lists the mechanisms of a state with their addresses and server names.
 func (c *channel) describe(state resolver.State) string {
 	var config struct {
 		LoadBalancingConfig []map[string]struct{ Priorities []string }

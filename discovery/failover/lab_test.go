@@ -84,8 +84,8 @@ func (a *authority) client(serverName string) credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
 }
 
-// tier is a server on a loopback port. It answers health checks, and sends its name and the call's
-// :authority in the response header.
+// tier is a server on a loopback port. It answers health checks and returns its name and the call's
+// :authority in a response header.
 type tier struct {
 	name    string
 	creds   credentials.TransportCredentials
@@ -102,7 +102,7 @@ func startTier(t *testing.T, name string, creds credentials.TransportCredentials
 	return s
 }
 
-// start starts the server. If the server ran before, it uses the same port again.
+// start starts the server. A server that is started again keeps its port.
 func (s *tier) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
@@ -117,7 +117,7 @@ func (s *tier) start(t *testing.T) {
 }
 
 func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	// A header sent before the failure would prevent retries.
+	// gRPC does not retry a call that has received a header, so a failing call gets none.
 	if s.fails != nil && s.fails() {
 		return nil, status.Error(codes.Unavailable, "made to fail")
 	}
@@ -129,7 +129,7 @@ func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInf
 	return handler(ctx, req)
 }
 
-// call makes one call and returns "TIER as AUTHORITY".
+// call makes a call and returns which server answered, as "NAME as AUTHORITY".
 func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (string, error) {
 	var header metadata.MD
 	opts = append(opts, grpc.Header(&header))
@@ -139,7 +139,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (
 	return header.Get("tier")[0] + " as " + header.Get("called")[0], nil
 }
 
-// await makes calls until one is answered as wanted.
+// await makes calls until call returns want.
 func await(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -168,7 +168,7 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
 
-// names resolves lab:///NAME to the addresses set for NAME.
+// names is a resolver for lab:///NAME.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
@@ -213,7 +213,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return w, nil
 }
 
-// ResolveNow sends an answer immediately if the name has been set.
+// ResolveNow sends the name's current addresses or error, if they were set.
 func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
 	w.names.mu.Lock()
 	addresses, known := w.names.addresses[w.name]

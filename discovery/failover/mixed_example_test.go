@@ -18,9 +18,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// Two DNS names are looked up every 30 s, so that new backends are used before a connection fails.
-// The target contains the address of this example's own DNS server; usually, an entry is just a
-// name and a port.
+// The names are looked up every 30 s, so new backends are used without waiting for a connection to
+// fail. The target names this example's own DNS server; usually, an entry is just a name and a
+// port.
 func Example_twoNames() {
 	us, usPort := exampleServer()
 	eu, euPort := exampleServer()
@@ -41,8 +41,8 @@ func Example_twoNames() {
 	// eu answers: true
 }
 
-// The priorities of a management server are followed by the endpoints of a DNS name, as in gRFC
-// A37.
+// Calls go to the endpoints of a management server first, and to those of a DNS name if these fail
+// (gRFC A37).
 func Example_edsBeforeDNS() {
 	first, firstPort := exampleServer()
 	last, lastPort := exampleServer()

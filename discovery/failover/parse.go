@@ -15,25 +15,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxParts limits the entries of a target. Every entry has a resolver, and failing over through a
-// list of this length takes over ten minutes at 10 s each.
+// maxParts limits the number of entries. Each has a resolver, and with the default timeout of 10 s,
+// failing over through all of them takes over ten minutes.
 const maxParts = 64
 
 // form is the example in errors about the form of a target.
 const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
-// refused holds the schemes of resolvers that cannot work without their own service config.
+// refused maps schemes that cannot be used in a list to the reason.
 var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
 
-// list is a target that is being parsed.
+// list is the list of entries in a target.
 type list struct {
 	*discovery.Target
 	options
 	first string // the authority of the first mechanism
 }
 
-// parse returns the mechanisms of the target in priority order, at least one. If an entry has
-// several mechanisms, as a list does, they take its place.
+// parse returns the mechanisms of all entries in priority order. It never returns an empty list
+// without an error.
 func (l *list) parse() ([]discovery.Mechanism, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
@@ -111,7 +111,8 @@ func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	return parts, err
 }
 
-// find parses text like grpc.NewClient, except that an unregistered scheme is an error.
+// find parses an entry and finds its resolver, like grpc.NewClient. Unlike there, a "://" after an
+// unregistered scheme is an error.
 func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
@@ -158,7 +159,7 @@ func (o *options) own(scheme string) resolver.Builder {
 	return nil
 }
 
-// checkDNS returns an error if target uses gRPC's DNS resolver and that resolver would refuse it.
+// checkDNS returns an error if gRPC's DNS resolver would reject target.
 func (o *options) checkDNS(target resolver.Target) error {
 	if target.URL.Scheme != "dns" || o.own("dns") != nil {
 		return nil
@@ -192,7 +193,7 @@ func hostPort(endpoint string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// isAddress reports whether endpoint needs no lookup.
+// isAddress reports whether the host in endpoint is an IP address, which needs no lookup.
 func isAddress(endpoint string) bool {
 	address, err := hostPort(endpoint)
 	if err != nil {
@@ -202,7 +203,7 @@ func isAddress(endpoint string) bool {
 	return err == nil
 }
 
-// uniqueName returns name, with a number appended if the name is taken, and adds the result to
+// uniqueName returns name, with a number appended if that name is in taken. It adds the result to
 // taken.
 func uniqueName(name string, taken map[string]bool) string {
 	unique := name
@@ -225,7 +226,8 @@ func shown(escaped string) string {
 	return escaped
 }
 
-// unread explains why text cannot be parsed, without repeating the text.
+// unread explains why text cannot be parsed. The explanation does not contain the text, which may
+// hold a password.
 func unread(text string, err error) error {
 	if strings.Contains(text, "@") {
 		return errors.New("it does not parse (why is not shown, because a password may stand in it)")
@@ -233,7 +235,7 @@ func unread(text string, err error) error {
 	return cause(err)
 }
 
-// cause returns the reason in an error of net or net/url, without the parsed text.
+// cause returns the reason in an error of package net or net/url without the text that was parsed.
 func cause(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {

@@ -45,8 +45,8 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///dns:///us.example.com:443": "dns:///us.example.com:443 -> dns:///us.example.com:443 us.example.com:443",
 		"failover:///dns://192.0.2.53/us:443":   "dns://192.0.2.53/us:443 -> dns://192.0.2.53/us:443 us:443",
 		"failover:///passthrough:///us:443":     "passthrough:///us:443 -> passthrough:///us:443 us:443",
-		// As in grpc.NewClient, a registered scheme needs no slashes, and an unregistered one is a
-		// host.
+		// As in grpc.NewClient, a registered scheme needs no slashes after its colon, and an
+		// unregistered one is taken for a host.
 		"failover:///dns:us:443":         "dns:us:443 -> dns:///us:443 us:443",
 		"failover:///unix:/run/a.sock":   "unix:/run/a.sock -> unix:///run/a.sock localhost",
 		"failover:///unix:///run/a.sock": "unix:///run/a.sock -> unix:///run/a.sock localhost",
@@ -57,14 +57,13 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///192.0.2.1:443":      "192.0.2.1:443 -> dns:///192.0.2.1:443 192.0.2.1:443",
 		// gRPC accepts one slash instead of three.
 		"failover:/us:443": "us:443 -> dns:///us:443 us:443",
-		// Each entry is decoded once, after the list has been split.
+		// An entry is percent-decoded once, after the list has been split at its commas.
 		"failover:///fake:///a%2Cb,c:1":     "fake:///a,b -> fake:///a,b a,b\nc:1 -> dns:///c:1 c:1",
 		"failover:///fake:///a%3Fx=1":       "fake:///a?x=1 -> fake:///a a",
 		"failover:///fake:///a%252Cb":       "fake:///a%2Cb -> fake:///a,b a,b",
 		"failover:///fake%3A%2F%2F%2Fa":     "fake:///a -> fake:///a a",
 		"failover:///fake:///a b,fake:///c": "fake:///a b -> fake:///a b a%20b\nfake:///c -> fake:///c c",
-		// A target of this module's sources is an entry like any other, and a nested list replaces
-		// its entry.
+		// An entry may be a target of this module. A nested list is replaced by its entries.
 		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
 			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
@@ -158,8 +157,8 @@ func TestTheBuilderIsRegistered(t *testing.T) {
 	}
 }
 
-// FuzzParseTarget looks for targets that cause a panic, whose error is not one short line, or whose
-// mechanisms do not have distinct names and valid authorities.
+// FuzzParseTarget checks that no target causes a panic, that errors are one short line, and that
+// mechanisms have distinct names and valid authorities.
 func FuzzParseTarget(f *testing.F) {
 	long := "l" + strings.Repeat("%89", 1000)
 	for _, seed := range []string{
@@ -173,7 +172,7 @@ func FuzzParseTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string) {
 		u, err := url.Parse(target)
 		if err != nil {
-			return // no resolver receives it
+			return // gRPC would not pass such a target to a resolver
 		}
 		err = check(target, given.Sources(WithResolvers(fakes)))
 		if err != nil {

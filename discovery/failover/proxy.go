@@ -29,8 +29,8 @@ type way struct {
 	byProxy bool   // the proxy looks address up; otherwise it is dialled directly
 }
 
-// route decides whether the name of a DNS mechanism is looked up locally. On a channel that uses a
-// proxy, gRPC sends every address through the proxy, except addresses in NO_PROXY:
+// route decides where the name of a DNS mechanism is looked up and how its addresses are reached. On
+// a channel that uses a proxy, gRPC dials every address through the proxy unless NO_PROXY lists it:
 //
 //	the mechanism's name           is looked up    and its addresses are
 //	goes through the proxy         by the proxy    its name alone
@@ -38,12 +38,12 @@ type way struct {
 //	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
 //	                                               too, otherwise its name
 //
-// The last row needs direct, because NO_PROXY seldom lists the addresses behind the names.
+// The last row needs the receiver direct, because NO_PROXY seldom lists the addresses of a name.
 func (s source) route() (way, error) {
 	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
 		return way{}, nil // a custom dialer looks names up itself
 	}
-	// gRPC looks up the proxy for the whole target as if it were one host.
+	// gRPC takes the whole list for one host when it decides whether the channel uses a proxy.
 	channel, err := s.options.proxy.uses(s.list)
 	if err != nil {
 		return way{}, err
@@ -66,9 +66,9 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct is a receiver that makes the channel dial a mechanism's endpoints without its proxy. If
-// the channel would use the proxy for one of the addresses, direct replaces the endpoints with the
-// mechanism's name, which is in NO_PROXY.
+// direct is the receiver of a mechanism whose name is in NO_PROXY, on a channel that uses a proxy.
+// If gRPC would dial one of the found addresses through the proxy, direct replaces the endpoints by
+// the name, which gRPC dials without it.
 type direct struct {
 	receiver *discovery.Receiver
 	address  string // the mechanism's name and port

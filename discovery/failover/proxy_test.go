@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// behind makes names and addresses reachable only through a proxy, except those that end in one of
-// noProxy.
+// behind is an option for a fake proxy environment: everything is dialled through the proxy, except
+// hosts that end in one of noProxy.
 func behind(noProxy ...string) given.Option {
 	return given.Sources(discovery.OwnOption(func(o *options) {
 		o.proxy = func(r *http.Request) (*url.URL, error) {

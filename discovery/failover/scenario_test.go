@@ -89,8 +89,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	return s.take()
 }
 
-// take returns the channel's events, and then the resolvers', sorted because they may come from
-// several goroutines.
+// take returns the events of the channel, followed by those of the resolvers. The latter are
+// sorted, because they may come from several goroutines.
 func (s *scenario) take() string {
 	lines := strings.SplitAfter(s.fakes.take(), "\n")
 	slices.Sort(lines)

@@ -1,7 +1,7 @@
 package failover_test
 
-// These packages register the schemes of entries. They are imported in a test because package file
-// itself uses package failover.
+// These packages register the schemes that the tests use. Only tests can import them, because
+// package file imports package failover.
 import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/file"

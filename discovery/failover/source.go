@@ -3,7 +3,8 @@ package failover
 import (
 	"net/http"
 
-	_ "google.golang.org/grpc" // registers dns, passthrough and unix, to parse targets without a channel
+	// registers dns, passthrough and unix, so that targets can be parsed without a channel
+	_ "google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
@@ -41,12 +42,12 @@ func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// unlessAsked is the default Refresh of DNS mechanisms.
+// unlessAsked is the default Refresh of DNS names: no periodic lookups.
 var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
-// parts parses a target.
+// parts is the parser of failover targets.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
-	if _, err := t.Refresh(unlessAsked); err != nil { // the entries read these parameters themselves
+	if _, err := t.Refresh(unlessAsked); err != nil { // only checks the parameters; the entries read them again
 		return nil, err
 	}
 	l := list{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
@@ -57,13 +58,13 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 // package can use it for parameters.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
-// within returns the mechanisms of an entry with a scheme of this module. If there are several,
-// each has its own name.
+// within returns the mechanisms of one entry. An entry with a source of this module may have
+// several, each with a name of its own.
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
-		// The authority of this target would otherwise apply to all mechanisms as if the user had
-		// set it.
+		// gRPC passes the authority of the first mechanism as that of the channel. It must not
+		// apply to the other mechanisms as if the user had set it.
 		outer.BuildOptions.Authority = ""
 	}
 	_, ours := builder.(program.Builder)
@@ -98,7 +99,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
 }
 
-// part is an entry with a gRPC resolver.
+// part describes an entry that a gRPC resolver resolves.
 type part struct {
 	name      string // for the log
 	target    resolver.Target
@@ -120,14 +121,14 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	return xnet.AuthorityOfEndpoint(target.Endpoint())
 }
 
-// source finds the endpoints of an entry with the entry's resolver, unless a proxy looks the name
-// up.
+// source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks the name
+// up, the name itself is the only endpoint.
 type source struct {
 	discovery.Source // the entry's resolver
 	part             part
 	options          options
-	list             string // the endpoint of the whole target
-	dialer           bool   // the channel has its own dialer
+	list             string // the endpoint of the channel's target, that is, the whole list
+	dialer           bool   // the program has set a dialer for the channel
 }
 
 // Start implements discovery.Source.
@@ -137,7 +138,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	case err != nil:
 		return discovery.Started{}, err
 	case way.byProxy:
-		// The error is ignored, because there is no other answer.
+		// The channel cannot reject it for a better answer: there is none.
 		_ = r.Update(answerWith(way.address))
 		return discovery.Started{}, nil
 	case way.address != "":

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// inChild is the environment variable that names the case for the child process of
-// TestChannelThroughAProxy. Each case needs its own process because Go reads the proxy environment
+// inChild is the environment variable that tells the child processes of TestChannelThroughAProxy
+// which case to run. Each case needs a process of its own, because Go reads the proxy environment
 // once per process.
 const inChild = "FAILOVER_TEST_CASE"
 
@@ -39,7 +39,7 @@ func TestChannelThroughAProxy(t *testing.T) {
 	}
 }
 
-// testProxyLooksUpNames has the proxy look up both names, which only the proxy can resolve.
+// testProxyLooksUpNames uses two names that only the proxy can resolve.
 func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	us := startTier(t, "us", ca.server(t, "us-east.example.com"))
@@ -57,7 +57,8 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	}
 }
 
-// testPartInNoProxy dials the first entry, a loopback name, without the proxy.
+// testPartInNoProxy lists the loopback address of the first entry in NO_PROXY, so that it is
+// dialled directly.
 func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	near := startTier(t, "near", ca.server(t, "localhost"))

@@ -57,8 +57,8 @@ func startBackend(t *testing.T) *backend {
 const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
 	"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
-// "No file at the start: calls fail with an error that names the file until it appears",
-// and then they follow the file, with the user's service config.
+// Calls fail with an error that names the file until the file appears. Then they go to its
+// endpoints, with the user's service config.
 func TestOnAChannel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
@@ -85,7 +85,8 @@ func TestOnAChannel(t *testing.T) {
 		t.Fatalf("without the file: %v, want UNAVAILABLE with %q", err, want)
 	}
 	write(t, path, at(first))
-	_ = check(grpc.WaitForReady(true)) // the call may not be retried, because it was created without a service config
+	// This call was made before there was a service config, so it may fail without a retry.
+	_ = check(grpc.WaitForReady(true))
 	if err := check(); err != nil || first.calls.Load() == 0 {
 		t.Fatalf("with the file: %v after %d calls", err, first.calls.Load())
 	}
@@ -100,7 +101,8 @@ func TestOnAChannel(t *testing.T) {
 	}
 }
 
-// A channel that was idle while its file's directory vanished continues with the last good answer.
+// While a channel is idle, the directory of its file disappears. The next call uses the last good
+// answer.
 func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()

@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// static returns a cluster with one endpoint. aggregate returns a cluster that names other
-// clusters.
+// static returns a STATIC cluster with one endpoint.
 func static(name, address string) string {
 	return "- name: " + name + "\n  type: STATIC\n  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + address + ", port_value: 1}}}}]}]}\n"
 }
@@ -40,7 +39,7 @@ func TestAggregateInAFile(t *testing.T) {
 	if got, want := c.next(t), `10.0.0.2:1["b/child0" "/"] 10.0.0.3:1["c/child0" "/"] 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Fatalf("state = %s, want %s", got, want)
 	}
-	// If the order and an address change, the names of the children stay the same.
+	// A changed order and a changed address do not change the names of the child policies.
 	replace(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.9"), static("b", "10.0.0.2")))
 	for want := `10.0.0.9:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`; ; {
 		if got := c.next(t); got == want {
@@ -57,8 +56,8 @@ func TestAggregateInAFile(t *testing.T) {
 	c.expect(t, 80)
 }
 
-// A mistake in one cluster becomes the error of its priority, with the position in the file. The
-// other clusters stay in use.
+// A mistake in one cluster becomes the error of that cluster's priority, with its position in the
+// file. The other clusters stay in use.
 func TestMistakesInClusters(t *testing.T) {
 	deep := []string{static("good", "10.0.0.1")}
 	name := func(i int) string { return "c" + strings.Repeat("i", i) }
@@ -94,7 +93,7 @@ func TestMistakesInClusters(t *testing.T) {
 	}
 }
 
-// If the file as a whole is invalid, nothing changes.
+// If a file of clusters is invalid as a whole, the channel gets no update.
 func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	for content, want := range map[string]string{
 		clustersFile(static("a", "10.0.0.1"), static("b", "10.0.0.2")): `holds 2 clusters, "a", "b": want one of them in the target, as in ?cluster=a`,
@@ -160,7 +159,7 @@ func TestOutlierDetectionInAFile(t *testing.T) {
 	}
 }
 
-// The name of a cluster is not treated as a path: logs, pages and errors show the whole name.
+// A cluster's name may look like a path. Logs, debug pages and errors show the whole name.
 func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
@@ -204,7 +203,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 func (*names) ResolveNow(resolver.ResolveNowOptions) {}
 func (*names) Close()                                {}
 
-// say sends the current addresses of a name to the last resolver that was built for it.
+// say sends the current addresses of a name to the resolver that was last built for it.
 func (n *names) say(name string) {
 	n.mu.Lock()
 	state := resolver.State{}

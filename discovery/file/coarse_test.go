@@ -11,9 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The file is read in the middle of a write, and the rest of the write changes neither the size nor
-// the time of the file. This can happen because the timestamps of some file systems have a
-// resolution of two seconds.
+// Some file systems keep times with a resolution of two seconds. A file that is read in the middle
+// of a write may then have the same size and time when the write is complete. The rest of the write
+// is noticed nevertheless.
 func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

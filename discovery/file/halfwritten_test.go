@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blockStyle returns a file with one endpoint for each port. The file is valid even if it ends in
-// the middle of a number.
+// blockStyle returns a file with one endpoint for each port, in YAML's block style: the file is
+// valid even if it ends in the middle of a port number.
 func blockStyle(ports ...string) string {
 	text := "endpoints:\n- lb_endpoints:\n"
 	for _, port := range ports {
@@ -36,8 +36,8 @@ func slowly(t *testing.T, path string, between time.Duration, pieces ...string) 
 	}
 }
 
-// A file that is written slowly in place is used only when it is complete: not with port 844
-// instead of 8443, and not with only the first half of the endpoints.
+// A file that is written slowly in place is used only once it is complete. Until then, it may
+// contain the port 844 instead of 8443, or only half of the endpoints.
 func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	content := blockStyle("8443", "8444", "8445", "8446")
 	for what, test := range map[string]struct {
@@ -73,7 +73,7 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	}
 }
 
-// A new file that is written slowly is also used only when it is complete.
+// The same holds for a file that did not exist before.
 func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	path, content := newPath(t), blockStyle("8443")
 	synctest.Test(t, func(t *testing.T) {

@@ -47,7 +47,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // such a state contains only the text
+	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
 		return nil
 	}
 	c.states <- s
@@ -58,7 +58,7 @@ func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
 }
 
-// patient is the timeout for events that must occur.
+// patient is how long the tests wait for an event that must occur.
 const patient = 20 * time.Second
 
 // next returns the next state, formatted by describe.
@@ -73,7 +73,7 @@ func (c *fakeChannel) next(t *testing.T) string {
 	}
 }
 
-// untilConfig waits for a state whose configuration contains all texts.
+// untilConfig discards states until one has a configuration that contains all texts.
 func (c *fakeChannel) untilConfig(t *testing.T, texts ...string) {
 	t.Helper()
 	late := time.After(patient)
@@ -101,7 +101,7 @@ func (c *fakeChannel) nextError(t *testing.T) string {
 	}
 }
 
-// describeState lists the addresses with their paths.
+// describeState lists the addresses of a state, each with the path of its endpoint.
 func describeState(s resolver.State) string {
 	var parts []string
 	for _, e := range s.Endpoints {
@@ -145,7 +145,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// writeBefore writes a file with an old modification time.
+// writeBefore writes a file and sets its modification time to the past.
 func writeBefore(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)
@@ -196,7 +196,8 @@ func newPath(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
 
-// polled disables notifications from the system, which do not work in a bubble.
+// polled makes the source poll files. Notifications from the system do not work in a synctest
+// bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
 // pass lets d pass and waits until all other goroutines are blocked.

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// An EDS cluster in a file requests only the endpoints of that cluster, even if eds: targets first
-// request a cluster of the same name from the server (cds=true).
+// For an EDS cluster in a file, only the endpoints are requested from the server, even if eds:
+// targets would first request a Cluster (cds=true).
 func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

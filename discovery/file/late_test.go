@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// If a channel opens just after an edit of a file that other channels already use, it begins with
-// the edited content as soon as the content is complete. If that takes too long, it begins with the
-// content that the other channels use.
+// A channel that opens just after an edit begins with the new content, even if other channels still
+// use the old one. If the new content does not become complete within three seconds, the channel
+// begins with the old one.
 func TestAChannelThatComesAfterAnEdit(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// lookout watches and reads a file for all channels that use it. If each of 1,000 channels examined
-// the file itself twice a second, that would take almost 5% of a core, and if each parsed the file
-// itself, that would take megabytes per channel.
+// lookout watches and reads a file once for all channels that use it. With a watcher and a copy for
+// each of 1,000 channels, looking at the file twice a second would take almost 5% of a core, and
+// parsing it would take megabytes per channel.
 type lookout struct {
 	of    watched
 	users int           // guarded by lookouts.mu
@@ -35,13 +35,13 @@ type lookout struct {
 
 // reading is the result of reading a file, shared by all channels.
 type reading struct {
-	known   bool                  // the content is known
+	known   bool                  // false if the file could not be read
 	doc     *clusterfile.Document // nil if err says why there is no document
 	version string                // the version of the content
 	err     error
 }
 
-// watched identifies what is watched, and how.
+// watched is the key of a lookout.
 type watched struct {
 	path    string
 	options filewatch.Options
@@ -76,7 +76,7 @@ func (l *lookout) leave() {
 	}
 }
 
-// read returns the last reading, or nil before the first one, and a channel that is closed after
+// read returns the last reading, or nil if there is none yet, and a channel that is closed after
 // the next reading.
 func (l *lookout) read() (*reading, <-chan struct{}) {
 	l.mu.Lock()
@@ -95,7 +95,8 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish makes a reading available to all channels. It may be called with the same reading again.
+// publish passes a reading to all channels. Publishing the last reading again only records what the
+// file looks like now.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +127,7 @@ func (l *lookout) run() {
 	}
 }
 
-// look examines the file, and reads it if it must be read now.
+// look examines the file and, if filewatch decides that it is complete, reads it.
 func (l *lookout) look(notice filewatch.Notice) {
 	switch l.file.Look(notice) {
 	case filewatch.Unfinished:
@@ -141,7 +142,7 @@ func (l *lookout) look(notice filewatch.Notice) {
 	}
 }
 
-// take reads the file.
+// take reads the file and publishes the result. Unchanged content is not parsed again.
 func (l *lookout) take() {
 	data, err := clusterfile.Read(l.of.path)
 	if err != nil {
@@ -163,8 +164,8 @@ func (l *lookout) take() {
 	l.publish(&parsed)
 }
 
-// fail publishes the reason why the file cannot be read, and retries if the failure may be
-// temporary.
+// fail publishes why the file cannot be read. If the failure may be temporary, the file is read
+// again later.
 func (l *lookout) fail(err error) {
 	if mayPass(err) {
 		l.file.Failed()

@@ -16,7 +16,7 @@ import (
 func TestManyFilesTakeOneNotifier(t *testing.T) {
 	const files = 40
 	const before = 0
-	for notifiers(t) != before { // the previous test's instance is closed shortly after its last Close
+	for notifiers(t) != before { // the previous test's instance is closed a moment after its last channel
 		runtime.Gosched()
 	}
 	base := t.TempDir()
@@ -49,7 +49,7 @@ func TestManyFilesTakeOneNotifier(t *testing.T) {
 	for _, r := range open[:files/2] {
 		r.Close()
 	}
-	for notifiers(t) != before { // the instance is closed shortly after the last Close
+	for notifiers(t) != before { // the instance is closed a moment after its last channel
 		runtime.Gosched()
 	}
 }

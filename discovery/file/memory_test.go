@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// manyClusters returns a file with an aggregate of clusters, one for each port. Each cluster has
-// this many endpoints on its port.
+// manyClusters returns a file with an aggregate of clusters, one for each element of ports. Each
+// cluster has the given number of endpoints on its port.
 func manyClusters(ports []int, endpoints int) string {
 	var names, list []string
 	for i, port := range ports {
@@ -31,15 +31,15 @@ func manyClusters(ports []int, endpoints int) string {
 // heap returns the number of bytes in use after garbage collection.
 func heap() int64 {
 	var m runtime.MemStats
-	for range 3 { // finalizers may need several cycles
+	for range 3 { // objects with finalizers are freed only in a later cycle
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// drain discards all pending states, and returns the number of endpoints of the last state that
-// have the given port.
+// drain discards all pending states. It returns how many endpoints of the last one have the given
+// port.
 func (c *fakeChannel) drain(port int) (n int) {
 	for len(c.states) > 0 {
 		n = 0
@@ -76,7 +76,8 @@ func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// The total memory for the answers of closed channels is bounded.
+// Many channels to one file are closed one after the other. The answers stored for them take a
+// bounded amount of memory.
 func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, manyClusters([]int{1, 1, 1}, 700))
@@ -95,7 +96,8 @@ func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	}
 }
 
-// The stored answer of an idle channel does not keep the file's content alive.
+// The stored answer of an idle channel is still usable after the file has been deleted and its
+// content has been garbage collected.
 func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))
@@ -111,6 +113,6 @@ func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 		}
 		r.Close()
 		_ = os.Remove(path)
-		heap() // frees everything that the stored answer does not reference
+		heap() // collects the file's content if nothing refers to it
 	}
 }

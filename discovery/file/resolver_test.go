@@ -42,7 +42,7 @@ func TestTheStateThatIsSent(t *testing.T) {
 	if !strings.HasPrefix(json, `{"loadBalancingConfig":[{"understudy_priority":{`) || !strings.HasSuffix(json, `],"methodConfig":[]}`) {
 		t.Errorf("service config = %s", json)
 	}
-	for i := range state.Endpoints { // as behind a proxy
+	for i := range state.Endpoints { // gRPC's proxy resolver drops the attributes in the same way
 		state.Endpoints[i].Attributes = nil
 	}
 	if got := describeState(hierarchy.Unseal(state)); got != want {
@@ -88,7 +88,8 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	r.Close()
 	write(t, path, onePort(2))
 	rename(t, path, path+".gone")
-	// Another channel receives both edits. The first channel would have received them by then, too.
+	// When another channel has received an edit made after Close, the first one would have received
+	// it, too.
 	other := watchFile(t, path)
 	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {
@@ -109,9 +110,9 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 	return c.fakeChannel.UpdateState(s)
 }
 
-// Row E5: a resolver that is closed during an update does not cause a deadlock.
+// A resolver may be closed during an update of its channel (row E5 of docs/scenarios.md).
 func TestCloseDuringAnUpdate(t *testing.T) {
-	path := newPath(t) // written later, because an existing file would be sent from inside Build
+	path := newPath(t) // no file yet: an existing file would be sent from inside Build, before c.resolver is set
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
@@ -184,8 +185,8 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	}
 }
 
-// A policy returns ErrBadResolverState for a priority without endpoints, which the file may intend.
-// Unlike other errors, this is not logged as a refusal.
+// If a policy returns ErrBadResolverState for an answer, this is not logged as a refusal: the file
+// may intend a priority without endpoints.
 func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 	for because, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {
 		path := newPath(t)
@@ -198,7 +199,7 @@ func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 		}
 		channel.expect(t, 1)
 		replace(t, path, onePort(2))
-		channel.expect(t, 2) // the first answer has been handled
+		channel.expect(t, 2) // by then the first answer has been handled
 		r.Close()
 		if got := logged.Count("answer to " + path); min(got, 1) != want {
 			t.Errorf("%v: logged %d times, want %d", because, got, want)

@@ -28,13 +28,13 @@ const Scheme = "file"
 
 func init() { discovery.Register(Scheme, parts) }
 
-// parts parses a target.
+// parts parses a file target and returns its only mechanism.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	path, err := pathOf(t.Target)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // named clusters read these parameters themselves
+	if _, err := t.Refresh(cds.DNS); err != nil { // only checks the parameters; clusters with DNS names read them again
 		return nil, err
 	}
 	cds.Reach(t)
@@ -67,7 +67,7 @@ func pathOf(target resolver.Target) (string, error) {
 // source finds the endpoints in a file.
 type source struct {
 	path    string
-	cluster string // of those in the file, "" for the only one
+	cluster string // the name of a cluster in the file, or "" if the target names none
 	target  *discovery.Target
 	options filewatch.Options
 }
@@ -89,12 +89,12 @@ type watch struct {
 
 	maker   cds.Maker
 	current explainer
-	noted   string // the last notes that were logged about clusters
+	noted   string // the last warning about fields without effect
 }
 
-// eds returns the source for the endpoints of an EDS cluster, which come from the management
-// servers of the bootstrap. The cluster itself is defined in the file, even if the user's options
-// make eds: targets request their clusters from a server.
+// eds returns a source for the endpoints of an EDS cluster, which come from the management servers
+// of the xDS bootstrap. The source never requests the Cluster itself, whatever the user's options
+// for eds: targets are, because the file defines it.
 func (w *watch) eds(service string) (discovery.Source, error) {
 	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
@@ -103,11 +103,12 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 	return parts[0].Source, nil
 }
 
-// run sends readings to the receiver.
+// run sends the result of each reading of the file to the receiver.
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
-	defer w.current.Store(nil) // stored sources do not need the document
+	// Sources that are stored while the channel is idle must not keep the document alive.
+	defer w.current.Store(nil)
 	if r, news := l.read(); r != nil && !l.isCurrent() && !w.wait(news, time.After(current)) {
 		return
 	}
@@ -123,11 +124,11 @@ func (w *watch) run() {
 	}
 }
 
-// current limits how long a new channel waits for a very recent edit while other channels still use
-// the old content. It exceeds the time for detecting a complete file (docs/waits.md).
+// current limits how long a new channel waits for the newest edit of a file that other channels
+// already use. It exceeds the time that it takes to find a file complete (docs/waits.md).
 const current = 3 * time.Second
 
-// wait returns true after a reading or a timeout, and false after close.
+// wait waits for a reading or for late. It returns false if the watch is closed first.
 func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
 	select {
 	case <-w.done:
@@ -138,7 +139,6 @@ func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
 	return true
 }
 
-// tell sends a reading to the receiver.
 func (w *watch) tell(r *reading) {
 	if r.err != nil {
 		w.receiver.Fail(r.err)
@@ -162,7 +162,8 @@ func (w *watch) tell(r *reading) {
 	}
 }
 
-// pass sends the mechanisms of a cluster to the receiver, and logs the fields that have no effect.
+// pass sends the mechanisms of a cluster to the receiver. It logs which fields of the clusters have
+// no effect, unless it has logged the same before.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)
@@ -179,13 +180,15 @@ func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	}
 }
 
-// explainer adds positions in the last document to mistakes in clusters. It must not keep a
-// document alive, because sources outlive their documents.
+// explainer adds the positions in the file to the errors of clusters. It refers to the watch's
+// current document only by a pointer that is cleared on close, because sources may live longer than
+// the document.
 type explainer struct {
 	*atomic.Pointer[clusterfile.Document]
 }
 
-// of returns the function that explains mistakes in the endpoints of a cluster.
+// of returns a function that adds the position in the file to an error in the endpoints of a
+// cluster.
 func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 	return func(invalid *envoy.Invalid) error {
 		if doc := e.Load(); doc != nil {
@@ -195,7 +198,7 @@ func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 	}
 }
 
-// Check reads the file if read is set, and returns the mistakes that it finds.
+// Check implements discovery.Source. If read is set, it reads the file and returns its mistakes.
 func (s *source) Check(read bool) error {
 	if !read {
 		return nil

@@ -22,7 +22,7 @@ func large(port int) string {
 	return b.String()
 }
 
-// heard is a receiver that sends answers and failures to channels.
+// heard is a receiver that sends what it receives to Go channels.
 type heard struct {
 	answers  chan discovery.Answer
 	failures chan error
@@ -43,7 +43,7 @@ func listen(t *testing.T, path string) *heard {
 	return h
 }
 
-// next returns the next value.
+// next receives a value, or fails the test after a timeout.
 func next[T any](t *testing.T, from chan T) (what T) {
 	t.Helper()
 	select {
@@ -63,8 +63,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A file is parsed once per process, and all channels share the result, including channels that are
-// opened later. The cost of an edit does not grow with the number of channels.
+// A file is parsed once per process. All channels share the result, even those that are opened
+// later, so the cost of an edit does not grow with the number of channels.
 func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, large(1))
@@ -108,8 +108,8 @@ func first(a discovery.Answer) *discovery.Endpoint {
 	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
-// A mistake is also found only once for all channels, and finding its position costs at most as
-// much as parsing the file again.
+// An invalid file is also examined only once for all channels. Finding the position of the mistake
+// costs at most as much as parsing the file again.
 func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	for what, mistake := range map[string]string{
 		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),
@@ -147,8 +147,8 @@ func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	}
 }
 
-// Each channel receives the position of an invalid field, although the document's nodes have been
-// freed by then.
+// Every channel receives the position of an invalid field, even if it opens after the parsed YAML
+// has been garbage collected.
 func TestPlacesAreFoundLater(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, onePort(1)+"  priority: 3\n")

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// limitFiles prevents the process from opening files until restore is called or the test ends. No
-// other test may run during this time.
+// limitFiles prevents the process from opening files until restore is called or the test ends.
+// Tests that use it must not run in parallel with others.
 func limitFiles(t *testing.T) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -32,8 +32,8 @@ func limitFiles(t *testing.T) (restore func()) {
 	return restore
 }
 
-// If a file is edited while the process has no free descriptor, the edit takes effect when a
-// descriptor is available again. The log notes the lack of descriptors once.
+// If a file is edited while the process has no free file descriptor, the edit takes effect once
+// there is one. The log mentions the problem once.
 func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
 		path := newPath(t)
@@ -60,7 +60,7 @@ func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	}
 }
 
-// If a file cannot be read when the channel opens, it is read soon after reading becomes possible.
+// If a file cannot be read when the channel opens, it is read again soon.
 func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestEditsInPlaceAndByRename(t *testing.T) {
 	channel.expect(t, 4)
 }
 
-// Item 6 of the sources: "an edit reaches the picker within a second".
+// An edit reaches the channel within a second.
 func TestAnEditArrivesWithinASecond(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
@@ -109,7 +109,7 @@ func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 	}
 	replace(t, path, onePort(1)+"  priority: 1\n")
 	logged.Wait(t, patient, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
-	replace(t, path, onePort(1)) // restores the original content, so the channel receives no update
+	replace(t, path, onePort(1)) // the original content again, so there is no update
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
 	if n := logged.Count(path + ":1:1: syntax error"); n != 1 {

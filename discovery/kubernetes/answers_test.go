@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// reply is the server's reply to one request. Its body ends after the duration lasts. If the status
-// is 200 and lasts is 0, the body stays open.
+// reply is the server's reply to one request. The body ends after the duration lasts; if that is 0
+// and the code is 200, the body does not end.
 type reply struct {
 	code  int
 	retry string
@@ -28,8 +28,8 @@ type script struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	requests []string        // the version that each request asked for, "all", or "list"
-	times    []time.Duration // since the first request
+	requests []string        // kind of each request: "all", "list", or the version from which to watch
+	times    []time.Duration // times of the requests, since the first
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -68,7 +68,8 @@ func (s *script) seen() (requests string, times []time.Duration) {
 	return strings.Join(s.requests, " "), s.times
 }
 
-// A reply without slices decides the next request and its delay. The known slices stay in use.
+// Certain replies contain no slices. They determine which request follows and after which delay,
+// while the known slices stay in use.
 func TestAnswersInPlaceOfSlices(t *testing.T) {
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
@@ -116,7 +117,7 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 				for _, reply := range test.replies {
 					time.Sleep(reply.lasts)
 				}
-				time.Sleep(4 * time.Minute) // a silent watch is canceled after more than 5 minutes
+				time.Sleep(4 * time.Minute) // a silent watch is canceled after 5 to 10 minutes
 				synctest.Wait()
 				got, times := s.seen()
 				started.Close()

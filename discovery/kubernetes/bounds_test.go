@@ -21,12 +21,12 @@ func many(n int) string {
 	return b.String()[1:]
 }
 
-// A slice that exceeds the bounds does not end the watch. The slice is left out, or its last good
-// form stays in use. A note is shown as long as the slice exceeds the bounds.
+// A slice that exceeds the bounds does not end the watch. It is left out, or stays in use as it was
+// before. The answer has a note about it until the slice is within the bounds again.
 func TestOneSliceBeyondTheBounds(t *testing.T) {
 	manyPorts := strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"ports":[`, `"ports":[`+strings.Repeat(`{"port":1},`, 100), 1)
 	for what, test := range map[string]struct {
-		beyond string // instead of the slice b
+		beyond string // the event that replaces slice b, or adds a slice
 		note   string
 		out    bool
 	}{
@@ -70,7 +70,7 @@ func TestOneSliceBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// The bounds also apply to the initial slices of a watch and to a list.
+// The bounds also apply to the slices at the beginning of a watch and to those in a list.
 func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	}
 }
 
-// The number of stored slices and endpoints stays within the bounds, even if the server sends
-// 65,000 slices or too many endpoints.
+// If the server sends too many slices or endpoints, the numbers that are stored stay within the
+// bounds.
 func TestTooManySlices(t *testing.T) {
 	c := newCollection()
 	for i := range 65_000 {
@@ -132,7 +132,7 @@ func TestTooManySlices(t *testing.T) {
 	}
 }
 
-// A body without an end, of a list or of the initial slices of a watch, is an error after a minute.
+// A response to a list, or the beginning of a watch, that has no end is an error after a minute.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	for what, test := range map[string]struct {
 		code  int
@@ -170,7 +170,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// The bounds also apply to slices whose last good form stays in use.
+// Slices that stay in use in an earlier form count towards the bounds as well.
 func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
 	k := newKnown()
@@ -193,8 +193,7 @@ func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	}
 }
 
-// Only the fields of a slice that are used stay in memory, even if the slice is part of a large
-// event.
+// A slice in memory contains only the fields that are used, even if it arrived in a large event.
 func TestASliceKeepsNothingOfItsEvent(t *testing.T) {
 	const size = 1 << 20
 	long := strings.Repeat("x", size)

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// cut ends a response with an error after the given time, like a load balancer that closes idle
-// connections.
+// cut breaks off a response after the given time, as a load balancer does with idle connections.
 func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	select {
 	case <-ended:
@@ -21,11 +20,11 @@ func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	return 0
 }
 
-// A server that was restored from a backup accepts a watch from a version later than its own, but
-// sends nothing. The source then requests all slices again, no matter how the silent watch ends. An
-// outage alone does not cause such a request.
+// A server that was restored from a backup accepts a watch from a version that it no longer knows,
+// but sends nothing. The source then requests all slices again, whether the silent watch is cut or
+// lasts until its timeout. After a mere outage, it does not.
 func TestARestoreBehindABalancer(t *testing.T) {
-	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour is longer than any watch
+	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour exceeds the timeout of every watch
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
@@ -55,7 +54,8 @@ func TestARestoreBehindABalancer(t *testing.T) {
 	}
 }
 
-// A quiet Service behind a load balancer that cuts idle connections is watched almost all the time.
+// A load balancer cuts idle connections, and the Service does not change. Nevertheless, the Service
+// is watched almost all the time.
 func TestAQuietServiceBehindABalancer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -77,8 +77,8 @@ func TestAQuietServiceBehindABalancer(t *testing.T) {
 	})
 }
 
-// If a server that does not support initial events returns a list with an invalid version, this
-// causes no request loop.
+// A server without support for initial events returns a list with an invalid version. The source
+// waits between its requests.
 func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -104,7 +104,7 @@ func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	})
 }
 
-// If a token is rejected after the watch has begun, the request is retried with a growing delay.
+// If a token is rejected during a watch, the delay between requests grows.
 func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	p := newPod(t)
 	asked := make(chan time.Time, 10_000)
@@ -126,7 +126,7 @@ func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	}
 }
 
-// An error that ends every watch immediately is reported from the second watch on.
+// If an error ends watch after watch immediately, it is reported from the second one on.
 func TestWatchesThatEndAtOnceAreSaid(t *testing.T) {
 	well := at("ADDED", "a", "10.0.0.1") + bookmark("7", true)
 	for what, test := range map[string]struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// source finds the endpoints of Services. It must stay comparable, because it is used as the key
-// for sharing.
+// source is the source of a target. It must stay comparable: sources are equal if they find the
+// same endpoints.
 type source struct {
 	query
 	server
@@ -31,27 +31,27 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: func() { f.remove(u) }, Confirmed: f.confirmed}, nil
 }
 
-// subject identifies a watch. Targets that differ only in the port, or in how they use the slices,
-// share a watch.
+// subject is the key of a feed. Targets that differ only in the port, or in which endpoints of the
+// slices they use, have the same subject.
 type subject struct {
 	server
 	namespace string
 	services  string
 }
 
-// feeds holds the active watches and their servers.
+// feeds holds the running watches, and the API servers that they use.
 var feeds = struct {
 	mu    sync.Mutex
 	all   map[subject]*feed
 	hosts map[server]*host
 }{all: make(map[subject]*feed), hosts: make(map[server]*host)}
 
-// feed is an active watch. It passes the known slices to its users.
+// feed passes the slices of one running watch to its users.
 type feed struct {
 	subject
 	users int // guarded by feeds.mu
 	end   context.CancelFunc
-	at    atomic.Pointer[time.Time] // when the snapshot was last confirmed; nil if it never was
+	at    atomic.Pointer[time.Time] // when the snapshot was last confirmed, or nil
 
 	telling sync.Mutex // serializes the calls of receivers
 	said    said
@@ -60,22 +60,23 @@ type feed struct {
 	told map[*user]bool
 }
 
-// said is the last state that a feed passed on.
+// said is the state that the users of a feed have received.
 type said struct {
-	snapshot *snapshot // nil if there has been none
+	snapshot *snapshot // nil if there has been none yet
 	failure  error     // why there is no snapshot
-	doubt    error     // why the snapshot may be outdated, nil if it is current
+	doubt    error     // why the snapshot may be out of date, or nil
 }
 
-// user is a target whose answers come from the slices of a feed.
+// user is a started source. Its answers come from the slices of a feed.
 type user struct {
 	query
 	receiver *discovery.Receiver
-	failed   bool // the snapshot yields no answer; guarded by feed.telling
+	failed   bool // the current snapshot yields no answer for this user; guarded by feed.telling
 	left     bool // guarded by feed.mu
 }
 
-// join adds a user to the feed of a subject, and starts the feed if necessary.
+// join returns the feed of a subject, and starts it if necessary. The caller becomes one of its
+// users until it calls remove.
 func join(s subject) *feed {
 	feeds.mu.Lock()
 	defer feeds.mu.Unlock()
@@ -98,7 +99,7 @@ func join(s subject) *feed {
 	return f
 }
 
-// release closes h when no feed uses it.
+// release is called when a feed ends. It closes h after the last feed that uses it.
 func (h *host) release() {
 	feeds.mu.Lock()
 	h.users--
@@ -112,7 +113,7 @@ func (h *host) release() {
 	}
 }
 
-// add registers a user and passes the current state to it.
+// add makes f call the user's receiver, beginning with the current state.
 func (f *feed) add(u *user) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -127,8 +128,8 @@ func (f *feed) add(u *user) {
 	}
 }
 
-// remove unregisters a user. It may be called from within a call of the user's receiver, so it does
-// not wait for calls to return.
+// remove undoes join and add. It may be called from inside a call of the user's receiver, so it
+// does not wait for calls in progress.
 func (f *feed) remove(u *user) {
 	f.mu.Lock()
 	u.left = true
@@ -158,7 +159,7 @@ func (f *feed) each(tell func(*user)) {
 	}
 }
 
-// pass passes the current state to a user. The caller holds telling.
+// pass passes the current state to a user. The caller holds f.telling.
 func (f *feed) pass(u *user) {
 	switch {
 	case f.said.snapshot != nil:
@@ -166,7 +167,7 @@ func (f *feed) pass(u *user) {
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
-			_ = u.receiver.Update(a) // the error needs no handling, because only another answer can help
+			_ = u.receiver.Update(a) // the error does not matter: only other slices can change the answer
 		}
 		if f.said.doubt != nil {
 			u.receiver.Unconfirmed(f.said.doubt, f.confirmed())
@@ -176,7 +177,7 @@ func (f *feed) pass(u *user) {
 	}
 }
 
-// update passes on a new, current snapshot.
+// update passes on a new snapshot, which is current.
 func (f *feed) update(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -185,8 +186,8 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
-// revise passes on the snapshot after deleted slices have expired. It neither confirms the snapshot
-// nor ends a doubt.
+// revise passes on a snapshot from which deleted slices have expired. It neither confirms the
+// snapshot nor ends a doubt.
 func (f *feed) revise(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -194,8 +195,8 @@ func (f *feed) revise(s *snapshot) {
 	f.each(f.pass)
 }
 
-// confirm reports that the snapshot is current. If a user has no answer from the snapshot, its
-// previous answer is not confirmed.
+// confirm reports to the users that the snapshot is current. A user whose last answer is from an
+// earlier snapshot gets no confirmation of that answer.
 func (f *feed) confirm() {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -213,7 +214,7 @@ func (f *feed) confirm() {
 	})
 }
 
-// fail reports why there is no snapshot, or why there is no newer one.
+// fail reports to the users why there is no snapshot, or no newer one.
 func (f *feed) fail(err error) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -226,13 +227,13 @@ func (f *feed) fail(err error) {
 	f.each(func(u *user) { u.receiver.Unconfirmed(err, f.confirmed()) })
 }
 
-// note records that the snapshot is current.
+// note records that the snapshot was confirmed now.
 func (f *feed) note() {
 	now := time.Now()
 	f.at.Store(&now)
 }
 
-// confirmed returns when the snapshot was last confirmed, or the zero time if it never was.
+// confirmed returns when the snapshot was last confirmed, or the zero time.
 func (f *feed) confirmed() time.Time {
 	if at := f.at.Load(); at != nil {
 		return *at

@@ -22,13 +22,13 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// If the client's location is known, the cluster's hints are preferred by default. If it is not
-// known, the default causes no warning. Another preference overrides the default.
+// If the client's location is known, the cluster's hints are followed by default. Otherwise the
+// default has no effect, without a warning. Another preference overrides the default.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {
 		target string
-		zone   string // UNDERSTUDY_ZONE
+		zone   string // value of UNDERSTUDY_ZONE
 		prefer string // Options.Prefer
 		want   []string
 	}{
@@ -38,7 +38,7 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 		{"kubernetes:///web.shop?node=n-b", "", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=hints", "b", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=none", "b", "", []string{a, b}},
-		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // the client's own zone is b
+		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // endpoint a is in zone b, the client's zone
 		{"kubernetes:///web.shop", "b", "none", []string{a, b}},
 		{"kubernetes:///web.shop", "b", "zone", []string{a}},
 		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // no hint names c
@@ -49,8 +49,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.zone)
 			before := logged.Count("has no effect")
 			s := newAPIServer(t)
-			// The hints name the opposite zones, so that a preference for hints has a different
-			// effect from a preference for zones.
+			// Each hint names the other zone, so that following hints differs from preferring the
+			// own zone.
 			s.lines <- hinted("a", a, "b", "a") + hinted("b", b, "a", "b")
 			s.lines <- synced
 			cc, err := understudy.NewClient(test.target,
@@ -61,7 +61,7 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			}
 			defer func() { _ = cc.Close() }()
 			got := make(map[string]bool)
-			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until all endpoints are connected
+			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until every wanted endpoint has been seen
 				var p peer.Peer
 				if err := call(t, healthpb.NewHealthClient(cc), grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
 					t.Fatal(err)
@@ -79,8 +79,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 	}
 }
 
-// hinted returns an event for a slice with one endpoint in a zone, with hints for another zone and
-// for a node.
+// hinted returns an event for a slice with one endpoint in a zone. Its hints name another zone and
+// a node.
 func hinted(name, address, zone, forZone string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",`+

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A bookmark confirms the known slices. If there are no slices, the bookmark does not confirm the
-// last answer.
+// A bookmark confirms that the known slices are current. If there are none, it does not confirm the
+// last answer, which came from slices that no longer exist.
 func TestABookmarkAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -43,7 +43,7 @@ func TestABookmarkAfterAFailure(t *testing.T) {
 	})
 }
 
-// An invalid resource version makes the source request all slices again.
+// If the server sends an invalid resource version, the next request is for all slices.
 func TestVersionsThatAreLies(t *testing.T) {
 	for what, version := range map[string]string{"long": strings.Repeat("9", 1<<20), "none": ""} {
 		for _, end := range []bool{true, false} {
@@ -80,7 +80,7 @@ func TestVersionsThatAreLies(t *testing.T) {
 	}
 }
 
-// A slice that contains a string beyond the API's bounds is left out, with a short note.
+// A slice with a string that is longer than the API allows is left out. The note about it is short.
 func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for what, sl := range map[string]*slice{

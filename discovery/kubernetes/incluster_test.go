@@ -18,12 +18,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// pod is the environment of a pod, together with a fake API server that accepts one token and sends
-// one slice.
+// pod is a fake environment of a pod, with an API server that accepts one token and sends one
+// slice.
 type pod struct {
 	*httptest.Server
 	files   string      // the directory of the service account files
-	token   chan string // holds the accepted token
+	token   chan string // holds the token that is accepted
 	asked   chan *http.Request
 	updates chan string
 	errors  chan error
@@ -55,7 +55,7 @@ func (p *pod) write(t *testing.T, name, text string) {
 	}
 }
 
-// serve ends each watch after the initial slices.
+// serve sends the initial slices and then ends the watch.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.asked <- r
 	token := <-p.token
@@ -100,8 +100,8 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// In a cluster, the host, roots, token and namespace are those of the pod. If a token is rejected,
-// its file is read again immediately.
+// In a cluster, the API server's address and roots, the token and the namespace come from the pod.
+// If a token is rejected, its file is read again at once.
 func TestInACluster(t *testing.T) {
 	p := newPod(t)
 	p.start(t)
@@ -214,8 +214,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	})
 }
 
-// A transport that was replaced closes its idle connections after a timeout. Nothing else would
-// close the connection of a watch that was open when the transport was replaced.
+// Replaced transports close their idle connections after a timeout. Without it, nothing would close
+// the connection of a watch that was open when its transport was replaced.
 func TestAReplacedTransportClosesIdleConnections(t *testing.T) {
 	h := &host{server: server{account: newPod(t).files}}
 	if _, _, err := h.prepare(); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file decides which slices are in use. It uses neither the network nor the clock.
+// The functions in this file decide which slices are in use. They use neither the network nor the
+// clock.
 
 const (
 	removal   = 10 * time.Second // how long a deleted slice stays in use
@@ -22,19 +23,19 @@ const (
 // whyNone is the reason that is reported if the account may not get Services.
 const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
 
-// snapshot holds the known slices of Services. It is immutable.
+// snapshot is an immutable copy of the known slices.
 type snapshot struct {
 	there map[string]*slice // existing slices by name
 	left  map[string]*slice // recently deleted slices by name
 	notes []string
-	wrong string // why an existing slice is not used
-	why   string // why there is no slice, if known
+	wrong string // why one of the existing slices is not used
+	why   string // why there is no slice; "" if unknown
 }
 
-// collection holds slices by name, within bounds.
+// collection holds slices by name. The number of slices and of their endpoints is bounded.
 type collection struct {
 	slices    map[string]*slice
-	wrong     map[string]string // why a slice is not used, or not used in its current form
+	wrong     map[string]string // notes about slices that are not used, or only in an earlier form
 	endpoints int
 }
 
@@ -42,8 +43,8 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), wrong: make(map[string]string)}
 }
 
-// put adds or replaces a slice. If the slice is invalid or exceeds the bounds, put notes the
-// reason, and the last good form of the slice stays in use, if there is one.
+// put adds or replaces a slice. If problem is set, or the slice exceeds the bounds, put adds a
+// note, and the slice's last good form stays in use if there is one: the form in c, or else last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
 	name := sl.Metadata.Name
 	before := c.slices[name]
@@ -77,11 +78,11 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	}
 }
 
-// noted shortens the name of a slice for a note, because an invalid name may be megabytes long.
+// noted returns the key in wrong of a slice. It is short even if the slice's name is invalid and
+// has megabytes.
 func noted(name string) string { return printable.Line(name, 300) }
 
-// add stores a copy of the fields of a slice that are used. The slice itself may be part of a large
-// event.
+// add adds a slice that put has checked.
 func (c *collection) add(name string, sl *slice) {
 	kept := *sl
 	kept.Metadata.ResourceVersion, kept.Metadata.Annotations.Ended = "", ""
@@ -99,12 +100,12 @@ func (c *collection) remove(name string) *slice {
 	return sl
 }
 
-// known is the state of the slices of Services.
+// known holds all slices that the watch knows, existing and recently deleted.
 type known struct {
 	*collection
 	left     *collection          // recently deleted slices
 	until    map[string]time.Time // when each slice in left expires
-	oddities map[string]bool      // events without effect
+	oddities map[string]bool      // notes about events without effect
 	told     bool                 // all initial slices have arrived
 }
 
@@ -112,7 +113,7 @@ func newKnown() *known {
 	return &known{collection: newCollection(), left: newCollection(), until: make(map[string]time.Time), oddities: make(map[string]bool)}
 }
 
-// odd notes an event without effect, and reports whether it is new.
+// odd adds a note about an event without effect. It reports whether that changes the notes.
 func (k *known) odd(e *event) bool {
 	text := "an event of the unknown type " + printable.Quote(printable.Line(e.Type, 40)) + " has no effect"
 	if e.Type == "" && e.problem != nil {
@@ -132,9 +133,8 @@ func (k *known) change(sl *slice, problem error) {
 	}
 }
 
-// remove deletes a slice from the known slices. The deleted slice stays in use for a while. If it
-// was the last slice of its Service, all recently deleted slices of the Service stay in use equally
-// long.
+// remove moves a slice to the recently deleted ones. If its Service has no other slice, all deleted
+// slices of that Service stay in use for the full time again.
 func (k *known) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
 	k.leave(sl, now)
@@ -143,7 +143,7 @@ func (k *known) remove(name string, now time.Time) {
 	}
 }
 
-// prolong restarts the expiry of all deleted slices of a Service, provided that the Service has no
+// prolong extends the time in use of all deleted slices of a Service, unless the Service has an
 // existing slice.
 func (k *known) prolong(service string, now time.Time) {
 	for _, other := range k.slices {
@@ -158,7 +158,7 @@ func (k *known) prolong(service string, now time.Time) {
 	}
 }
 
-// replace replaces the known slices by a complete collection.
+// replace replaces the existing slices by those of a complete collection.
 func (k *known) replace(all *collection, now time.Time) {
 	lost := make(map[string]bool) // Services that lost a slice
 	for name, sl := range k.slices {
@@ -176,7 +176,7 @@ func (k *known) replace(all *collection, now time.Time) {
 	}
 }
 
-// leave keeps a deleted slice in use for a while.
+// leave keeps a slice in use for a while after its deletion.
 func (k *known) leave(sl *slice, now time.Time) {
 	if sl == nil || !k.told {
 		return
@@ -192,7 +192,6 @@ func (k *known) forget(name string) {
 	delete(k.until, name)
 }
 
-// expire removes the deleted slices that have expired.
 func (k *known) expire(now time.Time) {
 	for name, at := range k.until {
 		if !at.After(now) {
@@ -201,7 +200,7 @@ func (k *known) expire(now time.Time) {
 	}
 }
 
-// next returns the time at which the next deleted slice expires, or the zero time if there is none.
+// next returns when the next deleted slice expires, or the zero time if there is none.
 func (k *known) next() (at time.Time) {
 	for _, until := range k.until {
 		if at.IsZero() || until.Before(at) {

@@ -14,10 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// This file contains a second implementation of the conversion of slices to an answer. It is slow
-// and follows the specification directly.
+// This file is a second implementation of the conversion from slices to an answer. It is slow but
+// simple.
 
-// given is a slice of the API.
+// given describes a slice of the API.
 type given struct {
 	name, service, kind string
 	priority, weight    int // labels; 0 if the label is absent
@@ -38,7 +38,7 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// one is an endpoint of a slice, considered by itself.
+// one is an endpoint of one slice. Other slices may contain the same endpoint.
 type one struct {
 	givenEndpoint
 	kind             string
@@ -55,8 +55,8 @@ func (o one) is(condition string, otherwise bool) bool {
 	return otherwise
 }
 
-// If ready or serving is nil, it counts as true; if terminating is nil, it counts as false. An
-// endpoint that is ready counts as ready even if it is terminating.
+// Absent conditions count as true for ready and serving, and as false for terminating. An endpoint
+// that is ready counts as ready even while it terminates.
 func (o one) ready() bool { return o.is("ready", true) }
 func (o one) lastResort() bool {
 	return !o.ready() && o.is("terminating", false) && o.is("serving", true)
@@ -93,14 +93,14 @@ func (o one) identity() string {
 	return o.address()
 }
 
-// same reports whether a and b cannot both be used. This is the case if they have the same address,
-// or the same identity and address family.
+// same reports whether at most one of a and b can be used: they have the same address, or the same
+// identity and address family.
 func same(a, b one) bool {
 	return a.address() == b.address() || a.identity() == b.identity() && a.kind == b.kind
 }
 
-// beats reports whether a takes precedence over b, given that they are the same. Between endpoints
-// with equal conditions, the order is arbitrary.
+// beats reports whether a is used instead of b if they are the same. Between endpoints with equal
+// conditions, the order is fixed but arbitrary.
 func beats(a, b one) bool {
 	switch {
 	case a.rank() != b.rank():
@@ -115,8 +115,7 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether o is used, that is, whether no other endpoint in use is the same as o and
-// beats it.
+// holds reports whether o is used: no endpoint in use is the same as o and beats it.
 func holds(o one, all []one) bool {
 	for _, other := range all {
 		if same(o, other) && beats(other, o) && holds(other, all) {
@@ -162,7 +161,7 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the answer, or reports that there is no answer.
+// expected returns the lines of the answer to expect. If none is set, no answer is expected.
 func expected(q query, there, left []given) (lines []string, none bool) {
 	var all []one
 	portless := false
@@ -199,7 +198,7 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 	return describe(q, held), false
 }
 
-// describe returns one line for each endpoint in use.
+// describe returns a line for each endpoint in use.
 func describe(q query, held []one) (lines []string) {
 	anyReady := slices.ContainsFunc(held, one.ready)
 	pods := make(map[string][]one)
@@ -248,7 +247,7 @@ func describe(q query, held []one) (lines []string) {
 	return lines
 }
 
-// actual formats an answer like describe.
+// actual returns the lines of an answer, in the form of describe.
 func actual(a discovery.Answer) (lines []string) {
 	hints := func(of []string) (all []named) {
 		for _, n := range of {
@@ -267,7 +266,7 @@ func actual(a discovery.Answer) (lines []string) {
 	return lines
 }
 
-// parse converts g to a slice by way of JSON.
+// parse converts g to a slice by way of its JSON.
 func (g given) parse(t *rapid.T) *slice {
 	labels := map[string]string{serviceLabel: g.service}
 	if g.priority > 0 {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	maxEvent = 8 << 20   // maximum size in bytes of one event, or of one slice of a list; etcd's limit is 1.5 MiB
-	maxList  = 256 << 20 // maximum size in bytes of one list
+	maxEvent = 8 << 20   // bytes of one event, or of one slice in a list; etcd's limit is 1.5 MiB
+	maxList  = 256 << 20 // bytes of one list
 )
 
 type event struct {
@@ -22,12 +22,12 @@ type event struct {
 		slice
 		status
 	} `json:"object"`
-	problem error // why the object is invalid
-	err     error // why the stream ended
+	problem error // why the object is invalid; the stream continues
+	err     error // why the stream ended; no further event follows
 }
 
-// events reads the events of a watch. The size of each event is bounded; an event that is too long
-// is left out.
+// events reads the events of a watch. An event that is too long is reported as a problem and
+// skipped.
 func events(ctx context.Context, body io.Reader) <-chan *event {
 	to := make(chan *event)
 	go func() {
@@ -48,7 +48,7 @@ func events(ctx context.Context, body io.Reader) <-chan *event {
 	return to
 }
 
-// stream reads JSON values one by one, within bounds.
+// stream reads JSON values one by one. Each has a maximum length.
 type stream struct {
 	bounded *io.LimitedReader
 	*json.Decoder
@@ -60,8 +60,9 @@ func newStream(body io.Reader) *stream {
 	return s
 }
 
-// next reads the next value into into. problem is set if the value cannot be decoded, and err is
-// set if no further value can be read. If a value is too long, the rest of its line is skipped.
+// next decodes the next value into the variable that into points to. problem is the reason if this
+// value is invalid, and err is set if no further value can be read. After a value that is too long,
+// next skips the rest of its line.
 func (s *stream) next(into any) (problem, err error) {
 	s.bounded.N = maxEvent
 	err = s.Decode(into)
@@ -87,7 +88,7 @@ func (s *stream) next(into any) (problem, err error) {
 	return inWords(err), nil
 }
 
-// inWords describes a type mismatch in terms of JSON instead of Go types.
+// inWords rewords a type mismatch, because the names of Go types tell a user nothing.
 func inWords(err error) error {
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("it has a JSON %s for %s", typed.Value, cmp.Or(typed.Field[strings.LastIndex(typed.Field, ".")+1:], "it"))
@@ -95,7 +96,7 @@ func inWords(err error) error {
 	return err
 }
 
-// broken reports whether err prevents any further reading.
+// broken reports whether nothing more can be read after err.
 func broken(err error) bool {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, typed := errors.AsType[*json.UnmarshalTypeError](err)
@@ -103,7 +104,7 @@ func broken(err error) bool {
 	return syntax || !typed && !ours
 }
 
-// shapeError is the error for a value that is not an array.
+// shapeError is the error for a value that should have been an array.
 type shapeError struct{ given string }
 
 func (e *shapeError) Error() string { return e.given + " given, want an array" }

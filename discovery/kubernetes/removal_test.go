@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// pipe replies to each request with the body that the test provides.
+// pipe replies to every request for slices with a body that the test controls.
 type pipe struct{ body io.ReadCloser }
 
 func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -55,8 +55,8 @@ func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
 	})
 }
 
-// When the slices of a Service are deleted, the last known slices stay in use until 10 s after the
-// last deletion, even if the slices are deleted one by one.
+// When all slices of a Service are deleted, even one by one, they stay in use until 10 s after the
+// last deletion.
 func TestSlicesThatGoOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -81,8 +81,8 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 	})
 }
 
-// The known slices also stay in use for 10 s if the last slice is missing from the initial slices
-// of a new watch after a 410.
+// This also holds if the last deletion is noticed only later: a watch ends with 410, and the
+// initial slices of the next one do not include the slice.
 func TestTheLastSliceIsFoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -111,8 +111,8 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 	})
 }
 
-// A deleted slice expires after 10 s even while the server is unreachable. Its expiry does not
-// confirm the other slices.
+// A deleted slice expires after 10 s even while the server is unreachable. The update without it
+// does not confirm the other slices.
 func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -144,8 +144,7 @@ func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// If a slice is deleted while other slices of its Service remain, the deleted slice expires after
-// 10 s.
+// If other slices of its Service remain, a deleted slice expires after 10 s.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -169,8 +168,9 @@ func TestASliceThatGoesAlone(t *testing.T) {
 	})
 }
 
-// When a Service is deleted and recreated, no connection is lost: every answer contains the
-// endpoint that remains. The new slices have different names, and the first of them is empty.
+// When a Service is deleted and created again, every answer contains the endpoint that it had
+// before, so no connection is lost. The new slices have other names, and the first of them is
+// empty.
 func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -198,7 +198,7 @@ func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	})
 }
 
-// If the account may get Services, the error explains why there is no slice.
+// If the account may get Services, the error explains why a Service has no slices.
 func TestWhyThereIsNoSlice(t *testing.T) {
 	for want, services := range map[string]map[string]string{
 		whyNone:                   nil,

@@ -11,8 +11,8 @@ import (
 )
 
 // Role returns the YAML manifests of a Role with the permissions that a target of this package
-// needs, and of a RoleBinding that grants the Role to a service account. account is NAME, in the
-// namespace of the target, or NAMESPACE:NAME. The target must name its namespace.
+// needs, and of a RoleBinding that grants it to a service account. The account is given as NAME,
+// for one in the target's namespace, or as NAMESPACE:NAME. The target must contain its namespace.
 func Role(target, account string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != Scheme && u.Scheme != "k8s" {

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// sliceOf parses a slice. labels is the name of the Service, which further labels may follow; rest
-// holds the remaining fields in JSON.
+// sliceOf parses a slice. labels is the name of its Service, which may be followed by further
+// labels. rest is the JSON of its other fields.
 func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	t.Helper()
 	service, more, _ := strings.Cut(labels, " ")
@@ -54,14 +54,14 @@ const (
 	notServing = `"conditions":{"ready":false,"serving":false,"terminating":true}`
 )
 
-// These cases specify which endpoints an answer contains and which port is chosen.
+// Each case is a sentence about which endpoints are used, or which port.
 func TestSentencesOfTheSet(t *testing.T) {
 	const port80 = `"ports":[{"name":"grpc","port":80}]`
 	v4 := func(endpoints, ports string) string { return "web|IPv4|" + endpoints + "|" + ports }
 	for _, c := range []struct {
 		sentence string
 		query    query
-		slices   []string // Service with labels, address type, endpoints, ports
+		slices   []string // the labels, the address type, the endpoints and the ports of each slice
 		want     string
 		note     string // an excerpt of a note
 		why      string // an excerpt of Why

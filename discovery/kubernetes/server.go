@@ -31,12 +31,11 @@ const (
 	fresh     = time.Minute // how long a token and a CA are used before their files are read again
 )
 
-// server is the configuration of an API server. The zero value means the API server of the
-// program's own cluster.
+// server identifies an API server. The zero value is the API server of the program's own cluster.
 type server struct {
 	host      string
 	transport http.RoundTripper
-	account   string // the directory of the service account files, "" for the default
+	account   string // directory of the service account's files, or "" for the default
 }
 
 // check returns an error if the configuration is incomplete.
@@ -62,18 +61,18 @@ func (s server) base() string {
 	return "https://" + s.host
 }
 
-// host sends requests to a server, either with the credentials of the pod or through the program's
-// transport. It is safe for concurrent use.
+// host sends requests to an API server, with the credentials of the pod or through the program's
+// own transport. It is safe for concurrent use.
 type host struct {
 	server
 	users int         // guarded by feeds.mu
-	plain atomic.Bool // the server does not support watches with initial events
+	plain atomic.Bool // the server rejects watches with initial events
 
 	mu    sync.Mutex
 	token string
 	ca    []byte
-	own   *http.Transport // used if the program provides no transport
-	read  time.Time       // when the files were read
+	own   *http.Transport // the transport with the pod's CA; nil if the program has given a transport
+	read  time.Time       // when the files were last read
 }
 
 func (s server) file(name string) ([]byte, error) {
@@ -86,8 +85,8 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// home returns the namespace of the pod. For a program that provides its own transport, and
-// therefore may not run in a cluster, the default is "default".
+// home returns the default namespace: that of the pod. If there is none, but the program has given
+// a transport and so may run outside a cluster, it is "default".
 func (h *host) home() (string, error) {
 	b, err := h.file("namespace")
 	switch {
@@ -108,8 +107,8 @@ func (h *host) expire() {
 	h.read = time.Time{}
 }
 
-// prepare returns the transport and the token, which is "" if there is none. It reads the files if
-// necessary.
+// prepare returns the transport and the token. It reads the pod's files if they have not been read
+// recently. With a transport of the program, the token is "".
 func (h *host) prepare() (http.RoundTripper, string, error) {
 	if h.transport != nil {
 		return h.transport, "", nil
@@ -144,7 +143,7 @@ func (h *host) look() error {
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // also closes the connections of a replaced transport
+			IdleConnTimeout:     90 * time.Second, // idle connections of a replaced transport are closed as well
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
@@ -186,7 +185,7 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	var s status
-	_ = json.Unmarshal(body, &s) // a proxy's page is not a Status
+	_ = json.Unmarshal(body, &s) // the body may be a proxy's page instead of a Status
 	s.Code = response.StatusCode
 	if n, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && n > 0 {
 		s.after = time.Duration(min(n, 120)) * time.Second
@@ -194,7 +193,7 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	return nil, &s
 }
 
-// status is the Status object of an error response.
+// status is the Kubernetes Status of an error response.
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -214,7 +213,7 @@ func (s *status) Error() string {
 	return text
 }
 
-// tooLarge reports whether the server has not yet reached the requested version.
+// tooLarge reports whether the server does not know the requested version yet.
 func (s *status) tooLarge() bool {
 	for _, c := range s.Details.Causes {
 		if c.Reason == "ResourceVersionTooLarge" {

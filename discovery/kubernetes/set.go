@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file contains only pure functions. They convert slices to an answer.
+// The functions in this file are pure. They convert slices to an answer.
 
 const (
 	maxPriority = 127
@@ -21,31 +21,32 @@ const (
 	maxNotes    = 20
 )
 
-// item is an address of an endpoint, with the properties of its slice.
+// item is an endpoint with the properties that it inherits from its slice.
 type item struct {
 	rank
 	priority, weight int
 	address, family  string
-	id               string // identifies the pod and the port
+	id               string // identifies the pod and the port, whatever the address family
 	of               *endpoint
 }
 
-// better orders items by condition, priority, and descending weight.
+// better is a sort function: the best condition comes first, then the highest priority, then the
+// greatest weight.
 func better(a, b item) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 		cmp.Compare(a.id, b.id))
 }
 
-// set converts slices to one answer.
+// set is the conversion of slices to one answer.
 type set struct {
 	query
 	items   []item
 	notes   map[string]bool
 	listed  map[string]bool // ports of all slices
 	seen    map[string]bool // Services that have slices
-	failed  error           // why a slice has no port
-	mute    bool            // a slice with endpoints has no port
-	omitted string          // the first reason for an omission
+	failed  error           // why a slice's port is unknown
+	mute    bool            // the port of some slice with endpoints is unknown
+	omitted string          // the first reason why something was left out
 }
 
 func (s *set) note(format string, args ...any) {
@@ -55,7 +56,7 @@ func (s *set) note(format string, args ...any) {
 }
 
 // omit adds a note about something that is left out. If no endpoint remains, the errors of calls
-// contain the first such note.
+// contain the first of these notes.
 func (s *set) omit(format string, args ...any) {
 	if s.omitted == "" {
 		s.omitted = printable.Text(fmt.Sprintf(format, args...))
@@ -63,8 +64,8 @@ func (s *set) omit(format string, args ...any) {
 	s.note(format, args...)
 }
 
-// answer converts the existing and the recently deleted slices to an answer. Deleted slices are
-// used only for endpoints that no existing slice has.
+// answer converts a snapshot to an answer. Of the deleted slices, it uses only endpoints that no
+// existing slice contains.
 func answer(q query, of *snapshot) (discovery.Answer, error) {
 	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
 	if len(of.there)+len(of.left) == 0 {
@@ -95,7 +96,7 @@ func answer(q query, of *snapshot) (discovery.Answer, error) {
 	return s.build(), nil
 }
 
-// String returns the Services as they are written in a target.
+// String returns the Services as they appear in a target.
 func (q query) String() string {
 	if q.namespace == "" {
 		return q.services
@@ -103,7 +104,6 @@ func (q query) String() string {
 	return q.services + "." + q.namespace
 }
 
-// read reads slices in the order of their names.
 func (s *set) read(all map[string]*slice) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		sl := all[name]
@@ -129,7 +129,7 @@ func (s *set) read(all map[string]*slice) {
 	}
 }
 
-// add adds an endpoint of a slice. Only its first address is used.
+// add adds an endpoint of a slice as an item.
 func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	if e.address == "" {
 		return
@@ -146,7 +146,7 @@ func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	s.items = append(s.items, i)
 }
 
-// number returns the value of a numeric label.
+// number returns the value of a numeric label, or otherwise if the label is absent or invalid.
 func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
 	text, given := sl.Metadata.Labels[name]
 	if !given {
@@ -208,8 +208,8 @@ func (s *set) lists(n int) bool {
 	return false
 }
 
-// build merges the items. For each address, and for each pod and address family, it uses the best
-// item.
+// build merges the items into an answer. If several items have the same address, or the same pod
+// and address family, only the best one is used.
 func (s *set) build() discovery.Answer {
 	slices.SortStableFunc(s.items, better)
 	taken, pods := make(map[string]bool), make(map[string][]item)
@@ -241,7 +241,8 @@ func (s *set) build() discovery.Answer {
 	return s.sorted(byPriority)
 }
 
-// made returns the endpoint of a pod. If last is set, a terminating endpoint receives calls.
+// made returns the endpoint of a pod with the given items. If last is set, the endpoint gets calls
+// even while it terminates.
 func made(of []item, last bool) discovery.Endpoint {
 	best := of[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight
@@ -260,7 +261,7 @@ func made(of []item, last bool) discovery.Endpoint {
 	return e
 }
 
-// sorted returns the answer in an order that is independent of how the endpoints are divided into
+// sorted returns the answer. Its order does not depend on how the endpoints are divided into
 // slices.
 func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
 	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}

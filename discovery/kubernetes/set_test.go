@@ -38,7 +38,7 @@ func TestTheSet(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		port   string
-		slices []string // the fields after addressType
+		slices []string // the fields that follow addressType in each slice
 		left   []string
 		want   string // the answer, or an excerpt of the error
 	}{

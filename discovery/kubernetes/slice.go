@@ -8,7 +8,7 @@ import (
 	"unique"
 )
 
-// This file contains only pure functions. They parse the API server's responses within bounds.
+// The functions in this file are pure. They parse responses of the API server, within bounds.
 
 const (
 	serviceLabel  = "kubernetes.io/service-name"
@@ -32,8 +32,8 @@ type slice struct {
 		} `json:"annotations"`
 	} `json:"metadata"`
 	AddressType string    `json:"addressType"`
-	Endpoints   endpoints `json:"endpoints"` // truncated to maxEndpoints+1
-	Ports       ports     `json:"ports"`     // truncated to maxPorts+1
+	Endpoints   endpoints `json:"endpoints"` // truncated to maxEndpoints+1, so that an excess is noticed
+	Ports       ports     `json:"ports"`     // truncated to maxPorts+1, so that an excess is noticed
 }
 
 // long reports whether any string in the slice is longer than the API allows.
@@ -76,7 +76,7 @@ func (l *labels) UnmarshalJSON(b []byte) error {
 // interned, because many endpoints share them.
 type endpoint struct {
 	rank
-	address            string // the first address, "" if there is none; Kubernetes defines no meaning for the others
+	address            string // the first address, or ""; Kubernetes gives no meaning to further ones
 	uid, node, zone    string
 	forZones, forNodes []string
 }
@@ -114,7 +114,7 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// once interns text.
+// once returns a string that is equal to text and shared by all endpoints.
 func once(text string) string {
 	if text == "" {
 		return ""
@@ -151,9 +151,9 @@ func (l *names) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// bounded decodes each element of an array into the value that into points to, and calls taken
-// after each element. It decodes at most one element beyond the bound, because two bytes of JSON
-// may need a hundred bytes of memory.
+// bounded decodes an array. It decodes each element into the value that into points to, and then
+// calls taken. It stops after most+1 elements, because two bytes of JSON may need a hundred bytes
+// of memory.
 func bounded(b []byte, most int, into any, taken func()) error {
 	if bytes.Equal(b, []byte("null")) {
 		return nil
@@ -171,7 +171,7 @@ func bounded(b []byte, most int, into any, taken func()) error {
 	return nil
 }
 
-// rank is the condition of an endpoint. Better conditions have higher ranks.
+// rank orders the conditions of endpoints. A better condition has a higher rank.
 type rank int8
 
 const (
@@ -181,8 +181,8 @@ const (
 	ready
 )
 
-// rankOf returns the rank for the conditions of an endpoint. If isReady or serving is nil, it
-// counts as true; if terminating is nil, it counts as false.
+// rankOf returns the rank of an endpoint with the given conditions. An absent condition (nil)
+// counts as true for ready and serving, and as false for terminating.
 func rankOf(isReady, serving, terminating *bool) rank {
 	is := func(b *bool, otherwise bool) bool {
 		if b == nil {

@@ -37,13 +37,13 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
-// query holds the parameters of a target. It must stay comparable.
+// query holds what a target requests. It must stay comparable.
 type query struct {
 	namespace string // "" for the namespace of the pod
-	services  string // sorted, comma-separated
-	port      string // name or number, "" for the default
+	services  string // sorted and comma-separated
+	port      string // name or number, or "" for the default
 	never     bool
-	family    string // IPv4 or IPv6, "" for both
+	family    string // IPv4 or IPv6, or "" for both
 }
 
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
@@ -71,7 +71,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// parse parses a target, and returns its query and authority.
+// parse parses a target into its query and its authority.
 func parse(target resolver.Target) (query, string, error) {
 	u := target.URL
 	bad := func(why string) (query, string, error) {

@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	burst    = 50 * time.Millisecond // the minimum delay of an update after an event, which combines a burst of events into one update
-	longest  = time.Second / 2       // the maximum delay; between the two limits, the delay is ten times the duration of the last update
-	first    = 60 * time.Second      // the time limit for the initial slices (docs/waits.md)
-	overtime = 30 * time.Second      // how long after its timeout a watch is canceled
-	silence  = 10 * time.Second      // a watch without events that lasted at least this long may mean that the server was restored from a backup
-	asking   = 2 * time.Second       // the time limit for requests for Services
+	burst    = 50 * time.Millisecond // minimum delay between an event and the update, which combines a burst of events
+	longest  = time.Second / 2       // maximum delay; otherwise it is ten times as long as the last update took
+	first    = 60 * time.Second      // limit for receiving all initial slices (docs/waits.md)
+	overtime = 30 * time.Second      // a watch is canceled this long after its timeout
+	silence  = 10 * time.Second      // if a watch of this length had no event, the server may have been restored from a backup
+	asking   = 2 * time.Second       // limit for a request for a Service
 )
 
-// watch follows the slices of Services. It is used by one goroutine.
+// watch follows the slices of Services. A single goroutine uses it.
 type watch struct {
 	feed      *feed
 	host      *host
 	known     *known
 	namespace string
 
-	version   string // the version of known, "" if there is none
+	version   string // version of known, or "" if there is none
 	heard     bool   // the current watch has sent something
-	whole     bool   // the last request was for a watch with initial events
+	whole     bool   // the last request was a watch with initial events
 	tokenRead bool   // the token was read again after a 401
-	unheard   int    // the number of consecutive watches that ended immediately without events
+	unheard   int    // number of consecutive watches that ended at once without an event
 
-	following time.Time // since when the watch has followed changes; zero if it does not yet
+	following time.Time // when the watch had received all initial slices; zero before
 }
 
 // run watches until ctx is done.
@@ -66,7 +66,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// rest waits before the next request. Deleted slices may expire during the wait.
+// rest waits before the next request. Meanwhile, deleted slices expire.
 func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
 	for next := w.known.next(); !next.IsZero() && next.Before(end); next = w.known.next() {
@@ -79,8 +79,8 @@ func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// judge handles the end of a watch or request. It returns the delay before the next request and the
-// error to report, if any.
+// judge handles the end of a watch or the failure of a request. It returns the delay before the
+// next request, and the error to report, which may be nil.
 func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
@@ -113,7 +113,8 @@ func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration
 	return max(delay, time.Second, s.after), err
 }
 
-// ask follows a watch until the watch ends. If the server needs a list first, ask requests one.
+// ask makes a watch request and follows the watch until it ends. If the server needs a list request
+// first, ask makes that, too.
 func (w *watch) ask(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.host.home(); err != nil {
@@ -138,7 +139,7 @@ func (w *watch) ask(ctx context.Context) (err error) {
 	}
 	dead := time.AfterFunc(time.Duration(seconds)*time.Second+overtime, cancel)
 	defer dead.Stop()
-	slow := time.AfterFunc(first, cancel) // limits the time until all initial slices have arrived
+	slow := time.AfterFunc(first, cancel) // limit for the initial slices; stopped once they are complete
 	defer slow.Stop()
 	body, err := w.slices(ctx, ask)
 	if err != nil {
@@ -161,7 +162,7 @@ func (w *watch) slices(ctx context.Context, ask url.Values) (io.ReadCloser, erro
 	return w.host.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), ask)
 }
 
-// late returns err, or a timeout error if ctx is done.
+// late returns err, or a clearer error if ctx has timed out.
 func late(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the API server did not answer in time")
@@ -169,7 +170,7 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// closing returns a function that closes body. body is also closed when ctx is done, which ends a
+// closing returns a function that closes body. If ctx ends first, body is closed then, which ends a
 // pending read with any transport.
 func closing(ctx context.Context, body io.Closer) func() {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
@@ -180,7 +181,7 @@ func closing(ctx context.Context, body io.Closer) func() {
 	}
 }
 
-// list replaces the known slices by the result of a list request.
+// list makes a list request and replaces the known slices by the result.
 func (w *watch) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, first)
 	defer cancel()
@@ -199,7 +200,7 @@ func (w *watch) list(ctx context.Context) error {
 	return nil
 }
 
-// gather collects the initial slices of a watch.
+// gather collects the initial slices of a watch, until a bookmark says that they are complete.
 func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	all := newCollection()
 	clear(w.known.oddities)
@@ -223,7 +224,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 				all.remove(e.Object.Metadata.Name)
 			case "BOOKMARK":
 				if e.Object.Metadata.Annotations.Ended != "true" {
-					continue // versions are unordered until the initial events are complete
+					continue // before the initial events are complete, versions are in no order
 				}
 				w.begin(ctx, e.Object.Metadata.ResourceVersion, all)
 				return nil
@@ -234,7 +235,8 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// reach records the version of the known slices. It discards a version that is too long for a URL.
+// reach records up to which version the slices are known. A version that is too long for a URL
+// counts as none.
 func (w *watch) reach(version string) {
 	if len(version) > maxText {
 		version = ""
@@ -242,7 +244,7 @@ func (w *watch) reach(version string) {
 	w.version = version
 }
 
-// begin replaces the known slices by a complete collection.
+// begin replaces the known slices by a complete collection and passes them on.
 func (w *watch) begin(ctx context.Context, version string, all *collection) {
 	w.reach(version)
 	w.heard = true
@@ -293,7 +295,7 @@ func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// take processes an event and reports whether an update is due.
+// take processes an event. It reports whether the users of the watch need an update.
 func (w *watch) take(e *event) (changed bool, err error) {
 	if e.err != nil {
 		return false, e.err
@@ -317,7 +319,7 @@ func (w *watch) take(e *event) (changed bool, err error) {
 	return e.Type != "BOOKMARK", nil
 }
 
-// tell passes the known slices to the feed.
+// tell passes the known slices to the feed, without those that have expired.
 func (w *watch) tell(ctx context.Context) {
 	w.known.expire(time.Now())
 	s := w.known.snapshot()

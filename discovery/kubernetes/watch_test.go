@@ -27,7 +27,7 @@ const patience = 30 * time.Second
 type apiServer struct {
 	*httptest.Server
 	requests chan *http.Request
-	lines    chan string // "" ends a response; a number is a status code
+	lines    chan string // lines of the response to a watch; "" ends it, and a number ends it with that status code
 	watches  atomic.Int32
 }
 
@@ -123,7 +123,7 @@ func TestChannelsShareAWatchThatIsResumed(t *testing.T) {
 	if n := s.watches.Load(); n != 1 || q.Get("sendInitialEvents") != "true" || !strings.Contains(q.Get("labelSelector"), "(web)") {
 		t.Errorf("%d watches, with %v", n, q)
 	}
-	s.lines <- "" // the watch ends, and is resumed
+	s.lines <- "" // ends the watch, which is then resumed
 	if v := s.next(t).URL.Query().Get("resourceVersion"); v != "7" {
 		t.Errorf("it is resumed from %q, want 7", v)
 	}

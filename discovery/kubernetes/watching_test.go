@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// wellThen returns a serve function that sends one slice to the first request and then calls then.
+// wellThen returns a serve function. The first request gets one slice before then is called; for
+// other requests, only then is called.
 func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int, url.Values, io.Writer, <-chan struct{}) int {
 	return func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
 		if n == 0 {
@@ -51,8 +52,8 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 }
 
-// A watch that ends is resumed from the last version. The first time, it is resumed immediately,
-// and later with backoff.
+// A watch that ends is continued from the last version: the first time immediately, and then with
+// backoff.
 func TestAWatchThatEndsIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -82,8 +83,8 @@ func TestAWatchThatEndsIsResumed(t *testing.T) {
 	})
 }
 
-// While the server is down, the known endpoints stay in use. Bookmarks confirm the endpoints, and
-// the doubt has the time of the last confirmation.
+// While the server is down, the known endpoints stay in use. The doubt that is reported
+// (Receiver.Unconfirmed) has the time of the last bookmark.
 func TestServerDownForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, began := &scripted{}, time.Now()
@@ -109,7 +110,7 @@ func TestServerDownForAnHour(t *testing.T) {
 		if got := l.said(); !strings.HasPrefix(got, "1m0s doubt since 50s: connection refused") || strings.Contains(got, "fail") || strings.Contains(got, "update") {
 			t.Errorf("when the server went down the receiver got %q", got)
 		}
-		time.Sleep(time.Hour + 2*time.Minute) // the longest backoff is 144 s, and a new watch begins after five minutes
+		time.Sleep(time.Hour + 2*time.Minute) // the longest backoff is 144 s, and the first watch with a bookmark begins after that
 		got := l.said()
 		if stop(); !strings.HasSuffix(got, "confirm") || strings.Contains(got, "update") || strings.Contains(got, "fail") {
 			t.Errorf("when the server was back the receiver got %q, want a confirmation", got)
@@ -117,7 +118,7 @@ func TestServerDownForAnHour(t *testing.T) {
 	})
 }
 
-// If a server rejects initial events with 400 or 422, it receives LIST and WATCH requests instead,
+// If a server rejects initial events with 400 or 422, all later requests to it are LIST and WATCH,
 // even for other Services.
 func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity} {
@@ -155,7 +156,7 @@ func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	}
 }
 
-// A watch that hangs is canceled 30 s after the end of its timeoutSeconds.
+// If the server does not end a watch, it is canceled 30 s after its timeoutSeconds.
 func TestAWatchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -175,8 +176,8 @@ func TestAWatchThatHangs(t *testing.T) {
 	})
 }
 
-// The error for a 403 names the verbs, resource, namespace and account, and the command that prints
-// the Role.
+// If the server returns 403, the error names the missing verbs, the resource, the namespace, the
+// account, and a command that prints a Role.
 func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{serve: func(_ int, _ url.Values, w io.Writer, _ <-chan struct{}) int { return http.StatusForbidden }}
@@ -206,7 +207,7 @@ func (s statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// An unknown event type is ignored with a note.
+// An event of an unknown type has no effect except for a note.
 func TestUnknownEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -227,8 +228,8 @@ func TestUnknownEvents(t *testing.T) {
 	})
 }
 
-// A burst of events becomes one update, even if the events arrive in fragments, and even if a
-// deleted slice is about to expire.
+// A burst of events becomes one update, even if the events arrive in pieces and a deleted slice is
+// about to expire.
 func TestABurstIsOneUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -260,7 +261,7 @@ func TestABurstIsOneUpdate(t *testing.T) {
 	})
 }
 
-// Redirects are not followed, so that the token is not sent to another server.
+// Redirects are not followed, because the token would be sent to another server.
 func TestEndlessRedirects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{serve: func(int, url.Values, io.Writer, <-chan struct{}) int { return http.StatusFound }}

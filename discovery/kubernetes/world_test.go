@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// scripted is a fake API server for synctest bubbles. serve handles each request for slices. If
-// serve returns a negative code, the request fails with a network error.
+// scripted is a fake API server for synctest bubbles. serve handles the requests for slices, which
+// are numbered by n. A negative code makes the request fail with a network error.
 type scripted struct {
 	serve    func(n int, q url.Values, w io.Writer, ended <-chan struct{}) (code int)
-	services map[string]string // the JSON of each Service by name; nil if the account may not get Services
+	services map[string]string // JSON of Services by name; nil if the account may not get Services
 
 	mu    sync.Mutex
 	asked []asked
@@ -27,7 +27,7 @@ type scripted struct {
 type asked struct {
 	url.Values
 	at   time.Time
-	kind string // "all", "list", or the version
+	kind string // "all", "list", or the version from which to watch
 }
 
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -77,8 +77,8 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// firstWrite reports the beginning of the response, which is the first write. This write may be
-// empty.
+// firstWrite sends a status code to began when the response begins, which is at the first write.
+// That write may be empty.
 type firstWrite struct {
 	to    io.Writer
 	once  sync.Once
@@ -105,7 +105,7 @@ func (s *scripted) requests() (kinds string, all []asked) {
 	return strings.Join(list, " "), append([]asked(nil), s.asked...)
 }
 
-// listener records the events of a source.
+// listener records the calls of a source's receiver.
 type listener struct {
 	began time.Time
 	mu    sync.Mutex
@@ -117,7 +117,7 @@ func (l *listener) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprint(time.Since(l.began).Round(time.Millisecond), " ")+fmt.Sprintf(format, args...))
 }
 
-// said returns the events since the last call.
+// said returns the calls since the last call of said.
 func (l *listener) said() string {
 	synctest.Wait()
 	l.mu.Lock()
@@ -165,8 +165,7 @@ func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func
 	return l, func() { started.Close(); time.Sleep(linger + time.Second) }
 }
 
-// at returns an event with a slice of endpoints, given as comma-separated addresses or as JSON
-// objects.
+// at returns an event with a slice. endpoints are comma-separated addresses, or JSON objects.
 func at(kind, name, endpoints string) string {
 	if endpoints != "" && endpoints[0] != '{' {
 		endpoints = `{"addresses":["` + strings.ReplaceAll(endpoints, ",", `"]},{"addresses":["`) + `"]}`
@@ -174,7 +173,7 @@ func at(kind, name, endpoints string) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":80}]}}`+"\n", kind, name, endpoints)
 }
 
-// bookmark returns a bookmark event. end marks the end of the initial events.
+// bookmark returns a BOOKMARK event. If end is set, it marks the end of the initial events.
 func bookmark(version string, end bool) string {
 	annotations := ""
 	if end {

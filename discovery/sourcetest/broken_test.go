@@ -15,7 +15,7 @@ import (
 // fake is a source that breaks a rule.
 type fake struct {
 	check  func() error
-	start  func(r *discovery.Receiver, n int) discovery.Started // n is the number of this start
+	start  func(r *discovery.Receiver, n int) discovery.Started // n counts the calls of Start, from 0
 	fails  error
 	starts int
 }
@@ -58,7 +58,7 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// says returns a start function whose source calls what once.
+// says returns a start function. The started source calls what with its receiver, once.
 func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		what(r)
@@ -66,7 +66,7 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 	}
 }
 
-// well is a source that keeps the rules.
+// well reports a valid answer.
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
 // broken maps the name of a rule to a source that breaks it and the expected error of Run.
@@ -164,7 +164,7 @@ func changing(r *discovery.Receiver) {
 	a.Priorities[0].Localities[0].Endpoints[0].Addresses[0] = "10.0.0.2:1"
 }
 
-// second returns a start function whose source uses only its most recent receiver.
+// second returns the start function of a source that sends reports only to its newest receiver.
 func second() func(*discovery.Receiver, int) discovery.Started {
 	var last *discovery.Receiver
 	return func(r *discovery.Receiver, _ int) discovery.Started {
@@ -192,5 +192,6 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait sleeps. The table is defined outside of the bubble, but its functions run inside it.
+// wait sleeps in fake time: the functions of the table run in a bubble, although the table is
+// defined outside.
 func wait(d time.Duration) { <-time.NewTimer(d).C }

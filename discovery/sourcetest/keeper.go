@@ -15,8 +15,8 @@ import (
 type keeper struct {
 	record
 	t       failer
-	refusal error  // the error to return for each answer
-	inside  func() // called during each call of the receiver; may be nil
+	refusal error  // result of Update for every valid answer
+	inside  func() // called during each call of the receiver, if not nil
 
 	guard    sync.Mutex
 	answers  []given
@@ -26,7 +26,8 @@ type keeper struct {
 	many     int       // number of refused answers in that period
 }
 
-// given is an answer as the source passed it, with a copy that was made at that time.
+// given is an answer that a source has sent, with a copy made at that time. If they differ later,
+// the source has modified the answer.
 type given struct{ answer, copy discovery.Answer }
 
 // listen returns a receiver that records and checks all reports.
@@ -67,7 +68,7 @@ func (k *keeper) call() {
 	}
 }
 
-// judge checks an answer.
+// judge checks an answer and returns the result of Update.
 func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	if err := to.Update(a); err != nil {
 		k.t.Errorf("an answer breaks the rules: %v", err)
@@ -80,12 +81,12 @@ func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	k.guard.Unlock()
 	k.call()
 	if k.refusal != nil && k.repeatsTooOften() {
-		time.Sleep(quiet) // otherwise the bubble's clock would stop
+		time.Sleep(quiet) // a source that never pauses would otherwise keep the fake clock from advancing
 	}
 	return k.refusal
 }
 
-// repeatsTooOften counts a refused answer. It reports whether answers are repeated without a pause.
+// repeatsTooOften counts a refused answer. It reports whether there are too many per minute.
 func (k *keeper) repeatsTooOften() bool {
 	const most = 100 // per minute
 	k.guard.Lock()
@@ -122,7 +123,8 @@ var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 // shape returns text with its numbers replaced by a placeholder.
 func shape(text string) string { return numbers.ReplaceAllString(text, "#") }
 
-// failedBefore reports whether the source has no answer and has failed in the same way before.
+// failedBefore reports whether the source has sent no answer yet and has already failed with the
+// same text.
 func (k *keeper) failedBefore(err error) bool {
 	k.guard.Lock()
 	defer k.guard.Unlock()
@@ -136,7 +138,7 @@ func (k *keeper) answered() bool {
 	return len(k.answers) > 0 || k.listed
 }
 
-// check checks all recorded answers at the end of the test.
+// check checks all recorded answers. It is called at the end.
 func (k *keeper) check(t failer) {
 	t.Helper()
 	k.guard.Lock()

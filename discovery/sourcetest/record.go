@@ -119,7 +119,7 @@ func (r *record) receiver() *discovery.Receiver {
 	})
 }
 
-// rules returns an error if an answer breaks a rule.
+// rules returns an error if an answer breaks one of the rules of discovery.Answer.
 func rules(a *discovery.Answer) error {
 	if err := topology.CheckSome(a); err != nil {
 		return err

@@ -37,10 +37,10 @@ func Run(t *testing.T, source func(*testing.T) discovery.Source) {
 	}
 }
 
-// names are the names of the checks.
+// names lists the checks in the order in which they run.
 var names = []string{"Check", "life", "refusal", "two channels", "Close inside", "again"}
 
-// checks are the checks, which run in a bubble.
+// checks maps names to checks, which run in a synctest bubble.
 var checks = map[string]func(failer, discovery.Source){
 	"Check":        checkCheck,
 	"life":         checkLife,
@@ -50,16 +50,16 @@ var checks = map[string]func(failer, discovery.Source){
 	"again":        checkAgain,
 }
 
-// failer is the subset of *testing.T that the checks use.
+// failer is the part of *testing.T that checks use. Tests of this package replace it.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// Durations in a bubble.
+// These are durations in the fake time of a bubble.
 const (
-	patience = time.Minute // maximum time until the first report
-	quiet    = time.Hour   // time without a report after Close
+	patience = time.Minute // time within which a source must report something
+	quiet    = time.Hour   // time for which a closed source is observed
 )
 
 // atOnce calls f and checks that it does not block.
@@ -72,7 +72,7 @@ func atOnce(t failer, what string, f func()) {
 	}
 }
 
-// checkCheck calls Check concurrently.
+// checkCheck calls Check twice, concurrently, and compares the results.
 func checkCheck(t failer, s discovery.Source) {
 	for _, read := range []bool{false, true} {
 		var texts [2]string
@@ -89,7 +89,8 @@ func checkCheck(t failer, s discovery.Source) {
 	}
 }
 
-// begin starts a source and returns the reports of its first minute. It returns nil if Start fails.
+// begin starts a source. It returns the reports of the first minute, or a nil started if Start
+// fails.
 func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
 	t.Helper()
 	var of discovery.Started
@@ -118,7 +119,8 @@ func end(t failer, r *keeper, started *discovery.Started) {
 	silent(t, r)
 }
 
-// silent checks that the source reports nothing after Close. It ignores calls in progress.
+// silent checks that the source no longer reports anything. Reports within a minute after Close are
+// allowed.
 func silent(t failer, r *keeper) {
 	t.Helper()
 	time.Sleep(patience)
@@ -132,7 +134,7 @@ func silent(t failer, r *keeper) {
 	r.check(t)
 }
 
-// checkLife runs a source for a while and tells it about failed connections.
+// checkLife runs a source for half an hour, in which connections to endpoints fail.
 func checkLife(t failer, s discovery.Source) {
 	r := &keeper{t: t}
 	started, _ := begin(t, s, r)
@@ -158,7 +160,7 @@ func checkLife(t failer, s discovery.Source) {
 	end(t, r, started)
 }
 
-// checkRefusal refuses all answers.
+// checkRefusal runs a source whose answers are all refused.
 func checkRefusal(t failer, s discovery.Source) {
 	r := &keeper{t: t, refusal: errors.New("the channel does not take it")}
 	if started, _ := begin(t, s, r); started != nil {
@@ -167,7 +169,7 @@ func checkRefusal(t failer, s discovery.Source) {
 	}
 }
 
-// checkTwo starts a source twice.
+// checkTwo runs a source for two channels and closes the first.
 func checkTwo(t failer, s discovery.Source) {
 	a, b := &keeper{t: t}, &keeper{t: t}
 	first, _ := begin(t, s, a)
@@ -176,7 +178,7 @@ func checkTwo(t failer, s discovery.Source) {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * patience) // by then, a failure may have ended
+		time.Sleep(10 * patience) // gives a source that fails at first more time
 	}
 	if a.answered() != b.answered() {
 		t.Errorf("only one of two channels has an answer: the first %v, the second %v", a.answered(), b.answered())
@@ -205,7 +207,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 		toClose = nil
 		mu.Unlock()
 		if shut == nil {
-			return // not started yet, or closed
+			return // Start has not returned yet, or the source is closed
 		}
 		closed := make(chan struct{})
 		go func() {
@@ -240,7 +242,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	mu.Lock()
 	shut := toClose
 	mu.Unlock()
-	if shut != nil { // all reports came from inside Start
+	if shut != nil { // no report came after Start had returned
 		shut()
 	}
 	silent(t, r)
@@ -256,7 +258,7 @@ func checkAgain(t failer, s discovery.Source) {
 			return
 		}
 		if !r.answered() {
-			time.Sleep(10 * patience) // by then, a failure may have ended
+			time.Sleep(10 * patience) // gives a source that fails at first more time
 		}
 		answered[i] = r.answered()
 		end(t, r, started)

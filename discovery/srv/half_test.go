@@ -51,8 +51,8 @@ func (h *halves) set(v4, v6 string) {
 	h.of = map[string]string{"ip4": v4, "ip6": v6}
 }
 
-// If the addresses of one family cannot be looked up, the known addresses of that family stay in
-// use together with the current addresses of the other family, even after the channel was idle.
+// If the lookup of one address family fails, the known addresses of that family stay in use beside
+// the current ones of the other family, even after an idle time.
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
@@ -68,7 +68,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 			{"10.0.0.2", "", "10.0.0.2:1"},
 		} {
 			h.set(step.v4, step.v6)
-			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // enough time for many lookups
+			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // time for many lookups
 			for address := range strings.SplitSeq(step.want, "+") {
 				if !strings.Contains(got, address) || len(got) != len(step.want) {
 					t.Errorf("channel %d saw %s, want %s", i, got, step.want)
@@ -78,8 +78,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	})
 }
 
-// With a real DNS server, the lookup of A records fails, and the lookup of AAAA records returns no
-// address.
+// A real DNS server fails for A records and has no AAAA records: the channel gets no update.
 func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -90,7 +89,7 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
 	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // the first answer was sent
+	dns.Await(shop, "SRV", 2) // at the second lookup, the result of the first has been sent
 	select {
 	case line := <-c.lines:
 		t.Errorf("the channel received %s, want nothing", line)
@@ -109,7 +108,8 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "the record of a.test. has port 0")
 }
 
-// With dns=tcp, a server that truncates answers over UDP is queried over TCP.
+// With dns=tcp, names are looked up over TCP, so a server that truncates answers over UDP does no
+// harm.
 func TestNameServerThatCutsAnswers(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a", "0 0 1 b")
@@ -126,7 +126,7 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	}
 }
 
-// A given authority takes precedence over the names of records.
+// An authority that the user sets takes precedence over verify=record.
 func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

@@ -30,7 +30,7 @@ type channel struct {
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // this state contains only the text
+	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
 		return nil
 	}
 	var endpoints []string
@@ -66,7 +66,7 @@ func (c channel) next(t *testing.T) string {
 	}
 }
 
-// expect waits for a line that contains want, and fails the test on any other line.
+// expect fails the test unless the next line contains want.
 func (c channel) expect(t *testing.T, want string) {
 	t.Helper()
 	if got := c.next(t); !strings.Contains(got, want) {
@@ -89,8 +89,8 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build starts a resolver that runs until the end of the test. DNS in the target is replaced by the
-// address of the DNS server.
+// build starts a resolver, which is closed at the end of the test. The text DNS in the target is
+// replaced by the address of the DNS server.
 func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option) (channel, resolver.Resolver) {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}

@@ -19,12 +19,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// hosts holds the results for the hosts a and b in a bubble. Each result is an address, "gone" for a
-// name that does not exist, "" for a failed lookup, or "half" if only the IPv4 lookup fails.
+// hosts is a name server for synctest bubbles, with SRV records of the hosts a and b. Each field is
+// an address, "gone" if there is no such name, "" if lookups fail, or "half" if only those of IPv4
+// fail.
 type hosts struct {
 	mu   sync.Mutex
 	a, b string
-	lost bool // the lookup of the records fails
+	lost bool // lookups of the SRV records fail
 }
 
 func (h *hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -70,12 +71,12 @@ func (h *hosts) lose(lost bool) {
 	h.lost = lost
 }
 
-// builder returns a builder of channels that look up the hosts.
+// builder returns a builder of channels that use this name server.
 func (h *hosts) builder() given.Resolvers {
 	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
-// seen returns the updates of a channel that is open while during runs.
+// seen returns the updates that a channel gets while during runs.
 func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -94,8 +95,8 @@ func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	return strings.Join(lines, ", then ")
 }
 
-// If a host cannot be looked up after the channel was idle, it keeps its addresses until an hour
-// after its last lookup. For other hosts, the current addresses are used.
+// After an idle time, a host that cannot be looked up keeps its addresses until an hour after its
+// last successful lookup. Other hosts have their current addresses.
 func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{}
@@ -108,12 +109,13 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		}{
 			{"10.0.0.1", "10.0.0.2", 3 * time.Hour, "10.0.0.1:1 10.0.0.2:1", 50 * time.Minute},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // only the stored addresses
+			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // neither host can be looked up
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			// The use of the stored answer did not confirm it.
+			// The use of the stored addresses did not confirm them.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
 			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
-			// A host is not confirmed while its lookup fails.
+			// While lookups of a host fail, its addresses are not confirmed, even if the channel is
+			// in use.
 			{"", "10.0.0.4", 2 * time.Hour, "10.0.0.3:1 10.0.0.4:1", time.Minute},
 			{"", "10.0.0.4", time.Minute, "10.0.0.4:1", 0},
 			{"10.0.0.3", "10.0.0.4", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
@@ -129,8 +131,8 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// If the lookup of a host's IPv4 or IPv6 addresses fails, the host is not confirmed. It is
-// discarded an hour after its last complete lookup.
+// If lookups of either address family of a host fail, the host is not confirmed. After an idle
+// time, its addresses are used only until an hour after its last complete lookup.
 func TestALostHostIsNotConfirmed(t *testing.T) {
 	for _, lost := range []string{"", "half"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,8 +154,7 @@ func TestALostHostIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// If the lookup of the records fails, no host is confirmed. A host is discarded an hour after its
-// last lookup.
+// If lookups of the SRV records fail, no host is confirmed.
 func TestLostRecordsConfirmNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
@@ -176,8 +177,8 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 	})
 }
 
-// A host that no longer exists is not restored after the channel was idle, although its addresses
-// stayed in use for a few lookups.
+// A host that no longer exists may stay in use for a few lookups (removeAfter). After an idle time,
+// it is not used again.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ten = "srv:///shop.test?removeAfter=10"
@@ -187,7 +188,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 		got := seen(t, b, ten, func() {
 			time.Sleep(10 * time.Minute)
 			h.set("10.0.0.1", "gone")
-			time.Sleep(3 * time.Minute) // about six lookups
+			time.Sleep(3 * time.Minute) // time for about six lookups
 		})
 		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
 			t.Errorf("the channel saw %s, want %s", got, want)
@@ -200,7 +201,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	})
 }
 
-// silent behaves like hosts, but there is no response for b until the lookup times out.
+// silent is like hosts, but lookups of b get no response.
 type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -211,9 +212,8 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return s.hosts.LookupNetIP(ctx, network, host)
 }
 
-// If a host does not respond after the channel was idle, it delays the other hosts only briefly.
-// During this delay, the stored addresses are used for all hosts, and afterwards only for the silent
-// host.
+// After an idle time, a host that does not respond delays the others only briefly. Until then, all
+// stored addresses are used, and after that only those of the silent host.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}

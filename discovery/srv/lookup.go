@@ -48,8 +48,8 @@ func resolverAt(server string, tcp bool) xnet.Resolver {
 	return namedServer{server, r}
 }
 
-// namedServer is a resolver that uses the target's DNS server. Its errors name this server, whereas
-// the errors of the standard library name the system's server.
+// namedServer is a resolver that uses the DNS server of the target. Without it, errors would name
+// the system's server.
 type namedServer struct {
 	server string
 	*net.Resolver
@@ -81,24 +81,24 @@ type record struct {
 	priority, weight uint16
 }
 
-// answer is the result of a lookup.
+// answer is the result of looking up SRV records and the addresses of their hosts.
 type answer struct {
 	records []record // empty if the service does not exist
 	hosts   map[string]found
-	flaws   []error // problems with parts of the answer
+	flaws   []error // what is wrong with parts of the answer
 }
 
-// found holds the addresses of a host. IPv4 and IPv6 addresses are looked up separately, and the
-// result for one family does not affect the other.
+// found holds the addresses of a host. IPv4 and IPv6 addresses are looked up separately, so one
+// lookup may fail while the other succeeds.
 type found struct {
 	addresses []netip.Addr
-	known     [2]bool // by index in families: whether the lookup succeeded
+	known     [2]bool // whether the lookup of each family has succeeded; indices as in families
 }
 
-// families are the networks of package net.
+// families are the networks for package net's LookupNetIP.
 var families = [2]string{"ip4", "ip6"}
 
-// familyOf returns the index of the address's family in families.
+// familyOf returns the index in families of an address.
 func familyOf(ip netip.Addr) int {
 	if ip.Unmap().Is4() {
 		return 0
@@ -116,9 +116,10 @@ func (a *answer) some() bool {
 	return false
 }
 
-// lookUp looks up the records of a name and the addresses of their hosts; silent hosts come last.
-// After names.Hold it calls early with the results so far, and it calls early again after each
-// further names.Hold that brought new results. It returns the hosts that did not respond.
+// lookUp looks up the SRV records of a name and the addresses of their hosts. Each time another
+// names.Hold has passed and there are new results, it calls early with all results so far. The
+// hosts in silent, which did not respond last time, are looked up last. It returns the hosts that
+// have not responded this time.
 func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -134,7 +135,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	}
 	a = answer{hosts: make(map[string]found)}
 	if err != nil {
-		a.flaws = append(a.flaws, err) // problems with records that are left out
+		a.flaws = append(a.flaws, err) // some records were left out because they are invalid
 	}
 	for _, r := range records {
 		if r.Port == 0 {
@@ -158,8 +159,8 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	return a, hosts.silent, nil
 }
 
-// inTurn returns the hosts of records in lookup order: the first host of each priority, then the
-// second host of each priority, and so on. In this order, a priority with silent hosts does not
+// inTurn returns the hosts of records in the order in which to look them up: the first host of each
+// priority, then the second host of each, and so on, so that silent hosts of one priority do not
 // block the others. Hosts in silent come last.
 func inTurn(records []record, silent map[string]bool) []string {
 	type place struct {
@@ -187,23 +188,23 @@ func inTurn(records []record, silent map[string]bool) []string {
 	return hosts
 }
 
-// name returns a host without the trailing dot.
+// name returns the host without its trailing dot.
 func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
 
-// hosts looks up the hosts of an answer's records. A single goroutine records the results of all
+// hosts looks up the hosts of SRV records. The goroutine of wait collects the results of all
 // lookups.
 type hosts struct {
 	heard chan func()   // results to record
-	done  chan struct{} // closed once all results are recorded
+	done  chan struct{} // closed when all lookups are finished
 
 	// Used by wait only.
 	found  answer
-	silent map[string]bool // hosts without a response for names.Hold
-	news   bool            // there are results that early has not received
+	silent map[string]bool // hosts that have not responded for names.Hold
+	news   bool            // there are results that were not passed to early
 }
 
-// wait records results until all lookups are recorded. After each names.Hold with new results, it
-// calls early.
+// wait collects results until all lookups are finished. When names.Hold has passed and there are
+// new results, it calls early with all of them.
 func (h *hosts) wait(early func(answer)) {
 	hold := time.NewTicker(names.Hold)
 	defer hold.Stop()
@@ -222,7 +223,7 @@ func (h *hosts) wait(early func(answer)) {
 	}
 }
 
-// note passes a result to wait, unless wait has already finished.
+// note runs what on the goroutine of wait, or not at all if that has finished.
 func (h *hosts) note(what func()) {
 	select {
 	case h.heard <- what:
@@ -230,8 +231,8 @@ func (h *hosts) note(what func()) {
 	}
 }
 
-// lookUp looks up hosts with limited concurrency. A silent lookup continues but does not count
-// towards the limit, so that hosts of an unreachable zone do not block the others.
+// lookUp looks up hosts, lookupsAtOnce at a time. A lookup without a response for names.Hold
+// continues, but no longer counts towards that number.
 func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -256,7 +257,7 @@ func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	}
 }
 
-// lookUpHost looks up the addresses of a host.
+// lookUpHost looks up both address families of a host.
 func (h *hosts) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
 	var running sync.WaitGroup
 	var missing [len(families)]error
@@ -279,7 +280,7 @@ func (h *hosts) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
 	}
 }
 
-// take records the addresses of one family of a host.
+// take records the addresses that a lookup of one family has found.
 func (h *hosts) take(host string, family int, addresses []netip.Addr) {
 	h.note(func() {
 		f := h.found.hosts[host]
@@ -294,5 +295,5 @@ func (h *hosts) take(host string, family int, addresses []netip.Addr) {
 	})
 }
 
-// flaw records a problem with a part of the answer.
+// flaw records what is wrong with a part of the answer.
 func (h *hosts) flaw(err error) { h.note(func() { h.found.flaws = append(h.found.flaws, err) }) }

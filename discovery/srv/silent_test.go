@@ -18,19 +18,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zone is a DNS server in a bubble. A host whose name begins with "silent" receives no response.
-// For any other host, the server returns an address made from the host's number after a
-// millisecond.
+// zone is a DNS server for synctest bubbles. Hosts whose names begin with "silent" get no response.
+// For other hosts, it returns, after a millisecond, an address made from the host's number.
 type zone struct {
 	mu      sync.Mutex
 	records []*net.SRV
-	asked   []string // hosts looked up since the last lookup of the records
-	now     int      // the number of lookups in progress
+	asked   []string // hosts looked up since the last lookup of the SRV records
+	now     int      // number of lookups in progress
 	most    int
 }
 
-// zoneOf returns a zone with the given records. "HOST PRIORITY N" means N records of the priority,
-// with the hosts HOST0, HOST1 and so on.
+// zoneOf returns a zone with the given SRV records. "HOST PRIORITY N" are N records of that
+// priority, for the hosts HOST0, HOST1 and so on.
 func zoneOf(records ...string) *zone {
 	z := &zone{}
 	for _, r := range records {
@@ -82,7 +81,7 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 	return []netip.Addr{netip.AddrFrom4([4]byte{10, host[0], byte(n / 250), byte(n % 250)})}, nil
 }
 
-// priorities returns the time of each answer and its number of endpoints in each priority.
+// priorities returns, for each answer, its time and the number of endpoints in each priority.
 func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	t.Helper()
 	var said []string
@@ -97,8 +96,8 @@ func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	return said
 }
 
-// Hosts of an unreachable zone do not prevent lookups of other hosts in the same priority or in
-// another one.
+// Silent hosts do not keep other hosts from being looked up, whether these have the same priority
+// or another one.
 func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	for about, test := range map[string]struct {
 		zone *zone
@@ -136,7 +135,7 @@ func TestSilentHostsComeLast(t *testing.T) {
 	}
 }
 
-// An active channel receives new hosts promptly, although a silent host prolongs the lookup.
+// Although a silent host prolongs the lookup, the channel gets new hosts after 5 s.
 func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := zoneOf("well 10 1")
@@ -150,7 +149,7 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 		z.mu.Lock()
 		z.records = more
 		z.mu.Unlock()
-		time.Sleep(10 * time.Second) // the lookup begins between 9 s and 11 s
+		time.Sleep(10 * time.Second) // a lookup begins after 9 to 11 s
 		w.Close()
 		synctest.Wait()
 		if len(r.lines) != 2 || !strings.HasSuffix(r.lines[1], " 10: 10.119.0.0:1*1 10.119.0.1:1*1") {
@@ -159,7 +158,7 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	})
 }
 
-// refusing fails the test if an answer is invalid for a cluster.
+// refusing is a receiver that fails the test if an answer is invalid.
 type refusing struct {
 	discovery.Receiver
 	t       *testing.T
@@ -177,8 +176,8 @@ func (r *refusing) Update(a discovery.Answer) error {
 
 func (r *refusing) Fail(err error) { r.fails = err }
 
-// hostile returns different records in each lookup, as many as fit into a message, and hundreds of
-// addresses for each host.
+// hostile is a name server. Each lookup returns other SRV records, as many as fit into a message,
+// and hundreds of addresses for each host.
 type hostile struct{ lookups int }
 
 func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -200,8 +199,7 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 	return addresses, nil
 }
 
-// A hostile DNS server can cause neither an answer that the channel refuses nor an answer of
-// unbounded size.
+// Whatever a DNS server returns, answers are valid and of bounded size.
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := &refusing{t: t}, &hostile{}

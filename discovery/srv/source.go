@@ -23,7 +23,7 @@ var logger = grpclog.Component("understudy")
 
 func init() { discovery.Register(Scheme, parts) }
 
-// parts parses a target.
+// parts parses an srv target and returns its only mechanism.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	p, err := parse(t.Target)
 	if err != nil {
@@ -71,12 +71,12 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.cancel, ResolveNow: w.resolveNow}, nil
 }
 
-// begin starts the lookups.
+// begin starts the lookups for one channel.
 func (s source) begin(r *discovery.Receiver) *watch {
 	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1)}
 	w.table = table{removeAfter: s.refresh.RemoveAfter, remembered: r.Remembered()}
 	if s.refresh.Every == 0 {
-		w.table.removeAfter = 1 // without a refresh there may be no second answer
+		w.table.removeAfter = 1 // without an interval, a second answer may never come
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -85,7 +85,7 @@ func (s source) begin(r *discovery.Receiver) *watch {
 	return w
 }
 
-// watch looks up the records for one channel repeatedly.
+// watch makes the lookups for one channel.
 type watch struct {
 	source
 	receiver *discovery.Receiver
@@ -94,15 +94,14 @@ type watch struct {
 
 	// Used by run only.
 	table  table
-	silent map[string]bool // hosts that did not respond in the last lookup
+	silent map[string]bool // hosts that did not respond in time in the last lookup
 	logged string
 }
 
-// Check implements discovery.Source. It always succeeds, because all other errors depend on DNS
-// servers.
+// Check implements discovery.Source. Whatever else can go wrong depends on DNS servers.
 func (source) Check(bool) error { return nil }
 
-// resolveNow requests a lookup.
+// resolveNow requests a lookup. A request that is already pending suffices.
 func (w *watch) resolveNow() {
 	select {
 	case w.asked <- struct{}{}:
@@ -126,7 +125,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lookUp makes one lookup and sends the result to the receiver. It reports whether the channel accepted it.
+// lookUp makes one lookup and passes the result to the receiver. It reports whether an answer was
+// found and accepted.
 func (w *watch) lookUp(ctx context.Context) bool {
 	a, silent, err := lookUp(ctx, w.net, w.name, w.silent, w.early)
 	if ctx.Err() != nil {
@@ -151,22 +151,22 @@ func (w *watch) lookUp(ctx context.Context) bool {
 	return w.tell(&w.table, found) == nil
 }
 
-// early sends incomplete results to the receiver. The table itself takes only complete answers, so
-// that a record that is missing from one lookup is counted only once.
+// early passes incomplete results of a lookup to the receiver. It uses a copy of the table, so that
+// a record that is missing from one lookup is counted only once.
 func (w *watch) early(a answer) {
 	t := w.table.clone()
 	if found := t.take(w.name, a); len(found.Priorities) > 0 {
-		_ = w.tell(t, found) // the complete answer follows
+		_ = w.tell(t, found) // an error does not matter: the complete answer follows
 	}
 }
 
-// tell sends an answer to the receiver.
+// tell passes an answer to the receiver, with the names to store.
 func (w *watch) tell(t *table, found discovery.Answer) error {
 	found.Names = t.names()
 	return w.receiver.Update(found)
 }
 
-// log logs each new problem with a part of an answer.
+// log logs what is wrong with a part of the answer, unless that is already logged.
 func (w *watch) log(a answer) {
 	text := ""
 	switch {
@@ -181,11 +181,12 @@ func (w *watch) log(a answer) {
 	w.logged = text
 }
 
-// pause is the minimum time between a lookup and the next lookup that a failed connection requests,
-// as in gRPC's DNS resolver.
+// pause is the minimum time between a lookup and one that is requested because a connection failed.
+// gRPC's DNS resolver has the same.
 const pause = 30 * time.Second
 
-// rest waits until the interval has elapsed, or until there is a request and pause has elapsed.
+// rest waits for the interval, or for a request, but in that case at least for pause or for a
+// shorter interval.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause

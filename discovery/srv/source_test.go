@@ -78,8 +78,8 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-// Each bad answer causes an error that contains the name and the problem. After a good answer, a
-// bad answer changes nothing.
+// A bad answer causes an error that names the problem. If there was a good answer before, it stays
+// in use.
 func TestBadAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(*dnstest.Server)
@@ -104,7 +104,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Parallel()
 			dns := startDNS(t)
 			test.make(dns)
-			c, _ := build(t, dns, "srv://DNS/shop.test.") // with a trailing dot, so that the search list is not used
+			c, _ := build(t, dns, "srv://DNS/shop.test.") // with a trailing dot, because the error would otherwise depend on the machine's search list
 			c.expect(t, test.want)
 		})
 		t.Run(name+" later", func(t *testing.T) {
@@ -115,9 +115,9 @@ func TestBadAnswers(t *testing.T) {
 			c.expect(t, "127.0.0.1:1")
 			dns.Set("a.test", "A")
 			test.make(dns)
-			wait := time.Second // how long to wait if no server can count the lookups
+			wait := time.Second // if there is no server that could count lookups
 			if name != "no server" {
-				dns.Await(shop, "SRV", 2) // the second lookup starts after the first result was sent
+				dns.Await(shop, "SRV", 2) // at the second lookup, the result of the first has been sent
 				wait = 0
 			}
 			select {
@@ -129,7 +129,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// loop makes two names aliases of each other.
+// loop makes two names aliases (CNAME) of each other.
 func loop(dns *dnstest.Server, name, kind string) {
 	dns.Set(name, kind, "CNAME loop.test.")
 	dns.Set("loop.test", kind, "CNAME "+name+".")
@@ -160,8 +160,8 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// A new record is used from the first answer that contains it. A record is removed after the second
-// answer without it, and "." removes all records.
+// A new record is used at once. A record is removed after two answers without it. The target "."
+// removes all records.
 func TestRecordsThatMove(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

@@ -11,19 +11,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/names"
 )
 
-// table holds the known records and addresses of a service.
+// table holds the known records of a service and the addresses of their hosts.
 type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // stored while the channel was idle; used until every host has been looked up once
+	remembered  map[string]discovery.Name // addresses stored while the channel was idle; nil after the first complete lookup
 }
 
-// host holds the known addresses of a record's target.
+// host holds the known addresses of the host that an SRV record points to.
 type host struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held
-	none bool // the last response said that the host has no addresses
+	none bool // the last response was that the host has no address
 }
 
 // recordKey identifies a record, whose priority and weight may change.
@@ -32,14 +32,14 @@ type recordKey struct {
 	port uint16
 }
 
-// lose notes that no host could be looked up.
+// lose notes that the lookup of the records failed, so no host is confirmed.
 func (t *table) lose() {
 	for _, h := range t.hosts {
 		h.Lose(time.Now())
 	}
 }
 
-// take applies an answer to the table and returns the endpoints that are now in use.
+// take applies the answer of a complete lookup. It returns the endpoints that are now in use.
 func (t *table) take(name string, a answer) discovery.Answer {
 	before := t.hosts
 	t.hosts = make(map[string]*host)
@@ -59,8 +59,8 @@ func (t *table) take(name string, a answer) discovery.Answer {
 	return t.answer(name, records)
 }
 
-// take applies the result of a host's lookup. Addresses of a family whose lookup failed stay in
-// use.
+// take applies the result of a host's lookup. If the lookup of one address family failed, the known
+// addresses of that family stay in use.
 func (h *host) take(removeAfter int, f found) {
 	if f.known == [2]bool{} {
 		h.Lose(time.Now())
@@ -81,7 +81,7 @@ func (h *host) take(removeAfter int, f found) {
 	h.Until = time.Time{}
 }
 
-// clone returns a copy of t for an incomplete answer.
+// clone returns a deep copy of t.
 func (t *table) clone() *table {
 	c := *t
 	c.records = t.records.Clone()
@@ -94,7 +94,8 @@ func (t *table) clone() *table {
 	return &c
 }
 
-// recall returns the stored addresses of a host for the address families whose lookup failed.
+// recall returns a host with the stored addresses, except those of a family whose lookup has
+// succeeded.
 func (t *table) recall(name string, found [2]bool) *host {
 	h, known := &host{}, t.remembered[name]
 	h.Until = known.Until
@@ -108,12 +109,12 @@ func (t *table) recall(name string, found [2]bool) *host {
 	return h
 }
 
-// names returns the names to store with the answer.
+// names returns the addresses to store with the answer, by host.
 func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {
 		known := discovery.Name{Until: h.Until}
-		if !h.none { // addresses that no longer exist must not be used again
+		if !h.none { // these must not be used again after an idle time
 			for _, ip := range h.addresses.Values() {
 				known.Addresses = append(known.Addresses, ip.String())
 			}
@@ -123,9 +124,10 @@ func (t *table) names() map[string]discovery.Name {
 	return all
 }
 
-// answer returns the endpoints of records, which are sorted by priority. The locality of each
-// priority has a different name, so that its connections survive when higher priorities are added
-// or removed. An empty answer counts as intended only if the records themselves are empty.
+// answer returns an answer with the endpoints of the records, which are sorted by priority. Each
+// priority has a locality with a name of its own, so that connections survive when another priority
+// is added or removed above it. Empty is always set: lookUp passes an answer without endpoints on
+// only if there are no records.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
 	taken := make(map[netip.AddrPort]bool)
@@ -146,8 +148,8 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 	return answer
 }
 
-// endpoints returns the endpoints of one priority's records. It skips the addresses in taken, and
-// adds the addresses that it returns to taken.
+// endpoints returns the endpoints of the records of one priority. It leaves out addresses that are
+// in taken, and adds the others to taken.
 func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []discovery.Endpoint {
 	var endpoints []discovery.Endpoint
 	weights := weightsOf(records)
@@ -180,8 +182,8 @@ func weightsOf(records []record) []uint32 {
 	if slices.ContainsFunc(records, zero) {
 		factor = tenth
 	}
-	// The weights of one message fit into a locality. With removeAfter the records may come from
-	// several.
+	// The weights of one DNS message do not exceed the limit for a locality. With removeAfter,
+	// records may stem from several messages.
 	by := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
 	weights := make([]uint32, len(records))
 	for i, r := range records {

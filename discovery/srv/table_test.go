@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// answerOf parses "priority weight host:port" and "host = address address", separated by
-// semicolons. For a host without addresses in the text, the lookup fails.
+// answerOf parses records, "priority weight host:port", and addresses, "host = address address",
+// separated by semicolons. The lookup of a host without addresses in the text has failed.
 func answerOf(text string) answer {
 	a := answer{hosts: make(map[string]found)}
 	for entry := range strings.SplitSeq(text, ";") {
@@ -31,7 +31,7 @@ func answerOf(text string) answer {
 	return a
 }
 
-// shown returns the priorities of an answer: "NAME: ADDRESS+ADDRESS*WEIGHT …; …"
+// shown formats the priorities of an answer: "NAME: ADDRESS+ADDRESS*WEIGHT …; …"
 func shown(a discovery.Answer) string {
 	var priorities []string
 	for _, p := range a.Priorities {
@@ -112,8 +112,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The sum of the weights in the largest DNS message does not exceed the limit of a cluster, even if
-// lingering records of earlier messages are added.
+// The largest DNS message has weights whose sum is within the limit for a locality, even together
+// with records of earlier messages that are not removed yet.
 func TestWeightsOfManyRecords(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)

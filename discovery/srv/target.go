@@ -14,9 +14,9 @@ const form = "srv:///checkout.example.com, or srv:///_service._proto.example.com
 
 // parsed is a parsed target.
 type parsed struct {
-	server string // host:port of the name server, "" for the system's name server
-	record string // the name of the records, such as _grpc._tcp.checkout.example.com
-	host   string // the service's name, against which certificates are verified
+	server string // host:port of the DNS server, or "" for the system's
+	record string // full name of the SRV records, such as _grpc._tcp.checkout.example.com
+	host   string // name against which certificates are verified
 }
 
 // parse parses a target.

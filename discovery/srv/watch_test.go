@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// nameServer is a DNS server in a bubble. It records the lookups of SRV records.
+// nameServer is a DNS server for synctest bubbles. It records when SRV records are looked up.
 type nameServer struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -47,7 +47,7 @@ func (*nameServer) LookupNetIP(context.Context, string, string) ([]netip.Addr, e
 	return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 }
 
-// receiver counts reports.
+// receiver counts the answers and failures of a source.
 type receiver struct {
 	discovery.Receiver
 	mu             sync.Mutex
@@ -68,7 +68,8 @@ func (r *receiver) Fail(error) {
 	r.fails++
 }
 
-// watched runs a source in a bubble. If asked is set, watched requests re-resolution every 100 ms.
+// watched runs a source in a synctest bubble for the duration d. If asked is set, it requests a
+// re-resolution every 100 ms.
 func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,8 +94,8 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// If re-resolution is not requested, names are looked up once per interval, or only once if there
-// is no interval.
+// Without requests, there is one lookup per interval. Without an interval, there is only the first
+// one.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
@@ -107,8 +108,7 @@ func TestLooksUpAtTheInterval(t *testing.T) {
 	}
 }
 
-// A request triggers a lookup, but not within 30 s of the last lookup. If the interval is shorter
-// than 30 s, the interval applies instead.
+// A request causes a lookup 30 s after the previous one, or after the interval if that is shorter.
 func TestRequestsForReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
@@ -122,8 +122,8 @@ func TestRequestsForReresolution(t *testing.T) {
 	}
 }
 
-// A failed lookup or a refused answer is retried with backoff. The backoff does not exceed the
-// interval.
+// After a failed lookup or a refused answer, the next lookup follows after a backoff, which is at
+// most as long as the interval.
 func TestBackoffAfterFailures(t *testing.T) {
 	for name, of := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
 		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
@@ -146,7 +146,7 @@ func TestBackoffAfterFailures(t *testing.T) {
 	}
 }
 
-// A host that cannot be looked up does not prevent the use of the others.
+// If some hosts cannot be looked up, the others are used.
 func TestSomeHostsFail(t *testing.T) {
 	failing := hostsFunc(func(host string) ([]netip.Addr, error) {
 		switch host {
@@ -168,7 +168,8 @@ func TestSomeHostsFail(t *testing.T) {
 	}
 }
 
-// hostsFunc looks up the addresses of the hosts good, gone and slow.
+// hostsFunc is a name server with SRV records of the hosts good, gone and slow. The function looks
+// up their addresses.
 type hostsFunc func(string) ([]netip.Addr, error)
 
 func (hostsFunc) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -179,7 +180,7 @@ func (h hostsFunc) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return h(host)
 }
 
-// slow has two records. It delays the response for the host of the second record.
+// slow is a name server with two SRV records. The address of the second host comes after a delay.
 type slow struct {
 	after time.Duration
 	found []netip.Addr
@@ -203,7 +204,7 @@ func (s slow) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, er
 	return s.found, nil
 }
 
-// told records each answer that differs from the previous one, with its endpoints and its time.
+// told records the endpoints and the time of each answer that differs from the previous one.
 type told struct {
 	discovery.Receiver
 	began time.Time
@@ -215,7 +216,7 @@ type told struct {
 func (r *told) Update(a discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := shown(a); line != r.last { // like the join
+	if line := shown(a); line != r.last { // the join ignores repetitions, too
 		r.lines, r.last = append(r.lines, fmt.Sprint(time.Since(r.began), " ", line)), line
 	}
 	return nil
@@ -223,7 +224,7 @@ func (r *told) Update(a discovery.Answer) error {
 
 func (*told) Fail(error) {}
 
-// A host that does not respond delays the first answer for the other hosts only briefly.
+// A host that does not respond delays the answer with the other hosts by at most 5 s.
 func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for about, test := range map[string]struct {
@@ -240,7 +241,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 			}
 		})
 	}
-	// Later answers do not wait for the silent host.
+	// Later answers contain both hosts, since the silent one has responded by then.
 	for i, line := range toldOf(t, late, time.Second, 10*time.Minute) {
 		if i > 0 && !strings.HasSuffix(line, " 0: 10.0.0.1:1*1 10.0.0.2:1*1") {
 			t.Errorf("answer %d: %s, want both", i, line)
@@ -248,7 +249,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	}
 }
 
-// toldOf runs a source in a bubble and returns its reports.
+// toldOf runs a source in a synctest bubble and returns the lines that told records.
 func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,14 +260,14 @@ func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []s
 		}
 		time.Sleep(d)
 		w.Close()
-		time.Sleep(time.Second) // allows lookups in progress to end
+		time.Sleep(time.Second) // lookups in progress end
 		synctest.Wait()
 		lines = r.lines
 	})
 	return lines
 }
 
-// moving behaves like slow, but the address of good changes with the second lookup.
+// moving is like slow, but from the second lookup on, the host good has another address.
 type moving struct {
 	slow
 	lookups atomic.Int64
@@ -282,13 +283,13 @@ func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip
 	return m.slow.LookupNetIP(ctx, network, host)
 }
 
-// A slow lookup counts only once: an address is removed after two lookups without it, not after two
-// partial results of one lookup.
+// A lookup that sends incomplete results counts as one: an address is removed after two lookups
+// without it, not after two results.
 func TestSlowLookupCountsOnce(t *testing.T) {
 	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
 	got := toldOf(t, m, time.Second, 40*time.Second)
 	for i, want := range []string{
-		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // the first lookup
+		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // both come from the first lookup
 		"0: 10.0.0.1:1+10.0.0.3:1*1 10.0.0.2:1*1", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
 	} {
 		if i >= len(got) || !strings.HasSuffix(got[i], "s "+want) {
