@@ -41,11 +41,11 @@ func (p *policy) apply(actions []core.Action) {
 			p.children[a.Child] = p.newChild(a.Child)
 			p.beginSpare(a.Child)
 		case core.Update:
-			// A56 runs child.Update() and then reads the child's state.
+			// A56 calls child.Update() and then evaluates the child's state.
 			p.updateChild(a.Child)
 			p.event(a.Child, p.core.Updated(a.Child))
 		case core.MakeStandby:
-			p.Event(func() { p.apply(p.core.StandbyDue()) }) // runs after the flush
+			p.Event(func() { p.apply(p.core.StandbyDue()) }) // after the current actions are applied and published
 		case core.Destroy:
 			delete(p.children, a.Child)
 			delete(p.trials, a.Child)
@@ -67,8 +67,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// explained returns state with the source's reason for the lack of endpoints as its error, if there
-// is one.
+// explained returns state. If the child has failed and its source knows why it has no endpoints,
+// the error is that of the source.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
 	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))
@@ -104,13 +104,13 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	}
 }
 
-// use publishes the state of a child. From now on, this child is in use.
+// use makes a child the one in use, and publishes its state.
 func (p *policy) use(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
 		state = p.exhausted(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
-		p.trials[p.chosen] = newTrials() // the trials of the previous child are counted from now on
+		p.trials[p.chosen] = newTrials() // for the child that was in use, counting begins now
 		p.letGoLater(p.chosen)
 	}
 	p.needAll(name)
@@ -118,8 +118,8 @@ func (p *policy) use(name string, state balancer.State) {
 	p.Publish()
 }
 
-// emptyError returns the error of calls if there are no priorities. It includes the source's reason
-// if the source gave one.
+// emptyError returns the error of calls while there are no priorities, with the source's reason if
+// there is one.
 func (p *policy) emptyError() error {
 	if why := stateattr.ChannelOf(p.state).Empty; why != "" {
 		return fmt.Errorf("%w: %s", core.ErrEmpty, why)

@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// longOutage is the minimum time without a READY child after which a recovery resets backoffs.
-	// In a shorter outage, backoffs do not exceed 6 s (gRPC's grow from 1 s by a factor of 1.6).
+	// longOutage is how long no child must have been READY before a recovery ends the backoffs. In
+	// a shorter outage, gRPC's backoffs, which begin at 1 s and grow by a factor of 1.6, are at
+	// most 6 s.
 	longOutage = 10 * time.Second
-	// betweenResets is the minimum time between two resets. A flapping endpoint then causes at most
-	// eight connection attempts a minute at each other endpoint.
+	// betweenResets is the minimum time between two resets, so that one flapping endpoint causes at
+	// most eight connection attempts a minute to each other endpoint.
 	betweenResets = time.Minute
 )
 
-// outage records when the current time without a READY child began, and when backoffs were last
-// reset.
+// outage records since when no child has been READY, and when backoffs were last reset.
 type outage struct {
 	began time.Time // zero while a child is READY
 	reset time.Time
 }
 
-// noteOutage records after an event whether any child is READY. When the first endpoint connects
-// after a long outage, the others may be available too, so their backoffs (up to 120 s) are reset.
+// noteOutage is called after each event. When the first endpoint connects after a long outage,
+// other servers may be up as well, so it resets the backoffs, which may be up to 120 s.
 func (p *policy) noteOutage() {
 	now := time.Now()
 	switch o := &p.outage; {

@@ -26,12 +26,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// network has in-memory servers that can be switched off. It is used in a synctest bubble together
-// with the channel.
+// network is a set of in-memory servers that can be switched off. It belongs in the synctest bubble
+// of the channel.
 type network struct {
 	t        *testing.T
 	mu       sync.Mutex
-	backends map[string]*backend // by address; other addresses never connect
+	backends map[string]*backend // by address; a connection to any other address hangs
 }
 
 type backend struct {
@@ -53,8 +53,8 @@ func newNetwork(t *testing.T, addresses ...string) *network {
 	return n
 }
 
-// dial connects to a backend, fails immediately if the backend is down, or blocks if it does not
-// exist.
+// dial connects to the backend at address. It fails if that backend is down, and hangs if there is
+// none.
 func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()
 	b := n.backends[address]
@@ -115,7 +115,8 @@ func (n *network) newChannel() *channel {
 	return c
 }
 
-// update sends a configuration and endpoints. "p0/10.0.0.1:80" is an endpoint of p0.
+// update sends a configuration and endpoints to the channel. An endpoint "p0/10.0.0.1:80" belongs
+// to child p0.
 func (c *channel) update(config string, endpoints ...string) {
 	var state resolver.State
 	for _, text := range endpoints {
@@ -131,7 +132,7 @@ func (c *channel) update(config string, endpoints ...string) {
 	synctest.Wait()
 }
 
-// call makes a call and returns the address of the server.
+// call makes a call and returns the address of the server that answers it.
 func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -145,12 +146,12 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
-// Decision 8 of docs/scenarios.md: wait-for-ready calls wait while the picker fails. Other calls
-// fail with UNAVAILABLE and the reason.
+// While the picker fails, wait-for-ready calls wait, and other calls fail with UNAVAILABLE and the
+// reason (decision 8 of docs/scenarios.md).
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
-		after time.Duration // time until the failure is published
+		after time.Duration // when the failure is published
 		want  string
 	}{
 		"no priorities": {
@@ -217,8 +218,8 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	}
 }
 
-// Row P18 of docs/scenarios.md: policies of grpc-go hold locks while they report. Updates,
-// failures, failover timers and calls run concurrently for minutes. Calls succeed after that.
+// Children from grpc-go hold locks while they report (row P18 of docs/scenarios.md). Updates,
+// failures, failover timers and calls run concurrently for minutes. Afterwards, calls succeed.
 func TestStockChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")

@@ -48,7 +48,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// grpc-go's cds policy marshals and parses configurations repeatedly.
+// grpc-go's cds policy marshals parsed configurations and parses them again.
 func TestConfigSurvivesRoundTrips(t *testing.T) {
 	first, last := lbtest.RoundTrips(t, newBuilder(Name), `{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)

@@ -8,10 +8,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// single returns the children that can hold at most one connection. Such a child is left without a
-// connection whenever a server closes the connection on purpose.
+// single returns the children that have at most one connection. Such a child has none while its
+// server replaces a connection, which is no reason for a fast failover.
 func (p *policy) single() []string {
-	if !p.config.FastFailover { // only FastFailover needs it
+	if !p.config.FastFailover { // the result matters only for FastFailover
 		return nil
 	}
 	var names []string
@@ -23,9 +23,8 @@ func (p *policy) single() []string {
 	return names
 }
 
-// connections returns how many connections a policy can hold with these endpoints: one for a
-// pick_first, otherwise one per endpoint. If it is more than most, any number above most is
-// returned.
+// connections returns how many connections a policy has with these endpoints: one for a pick_first,
+// and otherwise one per endpoint. It need not be exact above most.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
 	switch c := policy.Config.(type) {
 	case *lbconfig.Drop:

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// connections counts the connections of the policies that are nested below a child.
+// The policies that are nested below a child determine how many connections it has.
 func TestConnectionsOfAChild(t *testing.T) {
 	endpoint := func(locality string, addresses ...string) resolver.Endpoint {
 		var e resolver.Endpoint

@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A child's error outside an update cannot be returned to a caller, so it is not collected.
+// Errors of children are returned only from updates. One from outside an update is not kept for the
+// next.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -43,8 +44,8 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	}
 }
 
-// After an accepted update, an earlier refusal has no effect. The child's last report and its error
-// count again.
+// A child refuses an update and accepts the next one. Its reports and its error then count again,
+// and not the refusal.
 func TestARefusalThatIsOverIsNoReason(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	var refusal error

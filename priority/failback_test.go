@@ -8,7 +8,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// A failback reports the time since the highest priority was left, by failover or by an update.
+// The log record of a failback contains the time since the highest priority was left, even if an
+// update was the cause.
 func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -33,8 +34,8 @@ func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	})
 }
 
-// The reason for a failback is the recovery of the higher priority and the end of its failback
-// delay.
+// The logged reason of a failback is that the higher priority has recovered, and that its failback
+// delay is over.
 func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -51,7 +52,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		logged.take()
 		r.Report("p0", ready)
 		r.Advance(20 * time.Second)
-		r.Report("p0", failed) // the delay starts again
+		r.Report("p0", failed) // the failback delay begins again
 		r.Report("p0", ready)
 		wantLog(t)
 		r.Advance(30 * time.Second)
@@ -60,7 +61,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0: refused`)
 		r.Report("p0", ready)
 		synctest.Wait()
-		r.Report("p1", failed) // the failback does not wait for the delay
+		r.Report("p1", failed) // immediate failback: the lower priority has failed
 		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 0 ms: p1: refused`)
 		r.Report("p1", ready)
 		u.Config.FailbackDelay = 0

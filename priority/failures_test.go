@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An error that comes from the source does not show how long the connection has been failing.
+// If the error comes from the source, it does not say for how long the connection has been failing.
 func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}

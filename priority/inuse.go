@@ -11,14 +11,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// told is the last report to the application.
+// told is what the application was last told about the priority in use.
 type told struct {
 	child string // "" if no priority can take calls
 	since time.Time
 	why   string
 }
 
-// tellInUse reports the priority in use to the application. why is the logged reason of a change.
+// tellInUse reports the priority in use to the application. If it has just changed, why is the
+// reason that was logged.
 func (p *policy) tellInUse(why string) {
 	to := stateattr.ChannelOf(p.state).InUse
 	if to == nil {
@@ -39,7 +40,8 @@ func (p *policy) tellInUse(why string) {
 	to.Tell(now)
 }
 
-// whyInUse returns the reason why a child is in use, or why no child is in use.
+// whyInUse returns why a child is in use. If child is "", it returns why no priority can take
+// calls.
 func (p *policy) whyInUse(child, why string, before told) string {
 	switch {
 	case child == "":
@@ -51,5 +53,5 @@ func (p *policy) whyInUse(child, why string, before told) string {
 	case child != p.config.Priorities[0]:
 		return p.why(p.config.Priorities[0])
 	}
-	return "" // the highest priority has been in use from the start
+	return "" // nothing has happened: the highest priority is in use from the start
 }

@@ -26,23 +26,24 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// failovers bounds the number of priorities in the metric.
+// failovers limits the number of priorities that have metric series of their own.
 var failovers tally.Bound
 
 type journal struct {
 	changed time.Time // when the child in use last changed
 	told    told
 
-	left time.Time // time when the highest priority was left; zero while it is in use
-	none time.Time // start of the time without a usable priority; zero if there is one
+	left time.Time // when the highest priority was left; zero while it is in use
+	none time.Time // since when no priority can take calls; zero while one can
 
-	// records passes log records to the application's logger on a separate goroutine, because a
-	// handler that makes a call on this channel would deadlock in an event.
+	// records passes log records to the application's logger on a goroutine of its own. In an
+	// event, a handler that makes a call on this channel would deadlock.
 	records serial.Serializer
 }
 
-// recordFailover counts and logs a change of the child in use, and returns the reason. The first
-// choice and changes from or to a configuration without priorities do not count.
+// recordFailover counts and logs that another child comes into use, and returns the reason. It does
+// nothing for the first choice of a child, or if there are no priorities before or after the
+// change.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
 		return ""
@@ -59,10 +60,10 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	case was < 0, is < was && why == "" && !p.good(to, state):
 		what, took = "move", 0
 	case is < was && !p.good(to, state):
-		what = "move" // the higher priority is a last resort
+		what = "move" // no failback: the higher priority is only a last resort
 	case is < was:
 		what, took = "failback", 0
-		if left := p.journal.left; !left.IsZero() { // zero if the highest priority was in use until this update
+		if left := p.journal.left; !left.IsZero() { // zero if an update has put others above the priority in use
 			took = now.Sub(left)
 		}
 	}
@@ -82,8 +83,8 @@ func (p *policy) good(child string, state connectivity.State) bool {
 	return state == connectivity.Ready && p.poor(child) == ""
 }
 
-// noteLeft records when the highest priority was left, either by a failover or by an update that
-// puts others above it.
+// noteLeft records when the highest priority was left: by a failover, or by an update that puts
+// others above the priority in use.
 func (p *policy) noteLeft() {
 	switch left := slices.Index(p.config.Priorities, p.inUse) > 0; {
 	case !left:
@@ -93,7 +94,7 @@ func (p *policy) noteLeft() {
 	}
 }
 
-// kindOf returns the reason of a change of the child in use as a metric label.
+// kindOf returns the metric label for the reason why another child comes into use.
 func (p *policy) kindOf(from, to string) string {
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)
@@ -112,8 +113,7 @@ func (p *policy) kindOf(from, to string) string {
 	return "failed"
 }
 
-// recordNone logs once that no priority can take calls, and later once that a priority can take
-// calls again.
+// recordNone logs when no priority can take calls any more, and when one can again.
 func (p *policy) recordNone() {
 	none := &p.journal.none
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
@@ -149,12 +149,12 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	record.AddAttrs(attrs...)
 	p.journal.records.Enqueue(func() {
 		if handler, ctx := logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // there is nowhere to report the error
+			_ = handler.Handle(ctx, record) // the error cannot be reported anywhere
 		}
 	})
 }
 
-// why returns the problem of the child that was in use, or "".
+// why returns what is wrong with a child that was in use, or "".
 func (p *policy) why(child string) string {
 	state, exists := p.core.State(child)
 	switch {
@@ -173,7 +173,7 @@ func (p *policy) why(child string) string {
 	return ""
 }
 
-// whyBack returns why a child takes over from a lower one that has no problem.
+// whyBack returns why a child comes into use although nothing is wrong with the lower one.
 func (p *policy) whyBack(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.noted[child]

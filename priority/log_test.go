@@ -69,7 +69,8 @@ var (
 	failed     = scenario.Report{State: core.TransientFailure, Tag: "refused"}
 )
 
-// The reason for a fast failover is lost connections, because the child has not failed yet.
+// A fast failover happens before the child has failed. The logged reason is that the child has lost
+// its connections.
 func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -193,8 +194,8 @@ func TestUpdateReturnsChildrensErrors(t *testing.T) {
 	}
 }
 
-// A configuration of the wrong type is rejected and changes nothing. Before the first valid
-// configuration, calls fail instead of waiting.
+// A configuration of another type is rejected and changes nothing. If there has not been a valid
+// one yet, calls fail instead of waiting.
 func TestUpdateWithoutAConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -27,13 +27,13 @@ type channels int64
 
 func (c channels) Plus(by channels) channels { return c + by }
 
-// uses counts the channels of the process by the priority in use.
+// uses counts the channels of this process by their priority in use.
 var uses tally.Board[labels, channels]
 
 type meter struct {
 	config   *lbconfig.Priority
-	counted  labels            // labels last added to uses
-	register serial.Serializer // registering may wait for a running export
+	counted  labels            // labels under which this channel is counted in uses
+	register serial.Serializer // on a goroutine of its own, because registering may wait for an export that calls Report
 
 	mu         sync.Mutex // guards the following fields
 	titles     []string
@@ -75,7 +75,7 @@ func (p *policy) Settled(closed bool) {
 	p.count(now)
 }
 
-// count changes the labels under which uses counts the channel. Empty labels remove it.
+// count moves this channel to other labels in uses. Empty labels remove it.
 func (p *policy) count(now labels) {
 	before := p.meter.counted
 	if before == now {

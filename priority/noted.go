@@ -12,16 +12,17 @@ import (
 type noted struct {
 	state core.State
 	since time.Time
-	well  bool      // the child can take calls and is not poor
-	lost  time.Time // time when well ended, or creation time if the child was never well
-	again bool      // the child was well and then was not
-	why   string    // reason of the last failure, until the child is READY and not poor; only for the debug pages
+	well  bool      // the child can take calls, and the core does not count it as poor
+	lost  time.Time // when well became false, or when the child was created
+	again bool      // well was true at some time and became false later
+	why   string    // reason of the last failure, cleared when the child is READY and not poor; only for debug pages
 
-	delayed time.Duration // duration of the child's failback delay; 0 if it had none
+	delayed time.Duration // how long the failback delay of the child was, or 0
 }
 
-// note records the state of a child after an event. It must not be called between BeginUpdate and
-// the end of the child's update, when the child's error is not known yet.
+// note records the state of a child after an event. In an update of the policy, it must not be
+// called before the child itself has been updated, because the child's error is not known until
+// then.
 func (p *policy) note(child string) {
 	state, exists := p.core.State(child)
 	n := p.noted[child]
@@ -56,7 +57,8 @@ func (p *policy) note(child string) {
 	}
 }
 
-// whyNot returns the problem of a child. It returns was if the child is recovering.
+// whyNot returns what is wrong with a child. While the child recovers, that is the earlier problem
+// was.
 func (p *policy) whyNot(child string, state core.State, was string) string {
 	poor := p.poor(child)
 	switch {
@@ -78,7 +80,7 @@ func (p *policy) delay(child string, d time.Duration) {
 
 func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
 
-// since returns the time when the child's state last changed, and the time when the child was lost.
+// since returns when the child's state last changed, and when it stopped being able to take calls.
 func (p *policy) since(child string) (since, lost time.Time) {
 	if n := p.noted[child]; n != nil {
 		return n.since, n.lost

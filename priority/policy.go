@@ -17,28 +17,29 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// policy runs the core on a shell.
+// policy runs the core of A56 on a shell: it translates the core's actions.
 type policy struct {
 	*shell.Shell
 
-	// reresolution is the only state of the policy that children read outside events.
+	// reresolution is the only field that is read outside events, when a child requests a
+	// re-resolution.
 	reresolution atomic.Pointer[reresolution]
 
 	core     *core.Core
-	random   func() float64 // returns a random number in [0, 1)
+	random   func() float64 // random number in [0, 1)
 	holds    func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
 	children map[string]*shell.Child
 	noted    map[string]*noted
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
-	below    resolver.State // the resolver state for the children
+	below    resolver.State // resolver state to pass to children, without their endpoints
 	groups   map[string][]resolver.Endpoint
 
-	chosen    string // the child whose state is to be published, or ""
+	chosen    string // name of the child whose state is published next, or ""
 	published balancer.State
-	inUse     string             // the child whose state was published last
-	trials    map[string]*trials // for children that have been in use or on trial
+	inUse     string             // name of the child whose state was published last
+	trials    map[string]*trials // by child, for those that were in use or on trial
 	journal   journal
 	outage    outage
 	spare     spare
@@ -84,7 +85,7 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 
 func (p *policy) End() { p.apply(p.core.EndUpdate()) }
 
-// State returns the state of the chosen child. If the chosen child is not in use yet, State logs
+// State returns the state to publish. If that makes another child the one in use, State also logs
 // the change.
 func (p *policy) State() balancer.State {
 	why := ""
@@ -155,14 +156,15 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	return child
 }
 
-// reresolution holds the settings for the children's requests for re-resolution. It is immutable.
+// reresolution decides what happens to the children's requests for re-resolution. It is immutable.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // nil to use the ClientConn's ResolveNow
+	resolveNow func(child string, ignored bool) // if nil, ResolveNow of the ClientConn is called
 }
 
-// resolveNow handles a child's request for re-resolution. It may be called on any goroutine. It
-// ignores children that are not configured, because the answer would have no endpoints for them.
+// resolveNow handles a child's request for re-resolution. It may be called on any goroutine.
+// Requests of children that are no longer configured are ignored: another answer would not contain
+// endpoints for them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]

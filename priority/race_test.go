@@ -21,10 +21,9 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// noisy builds children that report during every call into them, on their own goroutine, and during
-// and after Close. Like grpc-go's pick_first, they hold a lock while they report, and every call
-// into them acquires the same lock. A policy that calls a child during the child's report therefore
-// deadlocks.
+// noisy builds children that report in every call, on a goroutine of their own, during Close and
+// after it. Like grpc-go's pick_first, a child holds a lock during calls and reports, so a policy
+// that called a child from inside the child's report would deadlock.
 type noisy struct {
 	ended sync.WaitGroup
 	open  atomic.Int64
@@ -88,7 +87,8 @@ func (c *noisyChild) Close() {
 	c.b.open.Add(-1)
 }
 
-// Row P11 of docs/scenarios.md: Close races with all other calls. Nothing is published after Close.
+// Close races with all other calls. Nothing is published after Close (row P11 of
+// docs/scenarios.md).
 func TestConcurrency(t *testing.T) {
 	for range 20 {
 		cc := &lbtest.ClientConn{}
@@ -133,8 +133,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// noisyState returns an update. The children change every few updates, and the timers fire
-// immediately.
+// noisyState returns update number i. The children change every few updates, and all timeouts are
+// so short that timers fire at once.
 func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},
@@ -199,7 +199,7 @@ func TestReportsOfOthersAreNotPublished(t *testing.T) {
 	})
 }
 
-// Row P16 of docs/scenarios.md: the child's policy changes its type.
+// The child policy of a priority changes to another type (row P16 of docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}
@@ -223,8 +223,8 @@ func TestGracefulSwitch(t *testing.T) {
 	})
 }
 
-// A timer that fires during an event has no effect if events that were queued earlier stop and
-// restart it.
+// A timer fires while an event is running. Events that are already queued stop the timer and start
+// it again, so the first firing has no effect.
 func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -236,7 +236,7 @@ func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 		synctest.Wait()
 		r.Report("p0", ready)
 		r.Report("p0", connecting)
-		r.Advance(10 * time.Second) // the first timer fires and its event is queued
+		r.Advance(10 * time.Second) // the first timer fires, and its event is queued
 		close(release)
 		if got := fmt.Sprint(r.Take()); got != "[publish p0 CONNECTING]" {
 			t.Errorf("policy did %s, want no failover", got)

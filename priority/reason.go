@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These limit the length of a call's error.
+// These limit the length of a call's error: the bytes of one reason, and the number of reasons.
 const (
 	longestReason = 250
 	mostReasons   = 8
@@ -28,12 +28,12 @@ const (
 type reason struct {
 	title     string
 	text      string
-	told      bool // text is the child's own error, not only its state
+	told      bool // text is the child's own error, not just its state
 	endpoints int
-	since     time.Time // when it failed; zero if unknown
+	since     time.Time // since when the child has failed; zero if unknown
 }
 
-// reasonOf returns why a child that counts as TRANSIENT_FAILURE takes no calls.
+// reasonOf returns the reason why a failed child takes no calls.
 func (p *policy) reasonOf(child string) reason {
 	r := reason{title: p.title(child), endpoints: len(p.groups[child]), told: true}
 	r.since, _ = p.since(child)
@@ -44,8 +44,8 @@ func (p *policy) reasonOf(child string) reason {
 	why := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		// The child itself reports only that it has no endpoints. The time of its failure does not
-		// apply to the source's reason.
+		// The child knows only that it has no endpoints, and the source knows why. When the child
+		// failed says nothing about the source's reason.
 		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
@@ -60,7 +60,7 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// poor returns the problem of a READY child, or "".
+// poor returns what is wrong with a READY child that the core counts as poor, or "".
 func (p *policy) poor(child string) string {
 	tier, poor := p.core.Poor(child)
 	switch {
@@ -76,7 +76,8 @@ func (p *policy) poor(child string) string {
 	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
 }
 
-// failures returns the status codes of the child's failed calls, if they are known.
+// failures returns " with" and the status codes of a child's failed calls, or "" if they are
+// unknown.
 func (p *policy) failures(child string) string {
 	if c := p.children[child]; c != nil {
 		if codes := shell.TierOf(c.State().Picker).Failures; codes != "" {
@@ -86,13 +87,13 @@ func (p *policy) failures(child string) string {
 	return ""
 }
 
-// timedOut reports whether the child counts as failed because its failover timer fired.
+// timedOut reports whether the child has failed because its failover timer fired.
 func (p *policy) timedOut(child string) bool {
 	c := p.children[child]
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// passed reports whether the child still has time to connect although a lower priority is in use.
+// passed reports whether a lower priority is in use although the child still has time to connect.
 func (p *policy) passed(child string) bool {
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
@@ -121,16 +122,16 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
 
-// exhausted is the picker that is published if no priority can take calls. It delegates picks to
-// the child in use, and its errors list all priorities.
+// exhausted is the picker of the child in use if no priority can take calls. Its errors list the
+// reasons of all priorities.
 type exhausted struct {
 	child balancer.Picker // the picker of the child in use
 	inUse string
-	// reasons are in priority order. They change while the picker is in use.
+	// reasons are in priority order. They are updated while the picker is in use.
 	reasons atomic.Pointer[[]reason]
 }
 
-// exhausted returns a child's TRANSIENT_FAILURE state with a picker whose errors list all
+// exhausted returns the state of a failed child with a picker that lists the reasons of all
 // priorities.
 func (p *policy) exhausted(child string, state balancer.State) balancer.State {
 	e := &exhausted{child: state.Picker, inUse: p.title(child)}
@@ -149,8 +150,7 @@ func (p *policy) explain(e *exhausted) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick delegates to the child's picker. A status error is returned unchanged, because it must end
-// the call.
+// Pick uses the child's picker. A status error must end the call, so it is returned unchanged.
 func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -164,8 +164,8 @@ func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 
 func (e *exhausted) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
-// failure returns an error that lists all priorities. own is the error of the child in use, or nil
-// if unknown.
+// failure returns an error with the reasons of all priorities. own is the current error of the
+// child in use, or nil.
 func (e *exhausted) failure(own error) error {
 	known := *e.reasons.Load()
 	var reasons []string
@@ -182,5 +182,5 @@ func (e *exhausted) failure(own error) error {
 	return errors.New(nothingLeft + ": " + strings.Join(reasons, "; "))
 }
 
-// nothingLeft is the start of the error of calls and of the log line.
+// nothingLeft is how the errors of calls begin, and the name of the log record.
 const nothingLeft = "no priority can take calls"

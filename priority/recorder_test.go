@@ -22,13 +22,13 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// recorder is a fake channel with a priority policy and scripted children. It records the policy's
-// actions and implements scenario.Target in a synctest bubble.
+// recorder is a fake channel with a priority policy and scripted children. It records what the
+// policy does, and is the scenario.Target in a synctest bubble.
 type recorder struct {
 	lbtest.ClientConn
 
 	policy balancer.Balancer
-	single []string // children of the current update that hold one connection
+	single []string // children that have a single connection in the current update
 
 	mu       sync.Mutex
 	children map[string]*scriptedChild
@@ -63,14 +63,14 @@ func (r *recorder) write(format string, args ...any) {
 	r.log = append(r.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// Name and Build make the recorder the builder of the policy's children.
+// Name and Build make the recorder a balancer.Builder, for the policy's children.
 func (r *recorder) Name() string { return "scripted" }
 
 func (r *recorder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &scriptedChild{r: r, cc: cc}
 }
 
-// scriptedChild is a child. Its name is the id in its configuration.
+// scriptedChild is a child of the policy. The id in its configuration is its name.
 type scriptedChild struct {
 	r    *recorder
 	cc   balancer.ClientConn
@@ -117,7 +117,7 @@ func (c *scriptedChild) Close() {
 	delete(c.r.children, c.name)
 }
 
-// picker is the picker of a scriptedChild. It identifies the child and its report.
+// picker is the picker of a scriptedChild. It knows the child and the number of its report.
 type picker struct {
 	child  string
 	report scenario.Report
@@ -148,7 +148,7 @@ var grpcStates = map[core.State]connectivity.State{
 
 func (r *recorder) UpdateState(s balancer.State) {
 	if e, ok := s.Picker.(*exhausted); ok {
-		s.Picker = e.child // other tests cover the errors of exhausted
+		s.Picker = e.child // other tests check the errors of exhausted
 	}
 	inner, tried := s.Picker, []string(nil)
 	if p, ok := inner.(*trying); ok {
@@ -184,13 +184,13 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 func (r *recorder) Update(u scenario.Update) {
 	r.single = u.Config.Single
 	err := r.policy.UpdateClientConnState(r.state(u))
-	synctest.Wait() // wait until the reports of the children during their updates have been handled
+	synctest.Wait() // wait for the reports that children make during their updates
 	if err != nil {
 		r.write("error: %v", err)
 	}
 }
 
-// state converts u to gRPC's form.
+// state returns u as an update of gRPC.
 func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},

@@ -12,8 +12,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// A function in the state receives all requests for re-resolution, even ignored ones, with the
-// child's name. The ClientConn receives none.
+// The resolver state may contain a function for re-resolution. It then gets the requests of all
+// children, even of those that ignore re-resolution, and the ClientConn gets none.
 func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -41,7 +41,7 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0", "p1, ignored"}) {
 			t.Errorf("policy did %q and called the function with %q, want p0 and p1, ignored", got, asked)
 		}
-		// The next state has no function.
+		// The next update contains no function.
 		r.Update(u)
 		r.Take()
 		r.Resolve("p0")
@@ -52,7 +52,7 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	})
 }
 
-// Children do not receive the function, because it accepts the names of one level only.
+// The function does not reach the children: it expects names of this policy's children.
 func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The number of series is bounded even if the names of priorities keep changing. All failovers are
-// counted.
+// If a control plane keeps changing the names of priorities, the number of metric series is
+// limited, but every failover is counted.
 func TestNamesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

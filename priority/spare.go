@@ -16,21 +16,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// mostSpare is the maximum number of connections of a standby, unless the standby has more
-// localities: then it has one connection per locality. A connection costs 70 KiB on both ends
-// together, a health stream, and a ping every 10 s. The other endpoints are connected when the
-// standby comes into use.
+// mostSpare is how many connections a standby has at most, except that it has at least one in each
+// locality. A connection takes 70 KiB of memory in client and server together, a health stream, and
+// a ping every 10 s. The standby's other endpoints are connected when it comes into use.
 const mostSpare = 20
 
 type spare struct {
-	seed  maphash.Seed    // each client selects different endpoints
-	parts map[string]bool // children that received only a subset of their endpoints
+	seed  maphash.Seed    // makes each client choose other endpoints
+	parts map[string]bool // children that have got only some of their endpoints
 }
 
 func newSpare() spare { return spare{maphash.MakeSeed(), make(map[string]bool)} }
 
-// updateChild gives a child its configuration and endpoints, or a subset of them if it is a large
-// standby.
+// updateChild passes a child its configuration and endpoints. A large standby gets only some of its
+// endpoints.
 func (p *policy) updateChild(name string) {
 	endpoints := p.groups[name]
 	if p.spare.parts[name] {
@@ -39,7 +38,7 @@ func (p *policy) updateChild(name string) {
 	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithEndpoints(p.below, endpoints), p.place(name)))
 }
 
-// isLarge reports whether a child has more connections than a standby should hold.
+// isLarge reports whether a child would have more connections than a standby may have.
 func (p *policy) isLarge(name string) bool {
 	if len(p.groups[name]) <= mostSpare {
 		return false
@@ -48,8 +47,8 @@ func (p *policy) isLarge(name string) bool {
 	return len(endpoints) > mostSpare && p.holds(p.config.Children[name].Config, endpoints, mostSpare+1) > mostSpare
 }
 
-// withoutReserve returns the endpoints that are connected first. It leaves out those of zones
-// without a share of the calls.
+// withoutReserve leaves out the endpoints of zones that have no share of the calls: these are
+// connected only when they are needed.
 func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if !slices.ContainsFunc(endpoints, stateattr.IsReserve) {
 		return endpoints
@@ -57,8 +56,8 @@ func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return slices.DeleteFunc(slices.Clone(endpoints), stateattr.IsReserve)
 }
 
-// part returns a subset of the endpoints that is stable from update to update. It has at least one
-// endpoint of each locality that has a share of the calls.
+// part chooses the endpoints of a large standby. It chooses at least one endpoint in each locality
+// with a share of the calls, and chooses the same ones after an update.
 func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	endpoints = withoutReserve(endpoints)
 	draws := make(map[int]uint64, len(endpoints))
@@ -91,8 +90,8 @@ func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return part
 }
 
-// beginSpare gives a large standby only a subset of its endpoints. It is called when a child is
-// created.
+// beginSpare is called when a child is created. If it is a large standby, it gets only some of its
+// endpoints.
 func (p *policy) beginSpare(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.spare.parts[name] = true
@@ -101,7 +100,7 @@ func (p *policy) beginSpare(name string) {
 	}
 }
 
-// needAll makes a child connect all of its endpoints, after the current state is published.
+// needAll gives a child all of its endpoints, once the current state has been published.
 func (p *policy) needAll(name string) {
 	if !p.spare.parts[name] {
 		return
@@ -115,8 +114,8 @@ func (p *policy) needAll(name string) {
 	})
 }
 
-// letGoLater makes a child return to a subset of its endpoints after ChildRetention. The child
-// keeps all of them while it is in use or not READY.
+// letGoLater takes endpoints away from a large standby again, after ChildRetention. This is put off
+// while the child is in use or is not READY.
 func (p *policy) letGoLater(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.spare.parts[name] {
@@ -133,7 +132,7 @@ func (p *policy) letGoLater(name string) {
 	})
 }
 
-// noteSpare makes a standby whose subset has failed connect all of its endpoints.
+// noteSpare gives a standby all of its endpoints if the chosen ones have failed.
 func (p *policy) noteSpare(name string) {
 	if state, ok := p.core.State(name); !ok {
 		delete(p.spare.parts, name)

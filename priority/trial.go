@@ -11,20 +11,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// trials counts the calls for the trials of one child. It belongs to the child, because a new
-// picker must not start a trial.
+// trials counts calls to decide when a trial of a child is due: a call that shows whether a
+// half-open child has recovered. The counters belong to the child and not to the picker, so that a
+// new picker is no reason for a trial.
 type trials struct {
-	elsewhere atomic.Int64 // calls that the child did not get since its last call or trial, counted while it was on trial
-	last      atomic.Int64 // time of that call, in nanoseconds since epoch
+	elsewhere atomic.Int64 // calls that went elsewhere since the child's last call or trial
+	last      atomic.Int64 // time of the last call or trial, in nanoseconds since epoch
 	epoch     time.Time
 }
 
 func newTrials() *trials { return &trials{epoch: time.Now()} }
 
-// take reports whether a trial is due. If it is, the trial has begun.
+// take reports whether a trial is due, and if so resets the counter.
 func (t *trials) take(interval time.Duration) bool {
 	elsewhere := t.elsewhere.Load()
-	if elsewhere < core.FewestCalls { // checked first, because reading the clock is expensive
+	if elsewhere < core.FewestCalls { // checked first, because reading the clock takes longer
 		return false
 	}
 	now := time.Since(t.epoch)
@@ -35,22 +36,21 @@ func (t *trials) take(interval time.Duration) bool {
 	return true
 }
 
-// onTrial is a child that receives trial calls.
+// onTrial is a child that gets trial calls.
 type onTrial struct {
 	*trials
 	picker   balancer.Picker
 	interval time.Duration
-	waits    atomic.Int64 // counted calls that wait in the current picker
+	waits    atomic.Int64 // number of calls in elsewhere that are waiting
 }
 
-// trying is a picker that gives some calls to the children on trial.
+// trying is the picker of the child in use. It gives a few of the calls to children on trial.
 type trying struct {
 	balancer.Picker
 	tried []*onTrial
 }
 
-// trying returns state with a picker that gives some calls to the core's children on trial, if
-// there are any.
+// trying returns state, with a picker that makes trials if the core has children on trial.
 func (p *policy) trying(state balancer.State) balancer.State {
 	var tried []*onTrial
 	if last, ok := p.published.Picker.(*trying); ok {
@@ -69,8 +69,8 @@ func (p *policy) trying(state balancer.State) balancer.State {
 	return state
 }
 
-// Pick picks from a child on trial if a trial is due. Otherwise, or if that child cannot pick, it
-// picks from the child in use.
+// Pick lets a child on trial pick if a trial is due. If none is due, or that child cannot pick, the
+// child in use picks.
 func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for _, c := range t.tried {
 		if !c.take(c.interval) {
@@ -87,8 +87,7 @@ func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, err
 }
 
-// elsewhere counts a call for all children on trial except but. waits reports whether the call
-// waits.
+// elsewhere counts a call for all children on trial but one. waits means that the call is waiting.
 func (t *trying) elsewhere(but *onTrial, waits bool) {
 	for _, c := range t.tried {
 		if c == but {
@@ -101,8 +100,8 @@ func (t *trying) elsewhere(but *onTrial, waits bool) {
 	}
 }
 
-// forgetWaits subtracts the waiting calls. It is called when another picker replaces this one,
-// because gRPC picks again for these calls.
+// forgetWaits subtracts the waiting calls from the counts. It is called when this picker is
+// replaced: gRPC then picks again for them, and the next picker counts them.
 func (t *trying) forgetWaits() {
 	for _, c := range t.tried {
 		c.elsewhere.Add(-c.waits.Swap(0))

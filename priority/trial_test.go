@@ -35,7 +35,7 @@ func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration)
 	}
 }
 
-// tried returns a picker with other pickers on trial. The trial interval is ten seconds.
+// tried returns a picker with children on trial, whose trial interval is ten seconds.
 func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	p := &trying{Picker: inUse}
 	for _, other := range others {
@@ -44,8 +44,8 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	return p
 }
 
-// One in 101 calls of a fast client is a trial of each child, or one call per interval if that is
-// more. One in eleven calls of a slow client is a trial.
+// A fast client makes one trial in 101 calls, but at least one per interval. A slow client makes
+// one in eleven calls.
 func TestAFewCallsAreTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
@@ -95,7 +95,8 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 	})
 }
 
-// A waiting call is picked again with each new picker, but it is counted only once.
+// gRPC picks again for a waiting call with each new picker. The call is counted only once
+// nevertheless.
 func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -110,7 +111,7 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		for range 20 { // two calls wait through twenty pickers
+		for range 20 { // two calls wait, through twenty pickers
 			b.Get("b").Report(connectivity.Connecting, nil)
 			synctest.Wait()
 			for range 2 {
@@ -130,7 +131,7 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	})
 }
 
-// A trial that cannot pick does not fail the call.
+// If the picker of a child on trial fails, the call goes to the child in use.
 func TestATrialThatCannotPick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inUse := &tallied{}
@@ -142,8 +143,8 @@ func TestATrialThatCannotPick(t *testing.T) {
 	})
 }
 
-// A new picker does not start a trial. The first trial of a child that was in use comes after ten
-// calls and an interval.
+// New pickers are no reason for a trial. When a child that was in use is put on trial, its first
+// trial is due after ten calls and one interval.
 func TestTrialsOutliveThePicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -157,7 +158,7 @@ func TestTrialsOutliveThePicker(t *testing.T) {
 		b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 		synctest.Wait()
 		b.Get("b").CC.UpdateState(readyWith(well))
-		for i := range 110 { // one call a second
+		for i := range 110 { // one call per second
 			b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 			b.Get("b").CC.UpdateState(readyWith(&again{well, i}))
 			synctest.Wait()
@@ -182,7 +183,7 @@ func (halfOpen) Tier() shell.Tier {
 	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyPart: 1}
 }
 
-// again is a picker that differs only by its number.
+// again is a picker with a number, which makes it different from the previous one.
 type again struct {
 	balancer.Picker
 	number int

@@ -17,8 +17,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// stubs returns a policy with stub children and a function that updates it. Its arguments are the
-// children in priority order.
+// stubs returns a policy with stub children and a function that updates it with the given children,
+// in priority order.
 func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) (*lbtest.StubBuilder, balancer.Balancer, func(names ...string) error) {
 	b := &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}
 	balancer.Register(b)
@@ -42,7 +42,8 @@ func children(policy string, names ...string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]}`, configs, priorities)
 }
 
-// A child that is put above the one in use and fails in its first update causes no failover.
+// An update adds a child above the one in use, and the child fails in its first update. This causes
+// no failover.
 func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -64,8 +65,8 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	})
 }
 
-// Decision 14 of docs/scenarios.md: b refuses its first update while the next update is queued. It
-// accepts the next update, so it has the full failover timeout to connect.
+// Child b refuses its first update while the next one is queued, and accepts that one. The earlier
+// refusal does not shorten its failover timeout (decision 14 of docs/scenarios.md).
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -111,8 +112,8 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	})
 }
 
-// The error of calls contains the last error of each priority, even of those not in use. The picker
-// is not replaced, because that would wake all waiting calls.
+// When a child that is not in use fails with another error, the errors of calls contain the new
+// one. The picker is not replaced, because that would make gRPC pick again for all waiting calls.
 func TestReasonsAreThoseOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -138,7 +139,8 @@ func TestReasonsAreThoseOfNow(t *testing.T) {
 	})
 }
 
-// A child's queued reports from before an update are handled before its reports during the update.
+// Reports of a child that were queued before an update are handled before those it makes during the
+// update.
 func TestReportsComeInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -154,10 +156,10 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 			return nil
 		})
 		defer p.Close()
-		if err := update("b", "a"); err != nil { // b has no second update yet
+		if err := update("b", "a"); err != nil { // b is only created, and not updated a second time
 			t.Fatal(err)
 		}
-		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // this report creates a
+		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // makes the policy create a
 		synctest.Wait()
 		if err := update("b", "a"); err != nil {
 			t.Fatal(err)
@@ -172,8 +174,8 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 	})
 }
 
-// A child's report on another goroutine during the update that creates it is handled after the
-// update.
+// If a child reports on another goroutine while the update that creates it is running, the report
+// is handled after the update.
 func TestReportsFromOtherGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -192,8 +194,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// Row P13 of docs/scenarios.md: an inner policy has not failed while one of its children has time
-// to connect, so it returns no error.
+// While one of its children still has time to connect, a priority policy inside another has not
+// failed, so its update returns no error (row P13 of docs/scenarios.md).
 func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -225,8 +227,8 @@ func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	})
 }
 
-// Pickers of other modules are not called to get an error, because a pick may start a connection or
-// be counted as a call.
+// To get the error of a child, the policy does not call the pickers of other modules: a pick may
+// start a connection or be counted as a call.
 func TestPickersAreNotAskedForErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

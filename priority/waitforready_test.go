@@ -16,13 +16,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Decision 8 of docs/scenarios.md: a status error of a child or the resolver does not fail
-// wait-for-ready calls.
+// If a child or the resolver fails with a status error, wait-for-ready calls do not fail (decision
+// 8 of docs/scenarios.md).
 func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {
 		config string
-		err    error // error of the resolver, or nil
+		err    error // error of the resolver; may be nil
 		want   string
 	}{
 		{`{}`, status.Error(codes.NotFound, "no such host"), "no such host"},
@@ -45,8 +45,8 @@ func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	}
 }
 
-// configured returns a channel whose resolver sends the policy's configuration and then err, unless
-// it is nil.
+// configured returns a channel. Its resolver sends the policy's configuration, followed by err if
+// that is not nil.
 func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	r := manual.NewBuilderWithScheme("manual")
 	cc, dialErr := grpc.NewClient("manual:///target",
@@ -67,7 +67,7 @@ func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	return cc
 }
 
-// refusing is a policy that never reports and returns a status error from its updates.
+// refusing is a child policy whose updates fail with a status error. It never reports a state.
 type refusing struct{}
 
 func (refusing) Name() string { return "refusing" }
