@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// rebalance adapts the shares of the zones to failures. If a child reports during an action,
-// the loop handles the report after the current actions.
+// rebalance adapts the shares of the zones when endpoints have failed or recovered. Applying an
+// action may make a child report; the loop takes that into account, too.
 func (p *policy) rebalance() {
 	if p.rebalancing {
 		return
@@ -21,18 +21,17 @@ func (p *policy) rebalance() {
 	p.rebalancing = false
 }
 
-// capacity returns the capacity of a target, or 0 if it has no endpoints. A target may have no
-// endpoints because a standby uses a subset of the endpoints, or because an endpoint in two zones
-// belongs to the first.
+// capacity returns the capacity of a target. It is 0 if the target has no endpoints, because a
+// standby uses only some of them or because they are in another zone as well.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
 		return 0
 	}
-	return p.config.Targets[name].Capacity // 0 for a retained child
+	return p.config.Targets[name].Capacity // 0 if the target was removed
 }
 
-// partsOfZones is the counterpart of parts for balanced targets. It weighs targets by their capacity,
-// because a target in a failed zone has no share of the calls.
+// partsOfZones is parts for balanced targets. It uses their capacities as weights, because a target
+// in a failed zone has no share of the calls.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
 	for name, c := range p.children {
@@ -49,7 +48,7 @@ func (p *policy) partsOfZones() (ready, unproven float64) {
 			all += capacity * c.lacks
 		}
 	}
-	if all == 0 { // the source reports no capacity, but a target is READY
+	if all == 0 { // READY targets without any capacity
 		return 1, 0
 	}
 	return ready / all, unproven / all

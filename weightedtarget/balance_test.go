@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// balance updates the policy with targets such as "a=3 b=2", each in a zone of its name. The
-// numbers are capacities. The client is in the first zone.
+// balance sends an update that balances between zones. Each target, such as "a=3", is the only one
+// in the zone of its name, and has the given capacity. The client is in the first zone.
 func (h *harness) balance(t *testing.T, targets string) {
 	t.Helper()
 	var list, zones []string
@@ -42,7 +42,7 @@ func (h *harness) balance(t *testing.T, targets string) {
 	}
 }
 
-// failedPart is the picker of a child with a failed share.
+// failedPart is the picker of a READY child of whose endpoints a part has failed.
 type failedPart struct {
 	balancer.Picker
 	part float64
@@ -57,7 +57,7 @@ func (h *harness) fail(name string, part float64) {
 	synctest.Wait()
 }
 
-// goesTo returns the state and the percentage of calls per child.
+// goesTo returns the published state and the percentage of calls for each child.
 func (h *harness) goesTo() string {
 	state := h.cc.State()
 	if state.ConnectivityState != connectivity.Ready {
@@ -74,8 +74,8 @@ func (h *harness) goesTo() string {
 	return strings.Join(all, " ")
 }
 
-// A zone that loses endpoints sends calls to a zone with spare capacity. The target of that zone is
-// created at this point, and kept for 15 minutes after it is no longer needed.
+// When a zone loses endpoints, some of its calls go to a zone with spare capacity. The target of
+// that zone is created only then. When it is no longer needed, it is kept for 15 minutes.
 func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
@@ -126,7 +126,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	})
 }
 
-// If a target fails within its own update, another target receives its share.
+// If a target fails during its own update, others take over its share of the calls.
 func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	for how, fails := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
@@ -159,7 +159,8 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	}
 }
 
-// A target that gains and loses its share in the same report is closed after its retention time.
+// Because of a single report, a target gains a share and then loses it. It is closed after its
+// retention time.
 func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=3 d=4")
@@ -183,7 +184,8 @@ func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	})
 }
 
-// A target without a share is kept while it receives calls.
+// A target without a share may get calls because no other target is READY. It is kept as long as it
+// does.
 func TestATargetThatStandsInIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=2 c=1")

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/balancer"
-	_ "google.golang.org/grpc/balancer/roundrobin" // a child policy
+	_ "google.golang.org/grpc/balancer/roundrobin" // registers round_robin
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"

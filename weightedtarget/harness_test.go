@@ -22,7 +22,7 @@ type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	weights map[string]string // weights in the last update
+	weights map[string]string // weights in the last update, by child
 	builder *lbtest.StubBuilder
 }
 
@@ -33,7 +33,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-// configure returns a configuration with the given weights and more JSON fields.
+// configure returns a configuration with the given weights. more is added to its JSON.
 func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
@@ -63,7 +63,7 @@ func (h *harness) update(children, more string) error {
 	return err
 }
 
-// report makes a child report a state. Its picker returns the child's name.
+// report makes a child report a state. The child's picker returns its name.
 func (h *harness) report(name string, state connectivity.State) {
 	if stub := h.builder.Get(name); stub != nil {
 		var err error
@@ -78,7 +78,7 @@ func (h *harness) report(name string, state connectivity.State) {
 	synctest.Wait()
 }
 
-// describe returns the state and how picks are divided.
+// describe returns the published state and how it divides the calls.
 func (h *harness) describe() string {
 	state := h.cc.State()
 	all := state.ConnectivityState.String()
@@ -89,7 +89,7 @@ func (h *harness) describe() string {
 		fmt.Sscan(weight, &w)
 		n += w
 	}
-	for range max(n, 1) * 2520 { // whole periods, even if only some children are picked
+	for range max(n, 1) * 2520 { // a multiple of the picker's period, whichever children are picked
 		answer := strings.TrimPrefix(lbtest.Pick(state), "fail: ")
 		if answer == "queue" {
 			return all + " queue\n"
@@ -98,7 +98,7 @@ func (h *harness) describe() string {
 			return all + " no targets\n"
 		}
 		if h.weights[answer] == "" {
-			return all + " fail: " + answer + "\n" // an error that is not a child's
+			return all + " fail: " + answer + "\n" // the error is not that of a child
 		}
 		counts[answer]++
 	}

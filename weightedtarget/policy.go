@@ -17,16 +17,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// policy connects the core to the shell.
+// policy runs the core on a shell: it translates the core's actions.
 type policy struct {
 	*shell.Shell
-	core        core.Core
-	config      *lbconfig.WeightedTarget
-	state       resolver.State                 // of the last update; set only if calls are balanced by zones,
-	groups      map[string][]resolver.Endpoint // because Rebalance may create children later
-	rebalancing bool                           // actions of Rebalance are being applied
-	children    map[string]*child              // including the retained children
-	picker      *weighted.Picker               // the current picker; nil if no child is READY
+	core   core.Core
+	config *lbconfig.WeightedTarget
+	// The last resolver state and its endpoints by child. They are set only if calls are balanced
+	// by zones, because Rebalance may then create children between updates.
+	state       resolver.State
+	groups      map[string][]resolver.Endpoint
+	rebalancing bool              // rebalance is running
+	children    map[string]*child // includes children that are retained after their removal
+	picker      *weighted.Picker  // the current picker; nil if no child is READY
 
 	watched   bool
 	scheduled weighted.Scheduled[string] // set while the policy is watched
@@ -35,10 +37,10 @@ type policy struct {
 type child struct {
 	*shell.Child
 	weight  uint32
-	place   weighted.Position // position in the last picker that contained the child
-	counts  balancer.State    // the last state that counts, which may differ from the last report
-	lacks   float64           // the share that was not READY when the child was last READY
-	refused balancer.State    // replaces counts while the child is Refused
+	place   weighted.Position // position in the pick sequence, as of the last picker with this child
+	counts  balancer.State    // last report that counts: a failed child counts as failed until it is READY or IDLE
+	lacks   float64           // the share of its weight that was not READY when the child was last READY
+	refused balancer.State    // the state instead of counts if the child has refused its update
 }
 
 const retention = 0
@@ -99,7 +101,7 @@ func (p *policy) newChild(name string) *child {
 				p.core.SetFailedPart(name, tier.FailedPart)
 			}
 		}
-		if !p.Updating() { // End handles all children after an update
+		if !p.Updating() { // in an update, End does this for all children
 			p.rebalance()
 			p.wake()
 		}
@@ -116,7 +118,7 @@ func (p *policy) wake() {
 	}
 }
 
-// End always publishes the state, because weights may have changed.
+// End publishes the state after every update, because weights may have changed.
 func (p *policy) End() {
 	p.rebalance()
 	p.wake()
@@ -140,7 +142,7 @@ func (p *policy) State() balancer.State {
 	picker := p.pickerOf(names)
 	if all == core.Ready {
 		picker.SetParts(p.parts(names))
-		p.picker = picker // only picks by READY children advance their positions
+		p.picker = picker // only READY children advance their positions when they are picked
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}
@@ -148,10 +150,9 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// parts returns the READY and unproven shares of the weight of all targets that are READY or have
-// failed. A READY target counts with its own shares. A CONNECTING or IDLE target counts only with
-// the share that was not READY when the target was last READY, because that share has not
-// recovered.
+// parts returns which share of the targets' weight is READY, and which is unproven (see package
+// outlierdetection). IDLE and CONNECTING targets may be about to connect, so only the share that
+// was not READY when they were last READY counts as lost.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
 		return p.partsOfZones()

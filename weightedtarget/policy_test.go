@@ -127,8 +127,8 @@ func TestRemovedChildren(t *testing.T) {
 	})
 }
 
-// CONNECTING after a failure counts as failed, even for a retained child (docs/scenarios.md,
-// T3).
+// A child that has failed and is CONNECTING again counts as failed, even if it was removed in the
+// meantime and is only retained (row T3 of docs/scenarios.md).
 func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		const keep = `, "removedChildRetention": "60s"`
@@ -143,7 +143,7 @@ func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	})
 }
 
-// See docs/scenarios.md, T5.
+// Close also closes children that are retained after their removal (row T5 of docs/scenarios.md).
 func TestCloseClosesRetainedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

@@ -14,7 +14,8 @@ type half struct{ balancer.Picker }
 
 func (half) ReadyPart() float64 { return 0.5 }
 
-// READY targets count with their own READY shares. Retained targets do not count.
+// A READY target contributes the READY share of its own endpoints. Removed targets that are
+// retained contribute nothing.
 func TestReadyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -48,7 +49,8 @@ func TestReadyPart(t *testing.T) {
 	})
 }
 
-// A target that reconnects does not count, except for its share that was not READY before.
+// A target that reconnects is left out of the READY share, except for the part of it that was not
+// READY before.
 func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// CONNECTING after a failure still counts as failed, so it is not published. A new error is
-// published.
+// When a failed child is CONNECTING again, it still counts as failed, so nothing is published. A
+// new error of a failed child is published.
 func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -88,14 +88,15 @@ func TestUpdatesDoNotProlongRetention(t *testing.T) {
 	})
 }
 
-// If a child's retention ends during an update that adds it again, the child stays.
+// The retention time of a removed child ends during an update that adds the child again. The child
+// stays.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 z=1", keep)
 		z := h.builder.Get("z")
 		h.update("a=1", keep)
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			if s.ID() == "a" { // before z is updated
+			if s.ID() == "a" { // z is updated after a
 				time.Sleep(61 * time.Second)
 			}
 			return nil
@@ -113,7 +114,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 
 var logged = testlog.KeepWarnings()
 
-// Endpoints that belong to no child are logged once.
+// Endpoints whose path names no child are logged once.
 func TestStraysAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		logged.Take()

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An IDLE child beside a READY or CONNECTING child receives no calls, so the policy makes it
-// connect. An IDLE child beside failed children receives calls.
+// An IDLE child gets no calls while another one is READY or CONNECTING, so the policy makes it
+// connect. If the others have failed, it gets calls and connects by itself.
 func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
@@ -19,9 +19,9 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 		for i, step := range []struct {
 			child string
 			state connectivity.State
-			want  int // number of ExitIdle calls of b so far
+			want  int // ExitIdle calls of b so far
 		}{
-			{"b", connectivity.Idle, 1}, // the others are CONNECTING
+			{"b", connectivity.Idle, 1}, // the other children are CONNECTING
 			{"b", connectivity.Connecting, 1},
 			{"a", connectivity.TransientFailure, 1},
 			{"c", connectivity.TransientFailure, 1},
@@ -46,11 +46,11 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	})
 }
 
-// ExitIdle depends on the states after the whole update.
+// Whether ExitIdle is called is decided when the update is complete.
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
-		of   connectivity.State // the state of b and c after the update
-		want int                // number of ExitIdle calls of a
+		of   connectivity.State // state of b and c after the update
+		want int                // ExitIdle calls of a
 	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
 		t.Run(now.of.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {
