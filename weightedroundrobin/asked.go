@@ -8,20 +8,21 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// asked records whether the metrics of a channel have been exported. All policies of a channel
-// share it, so a policy created in a failover counts its first picks too.
+// asked records whether the metrics of a channel have ever been exported. The policies of a channel
+// share it, so that a policy created in a failover counts its picks from the beginning.
 type asked struct {
 	atomic.Bool
-	users int // number of policies; guarded by channels.mu
+	users int // number of policies that share it; guarded by channels.mu
 }
 
-// channels contains the shared state of each channel, which has its own recorder.
+// channels holds the shared state of each channel. A channel is identified by its metrics recorder.
 var channels struct {
 	mu  sync.Mutex
 	all map[estats.MetricsRecorder]*asked
 }
 
-// join returns the state for r. Each call must be paired with leave.
+// join returns the shared state of the channel with the recorder r. The caller must call leave
+// later.
 func join(r estats.MetricsRecorder) *asked {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &asked{}

@@ -15,14 +15,14 @@ import (
 
 type child = core.Child[endpointChild]
 
-// endpointChild is the data that the shell attaches to a child.
+// endpointChild is what this policy stores with a child of its shell.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
-	record   *shell.Record     // counts its calls; nil if they were never counted
-	outdated bool              // the child's policy has not accepted the current endpoint
-	place    weighted.Position // the position in the sequence of the last picker that contained the child; the current picker has its own
+	record   *shell.Record     // counts the child's calls for debug pages; may be nil
+	outdated bool              // the child has refused its current endpoint
+	place    weighted.Position // position in the pick sequence, as of the last picker with this child before the current one
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
@@ -40,8 +40,8 @@ func (p *policy) build(c *child) {
 	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update updates the child's policy. If the child returns an error, the next update is passed
-// on again.
+// update passes the endpoint to the child. If the child refuses it, the next update passes it
+// again.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},
@@ -50,12 +50,12 @@ func (p *policy) update(c *child) {
 	c.Attached.outdated = err != nil
 }
 
-// owner receives the calls of a child's Instance.
+// owner receives the reports of a child's shell.Instance.
 type owner child
 
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	c := (*child)(o)
-	var now time.Time // set only if the core uses it
+	var now time.Time // the core needs the time only in this case
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
 		c.Attached.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenPart > 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// In a bubble, all reports happen at the same time. The first few are published one by one, the
-// others together when the next picker is due.
+// In a synctest bubble, all reports come at the same time. The first few are published one by one,
+// and the rest together when the next picker is due.
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
@@ -65,7 +65,7 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 	})
 }
 
-// An update is published before UpdateClientConnState returns, even if a picker is pending.
+// An update is published before UpdateClientConnState returns, even if a delayed picker is pending.
 func TestUpdateIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
@@ -76,7 +76,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		synctest.Wait() // all endpoints have reported, and a picker is pending
+		synctest.Wait() // all endpoints have reported, and the next picker is delayed
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 	})
 }
 
-// Children are updated if attributes have changed, but not if only weights have changed.
+// Children get an update if attributes have changed, but not if only weights have.
 func TestWeightsAloneReachNoChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {

@@ -20,10 +20,10 @@ type fleet struct {
 	leaf    *lbtest.StubBuilder
 	random  *rand.Rand
 	config  string
-	list    []member // in the order of the update
+	list    []member // in the order of the last update
 	down    map[string]bool
 	stubs   map[string]*lbtest.Stub
-	counted int // number of the leaf's stubs that are in stubs
+	counted int // how many stubs of the leaf are already in stubs
 	names   int
 }
 
@@ -107,8 +107,8 @@ func init() {
 	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
 }
 
-// With an update after every few picks, each endpoint's share is within half a percentage point of
-// the share that its weight gives it (docs/scenarios.md, W2).
+// Even if an update follows every few picks, the share of each endpoint is within half a percentage
+// point of what its weight demands (row W2 of docs/scenarios.md).
 func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
@@ -168,14 +168,14 @@ func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
-// A child keeps its position while it is the only READY child, although its picker has no
-// scheduler.
+// A picker of a single READY child has no scheduler. The child keeps its position in the pick
+// sequence nevertheless.
 func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	for picks, want := range map[string]string{"": "abb", "a": "bab", "aaa": "bab"} {
 		run(t, func(h *harness) {
 			h.update("", "a:1 b:2")
 			h.ready("a", "b")
-			h.wantPicks("b") // a has half of its interval left, and b has all of it
+			h.wantPicks("b") // a has waited for half of its interval, b for nothing
 			h.report(connectivity.Idle, "b")
 			h.wantPicks(picks)
 			h.ready("b")
@@ -184,7 +184,8 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	}
 }
 
-// An endpoint's picks differ by at most one from the oracle's, across all pickers.
+// The number of picks of an endpoint never differs from the oracle's by more than one, whatever
+// changes.
 func TestChangesKeepToTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(10) {
@@ -192,7 +193,8 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
 				o := newOracle()
-				// The policy publishes after an event, so its children match the picker.
+				// The policy publishes after each event, so its children are those of the new
+				// picker.
 				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.parts()) })
 				f.send()
 				off := map[string]int{}
@@ -226,8 +228,8 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// The limits are 1,800 ± 5 standard deviations. With independent random starts, about 1,889
-	// first picks would go to the heavy endpoints.
+	// 1,800 is expected, and the bounds are 5 standard deviations from there. If each endpoint
+	// started at a point of its own, it would be about 1,889.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

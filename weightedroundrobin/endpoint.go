@@ -11,8 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// keyOf returns the key of an endpoint, or false without addresses. It uses the resolver's
-// addresses, because behind a proxy all endpoints have the proxy's.
+// keyOf returns the key that identifies an endpoint. It is false for an endpoint without addresses.
+// The addresses are those of the resolver: behind a proxy, gRPC has replaced all of them by the
+// proxy's.
 func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	p.addresses = p.addresses[:0]
 	for _, a := range hierarchy.Addresses(endpoint) {
@@ -28,7 +29,7 @@ func weightOf(endpoint resolver.Endpoint) uint32 {
 	return max(1, weight.FromEndpoint(endpoint).Weight)
 }
 
-// sameButWeight reports whether a and b differ at most in their weights.
+// sameButWeight reports whether a and b are equal except for their weights.
 func sameButWeight(a, b resolver.Endpoint) bool {
 	return stateattr.Same(func() bool {
 		if !slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal) {

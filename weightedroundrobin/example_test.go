@@ -38,7 +38,7 @@ func Example() {
 	}
 	defer conn.Close()
 
-	// Wait until both servers are connected.
+	// Make calls until both servers are connected.
 	for seen := map[string]bool{}; len(seen) < 2; {
 		seen[call(conn)] = true
 	}

@@ -37,7 +37,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
-// parts returns the policy inside its shell.
+// parts returns the policy that the shell runs.
 func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
 
 // endpoint parses an endpoint of the form "name" or "name:weight".
@@ -62,8 +62,8 @@ func endpoints(list string) []resolver.Endpoint {
 	return es
 }
 
-// update updates the policy with endpoints such as "a:1 b:2" and a configuration. If config is "",
-// the update has no configuration.
+// update sends endpoints such as "a:1 b:2" and a configuration to the policy. If config is "",
+// there is no configuration in the update.
 func (h *harness) update(config, list string) {
 	h.t.Helper()
 	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {
@@ -86,7 +86,8 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	return err
 }
 
-// report makes endpoints report a state. READY follows CONNECTING and includes health.
+// report makes endpoints report a state. For READY, they report CONNECTING before and their health
+// afterwards.
 func (h *harness) report(state connectivity.State, names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -136,8 +137,8 @@ func (h *harness) wantPick(want string) {
 	}
 }
 
-// wantState checks the published state and a pick. Only the end of an expected error must
-// match, because the leaf policy adds a prefix.
+// wantState checks the published state and a pick. Only the end of an error must match, because the
+// pick_first of the endpoint adds a prefix.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()

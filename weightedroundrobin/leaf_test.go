@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubLeaf returns a stub endpoint policy and the builder of a policy that uses it.
+// stubLeaf returns a stub for the endpoint policies, and the builder of a policy that uses it.
 func stubLeaf(name string) (*lbtest.StubBuilder, balancer.Builder) {
 	leaf := &lbtest.StubBuilder{PolicyName: name}
 	return leaf, spec(func() balancer.Builder { return leaf }).Builder("wrr")
@@ -34,7 +34,7 @@ func runWith(t *testing.T, builder balancer.Builder, f func(h *harness)) {
 	})
 }
 
-// stubOf returns the newest leaf with the given address.
+// stubOf returns the newest stub with the given address.
 func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
 	built := leaf.Built()
 	for i := len(built) - 1; i >= 0; i-- {
@@ -45,7 +45,7 @@ func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
 	return nil
 }
 
-// reportStub makes a leaf report a state. Its picker returns the leaf's address.
+// reportStub makes a stub report a state. Its picker returns its address.
 func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	err := error(lbtest.PickedStub{ID: stub.Addresses()[0]})
 	if state != connectivity.Ready {
@@ -54,7 +54,7 @@ func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	stub.CC.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(err)})
 }
 
-// wantUpdates checks the number of updates of each leaf: "a 1, b 2".
+// wantUpdates checks how many updates each stub has received, given as "a 1, b 2".
 func wantUpdates(t *testing.T, leaf *lbtest.StubBuilder, want string) {
 	t.Helper()
 	var got []string
@@ -96,7 +96,7 @@ func TestNothingReachesAClosedChild(t *testing.T) {
 		a := stubOf(leaf, "a")
 		reportStub(a, connectivity.Ready)
 		synctest.Wait()
-		// The report is queued while the child is removed.
+		// This report is queued while an update removes the child.
 		reportStub(a, connectivity.Idle)
 		h.update("", "b")
 		before := a.ExitIdles()
@@ -142,8 +142,8 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	})
 }
 
-// A child that rejects an update receives the same endpoint again with the next update. The policy
-// returns the error only if all children have failed.
+// A child that rejects its endpoint receives it again with the next update. The policy returns the
+// error only if all children have failed.
 func TestErrorOfAChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
 	bad := errors.New("bad endpoint")
@@ -186,7 +186,7 @@ func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	})
 }
 
-// Changed channel names and metric labels do not reach the children.
+// Children get no update because the channel's names or metric labels have changed.
 func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_stays")
 	runWith(t, builder, func(h *harness) {

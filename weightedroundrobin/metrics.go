@@ -33,10 +33,10 @@ var (
 	})
 )
 
-// labels are the required labels of the policy's metrics.
+// labels are the labels of this policy's metrics, except for the optional ones.
 type labels struct{ target, priority, locality string }
 
-// counts contains the number of endpoints in each of the core's states.
+// counts is the number of endpoints in each state of the core.
 type counts [4]int64
 
 func (c counts) Plus(by counts) counts {
@@ -46,36 +46,37 @@ func (c counts) Plus(by counts) counts {
 	return c
 }
 
-// places limits the number of label combinations.
+// places limits how many combinations of labels have metric series of their own.
 var places tally.Bound
 
-// everybodys sums the endpoints of all policies in the process.
+// everybodys adds up the endpoints of all policies of the process.
 var everybodys tally.Board[labels, counts]
 
-// meter maintains the metrics of a policy. A metrics recorder does not reveal which metrics it
-// exports, so the meter registers an asynchronous gauge and records picks only when the gauge
-// is collected. Picks cost nothing more, because the scheduler counts them. A picker of one
-// endpoint has no scheduler; its picks are counted after the channel's first export.
+// meter exports the metrics of a policy. Recording each pick would slow down picks, and a recorder
+// does not reveal whether it exports them at all. So the meter registers a gauge, and records the
+// picks since the last time whenever the gauge is collected. Schedulers count picks anyway. A
+// picker of a single endpoint has no scheduler and counts its picks only after the first export of
+// the channel.
 type meter struct {
 	policy   *policy
-	settled  counts            // counts that this policy last added to everybodys
-	register serial.Serializer // asynchronous, because a recorder may block until a running export ends
+	settled  counts            // what this policy has added to everybodys
+	register serial.Serializer // on a goroutine of its own, because a recorder may wait for an export that calls Report
 
 	mu         sync.Mutex // guards the following fields
 	labels     labels
 	service    string
 	registered bool
 	unregister func()
-	counts     bool                          // pickers of one endpoint count their picks
+	counts     bool                          // pickers of a single endpoint count their picks
 	asked      *asked                        // nil until registered
 	picker     *weighted.Picker              // the current picker
-	taken      uint64                        // picks of picker that the method read has already counted
-	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use briefly
+	taken      uint64                        // picks of picker that were already added to picks
+	last       weak.Pointer[weighted.Picker] // the previous picker, which may still be in use by calls
 	lastTaken  uint64
-	picks      int64 // picks that have not been recorded yet
+	picks      int64 // picks that are not recorded yet
 }
 
-// at sets the labels. It must be called from a shell event.
+// at sets the labels. It must be called in an event.
 func (m *meter) at(place stateattr.Labels) {
 	target := m.policy.Options.Target.String()
 	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
@@ -110,7 +111,7 @@ func (c counts) negative() counts {
 	return c
 }
 
-// settle updates everybodys after a batch of events.
+// settle updates everybodys. It is called after each batch of events.
 func (m *meter) settle(closed bool) {
 	var now counts
 	if !closed {
@@ -128,7 +129,7 @@ func (m *meter) settle(closed bool) {
 	m.settled = now
 }
 
-// close records the remaining picks and stops reporting.
+// close records the last picks and stops exporting.
 func (m *meter) close() {
 	m.mu.Lock()
 	registered := m.registered
@@ -142,7 +143,7 @@ func (m *meter) close() {
 	}
 }
 
-// use sets the current picker. It must be called from a shell event.
+// use makes picker the current one. It must be called in an event.
 func (m *meter) use(picker *weighted.Picker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,14 +152,14 @@ func (m *meter) use(picker *weighted.Picker) {
 	m.picker, m.taken = picker, 0
 }
 
-// alone reports whether picks of a single endpoint must be counted.
+// alone reports whether a picker of a single endpoint must count its picks.
 func (m *meter) alone() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.asked != nil && m.asked.Load()
 }
 
-// read adds new picks to m.picks. The caller holds mu.
+// read adds the picks since the last read to m.picks. The caller holds mu.
 func (m *meter) read() {
 	read := func(p *weighted.Picker, taken *uint64) {
 		if p != nil {
@@ -171,8 +172,8 @@ func (m *meter) read() {
 	read(m.picker, &m.taken)
 }
 
-// take returns a function that records the picks. The caller holds mu, but releases it before
-// calling the function.
+// take returns a function that records m.picks. The caller holds mu and must release it before
+// calling that function.
 func (m *meter) take() func() {
 	m.read()
 	if m.asked == nil || !m.asked.Load() || m.picks == 0 {
@@ -203,7 +204,7 @@ func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 		endpointsMetric.Record(r, n, at.target, at.priority, at.locality, names[state], service)
 	}
 	if first {
-		m.policy.Event(m.policy.core.Outdated) // replace the picker with one that counts
+		m.policy.Event(m.policy.core.Outdated) // the new picker counts its picks
 	}
 	return nil
 }

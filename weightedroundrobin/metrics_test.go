@@ -34,7 +34,7 @@ func (m *metered) move(priority, list string) {
 	}
 }
 
-// want checks the exported metrics by name and varying labels.
+// want checks the exported metrics, given by name and by those labels that vary.
 func (m *metered) want(want map[string]int64) {
 	m.t.Helper()
 	full := make(map[string]int64)
@@ -56,15 +56,15 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.ready("a", "b")
 		m.report(connectivity.TransientFailure, "c")
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
-		m.move("p1", "a b") // the priority of the policy changes
+		m.move("p1", "a b") // the same policy gets another priority
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
 
-		other := newMetered(t, m.recorder) // another channel to the same target
+		other := newMetered(t, m.recorder) // another channel with the same target
 		other.move("p1", "a b c d e")
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
 		m.policy.Close()
 		m.want(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
-		other.move("p0", "a") // no endpoint of the first channel is counted under p0
+		other.move("p0", "a") // the other channel's endpoints under p0 must not count for the first channel
 		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
 		synctest.Wait()
@@ -82,10 +82,10 @@ func TestPicksAreExported(t *testing.T) {
 		old := m.cc.State()
 		m.move("p0", "a:3 b:2")
 		m.picks(7)
-		lbtest.Pick(old) // picked by a call that began before the update
+		lbtest.Pick(old) // a call may still use the previous picker
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
 		m.move("p0", "a")
-		m.picks(4) // a single endpoint
+		m.picks(4) // with a single endpoint
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
 		m.move("p1", "a")
 		m.picks(5)
@@ -100,7 +100,7 @@ func TestPicksAreExported(t *testing.T) {
 	})
 }
 
-// The picks of a single endpoint are counted after the first export.
+// A picker of a single endpoint counts its picks after the first export.
 func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -110,7 +110,7 @@ func TestPicksOfOneEndpointAreExported(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1})
 		m.picks(4)
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4})
-		next := newMetered(t, m.recorder) // a policy of the same channel, created in a failover
+		next := newMetered(t, m.recorder) // a policy that the same channel creates in a failover
 		next.move("p1", "b")
 		next.ready("b")
 		next.picks(5)

@@ -7,20 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// oracle implements A34's queue with rational numbers. Each endpoint keeps the rest of its
-// interval from picker to picker.
+// oracle is an implementation of A34's queue in exact arithmetic. When the picker changes, each
+// endpoint keeps what is left of its interval until its next pick.
 type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
-	now    *big.Rat // the deadline of the last pick
-	picked bool     // pick was called since the last picker was made
+	now    *big.Rat // deadline of the last pick
+	picked bool     // the current picker has picked
 }
 
 type oracleEntry struct {
 	name     string
 	weight   *big.Rat
 	left     *big.Rat
-	seen     bool     // the endpoint was in a picker that has picked, so left is known
+	seen     bool     // a picker with this endpoint has picked, so left is known
 	deadline *big.Rat // nil if the endpoint is not in the picker
 }
 
@@ -28,8 +28,8 @@ func newOracle() *oracle {
 	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
 }
 
-// follow makes a new picker of the policy's children. It takes the rest of the interval from
-// the policy only for endpoints that no picker has used.
+// follow switches to the policy's current children, as a new picker does. For an endpoint that no
+// picker has used yet, it takes the rest of the interval from the policy.
 func (o *oracle) follow(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {
@@ -41,7 +41,7 @@ func (o *oracle) follow(p *policy) {
 	}
 	o.now, o.picked = new(big.Rat), false
 	o.order = nil
-	var lefts []edf.Left // rests of the intervals of the READY children
+	var lefts []edf.Left // what is left of the intervals of READY children
 	if p.picker != nil {
 		lefts = p.picker.Lefts()
 	}
@@ -68,7 +68,7 @@ func (o *oracle) follow(p *policy) {
 	o.all = all
 }
 
-// pick returns the entry with the earliest deadline. Ties go to the first entry.
+// pick returns the entry with the earliest deadline, or the first one of several.
 func (o *oracle) pick() string {
 	var next *oracleEntry
 	for _, e := range o.order {

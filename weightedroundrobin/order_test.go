@@ -25,8 +25,8 @@ func TestFirstPickerHasTheDeadlinesOfTheSpecification(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3 c:2")
 		h.ready("c", "b", "a")
-		// In sixths, the deadlines are 6 for a, 2, 4 and 6 for b, and 3 and 6 for c. Ties go to
-		// the first endpoint.
+		// The deadlines, in sixths, are 6 for a, then 2, 4 and 6 for b, and 3 and 6 for c. If they
+		// are equal, the first endpoint in the list is picked.
 		h.wantPicks("bcbabc" + "bcbabc")
 	})
 }
@@ -40,7 +40,8 @@ func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 	})
 }
 
-// With weights 1 and 3, every third pick of b ties with one of a (docs/scenarios.md, W5).
+// With the weights 1 and 3, every third deadline of b equals one of a. Rounding must not change
+// their order (row W5 of docs/scenarios.md).
 func TestTiesDoNotDrift(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3")
@@ -52,7 +53,7 @@ func TestTiesDoNotDrift(t *testing.T) {
 	})
 }
 
-// b is picked 4,294,967,294 times for each pick of a (docs/scenarios.md, W3).
+// Between two picks of a, there are 4,294,967,294 picks of b (row W3 of docs/scenarios.md).
 func TestExtremeWeights(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:4294967294")

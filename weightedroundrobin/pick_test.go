@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// readyPicker returns the picker of READY endpoints, after an export if exported is set.
+// readyPicker returns a picker of READY endpoints. If exported is set, the metrics have been
+// exported before.
 func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	t.Helper()
 	recorder := &lbtest.Recorder{}
@@ -32,7 +33,7 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 		<-published
 	}
 	for exported && recorder.Export()["understudy.picks :///   "] == 0 {
-		cc.State().Picker.Pick(balancer.PickInfo{}) // the meter registers asynchronously
+		cc.State().Picker.Pick(balancer.PickInfo{}) // gives the meter, which registers on another goroutine, time to do so
 		runtime.Gosched()
 	}
 	return cc.State().Picker

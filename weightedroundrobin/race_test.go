@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// randomEndpoints returns some of twenty endpoints in random order, or none.
+// randomEndpoints returns up to twenty endpoints, in random order.
 func randomEndpoints() string {
 	var list []string
 	for _, i := range rand.Perm(20)[:rand.IntN(20)] {
@@ -24,7 +24,7 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-// turmoil makes random calls into the policy, as a channel does.
+// turmoil calls the policy at random, in the way a channel may.
 func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {
@@ -93,7 +93,8 @@ func reportAtRandom(cc *lbtest.ClientConn) {
 	sc.ReportHealth(connectivity.Ready, nil)
 }
 
-// lockingLeaf holds its lock in every call and while it reports, like grpc-go's policies.
+// lockingLeaf is an endpoint policy that holds its lock in every call and while it reports, as
+// grpc-go's policies do.
 type lockingLeaf struct {
 	cc      balancer.ClientConn
 	mu      sync.Mutex

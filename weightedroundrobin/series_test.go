@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may use any number of names, but only the first ones get their own metric series.
-// Every pick is counted.
+// If a control plane uses ever more names of priorities and localities, only the first ones get
+// metric series of their own, but every pick is counted.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})

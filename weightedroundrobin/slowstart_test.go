@@ -48,7 +48,7 @@ func TestShareGrowsOverTheWindow(t *testing.T) {
 	}
 }
 
-// The weights of grpc-go's xDS tree are too large to be scaled up.
+// Weights as large as those of grpc-go's xDS tree cannot be multiplied without an overflow.
 func TestShareOfALargeWeightGrows(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a:2147483647 b:2147483648")
@@ -63,10 +63,10 @@ func TestSlowStartBeginsWithEachReady(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")
 		h.ready("a", "b")
-		h.wantShare(0.5) // all endpoints are new
+		h.wantShare(0.5) // all endpoints are new, so slow start has no effect
 		wait(time.Minute)
 		h.update(slow, "a b:2 c")
-		h.wantShare(2.0 / 3) // a changed weight does not restart the window
+		h.wantShare(2.0 / 3) // a change of the weight does not restart the window
 		h.update(slow, "a b")
 		h.report(connectivity.Idle, "b")
 		h.ready("b")
@@ -101,7 +101,7 @@ func TestCloseStopsTheSteps(t *testing.T) {
 	})
 }
 
-// A single READY endpoint receives all calls, so its window needs no further pickers.
+// A single READY endpoint gets all calls anyway. No further picker is made during its window.
 func TestTheOnlyReadyEndpointNeedsNoSteps(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")

@@ -26,18 +26,18 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 		h.wantState(connectivity.TransientFailure, "fail: a is down") // TRANSIENT_FAILURE is sticky (A62)
 		h.ready("a")
 		h.wantState(connectivity.Ready, "a")
-		time.Sleep(time.Second) // otherwise the connection would count as short-lived
+		time.Sleep(time.Second) // a shorter connection would count as a failure
 		h.report(connectivity.Idle, "a")
 		h.wantState(connectivity.Connecting, "queue")
 	})
 }
 
-// A child that loses its connection reconnects immediately, so IDLE is not published.
+// When a child loses its connection, it reconnects at once, so the policy does not publish IDLE.
 func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
 		h.ready("a")
-		time.Sleep(time.Second) // otherwise the connection would count as short-lived
+		time.Sleep(time.Second) // a shorter connection would count as a failure
 		before := len(h.cc.States())
 		h.report(connectivity.Idle, "a")
 		for _, s := range h.cc.States()[before:] {
@@ -58,7 +58,8 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	})
 }
 
-// The error keeps naming the same endpoint while that endpoint fails.
+// As long as an endpoint fails, the errors of calls name that endpoint, even if others fail as
+// well.
 func TestFailureStaysThatOfOneChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
@@ -129,7 +130,7 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 		h.wantState(connectivity.Connecting, "queue")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()
-		h.wantState(connectivity.Connecting, "queue") // the child has an endpoint
+		h.wantState(connectivity.Connecting, "queue") // the resolver error does not count while a has an endpoint
 		h.ready("a")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()

@@ -5,7 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// An update that concerns only another locality does not create a new picker.
+// If an update changes nothing for this policy, for example only another locality, there is no new
+// picker.
 func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:2")
