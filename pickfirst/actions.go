@@ -68,8 +68,8 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged publishes the subchannel's new picker if the subchannel is in use. It implements
-// shell.CountedUser.
+// PickerChanged implements shell.CountedUser. If the subchannel is in use, its new picker is
+// published.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -89,8 +89,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address, 0)
 }
 
-// renew replaces the subchannel of address i. It creates the new one first, because outlier
-// detection drops an endpoint without subchannels.
+// renew replaces the subchannel of address i. It creates the new one before it shuts down the old
+// one, because outlier detection forgets an endpoint without subchannels.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -101,8 +101,8 @@ func (p *policy) renew(i int) {
 type subchannel struct {
 	policy *policy
 	conn   balancer.SubConn // an unmade if gRPC failed to create the subchannel
-	index  int              // index of the subchannel's address, or gone after shutdown; used only in events
-	rest   serial.Timer     // runs during the core's own backoff
+	index  int              // index of the address in the list, or gone after shutdown; used only in events
+	rest   serial.Timer     // backoff of our own, see backOff
 }
 
 const gone = -1
@@ -116,12 +116,12 @@ func (e *entry) shutdown() {
 	}
 }
 
-// changed is the subchannel's state listener. gRPC calls it without locks that the policy needs, so
-// the event may run here.
+// changed is the state listener of the subchannel. gRPC holds no lock while it calls it, so the
+// event may run on this stack.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
-		return // the policy has shut the subchannel down
+		return // the subchannel was shut down
 	}
 	s.policy.serial.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }
@@ -132,17 +132,17 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 	}
 }
 
-// epoch is the start of the core's time.
+// epoch is time 0 of the core.
 var epoch = time.Now()
 
-// backOff reports IDLE to the core after gRPC's backoff. gRPC itself has no backoff after a
-// connection that ended.
+// backOff makes the core see the subchannel as IDLE only after a backoff. After a connection that
+// was established and then ended, gRPC itself has none.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// healthChanged is the health listener. It only queues an event, because gRPC calls it with a lock
-// that RegisterHealthListener needs.
+// healthChanged is the health listener. It only queues an event, because gRPC holds a lock that
+// RegisterHealthListener would need.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

@@ -35,8 +35,8 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// loopback returns a loopback address. On Linux it is random, so that no other socket takes the
-// port while a backend is down.
+// loopback returns a loopback address. On Linux, it is a random one, so that no other program's
+// socket takes the port while a backend is down.
 func loopback() string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
@@ -80,7 +80,7 @@ func refused(t *testing.T) string {
 	return lis.Addr().String()
 }
 
-// spy records what a policy publishes.
+// spy records the states that a policy publishes.
 type spy struct {
 	mu     sync.Mutex
 	states []string
@@ -91,7 +91,7 @@ type spy struct {
 
 const spyName = "understudy_pick_first_spied_on"
 
-var spied = make(chan *spy, 1) // for the next policy that is built
+var spied = make(chan *spy, 1) // spy of the next policy that is built
 
 type spyBuilder struct{ balancer.Builder }
 
@@ -133,7 +133,7 @@ func (s *spy) published() (string, int) {
 	return strings.Join(s.states, " "), s.closed
 }
 
-// dial returns a channel with the policy over the addresses, and a spy on the policy.
+// dial returns a channel that uses the policy for the addresses, and a spy on that policy.
 func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.ClientConn, *spy) {
 	t.Helper()
 	r := manual.NewBuilderWithScheme("listed")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blackhole returns an unresponsive address on loopback. The listener's backlog is full, so that
-// the kernel drops new connections.
+// blackhole returns an address on loopback that does not respond: the backlog of its listener is
+// full, so the kernel drops new connections.
 func blackhole(t *testing.T) string {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -38,8 +38,8 @@ func blackhole(t *testing.T) string {
 	return ""
 }
 
-// An unresponsive address delays the connection by AttemptDelay instead of the 20 s connect
-// timeout.
+// An address that does not respond delays the connection to the next one by AttemptDelay, not by
+// the connect timeout of 20 s.
 func TestChannelPassesABlackhole(t *testing.T) {
 	good := startBackend(t)
 	cc, s := dial(t, []string{blackhole(t), good.address})

@@ -38,19 +38,18 @@ const Name = "understudy_pick_first"
 
 func init() { shell.Register(Name, newBuilder) }
 
-// newBuilder returns the policy's builder under the given name.
 func newBuilder(name string) balancer.Builder { return builder{name} }
 
 type builder struct{ name string }
 
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns marks the policy as one whose Close shuts down every subchannel.
+// OwnsSubConns tells parents that Close shuts down every subchannel of the policy.
 func (builder) OwnsSubConns() {}
 
-// Build builds a policy. UpdateClientConnState and Close return after their effects have been
-// published. ResolverError and ExitIdle do not wait for other events. Nothing is published after
-// Close.
+// Build builds a policy. When UpdateClientConnState or Close returns, its effects have been
+// published. ResolverError and ExitIdle return without waiting for other events. Nothing is
+// published after Close.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }

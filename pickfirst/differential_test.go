@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These are the differences from grpc-go's pick_first that appear in a random schedule. The table
-// in docs/pick-first.md explains them.
+// These are the known differences from grpc-go's pick_first that can occur in a random schedule. A
+// table in docs/pick-first.md explains them.
 const (
 	resolves      = "requests re-resolution when all addresses failed"
 	countsInError = "error says how many addresses failed"
@@ -28,8 +28,7 @@ const (
 	resolverError = "resolver error while sticky is published"
 )
 
-// The policy and grpc-go's pick_first behave in the same way on fake subchannels, except for the
-// known differences.
+// On fake subchannels, the policy behaves like grpc-go's pick_first, with known exceptions.
 func TestDifferential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawSchedule(rt)
@@ -73,8 +72,8 @@ func TestKnownDifferences(t *testing.T) {
 	}
 }
 
-// compare runs the schedule on both policies and counts the known differences in seen. It returns
-// an error for an unknown difference.
+// compare runs a schedule on both policies. It counts the known differences in seen, and returns an
+// error for any other.
 func compare(schedule []step, seen map[string]int) error {
 	ours := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)
@@ -85,13 +84,13 @@ func compare(schedule []step, seen map[string]int) error {
 		if s.op == "update" {
 			next := names(unique(endpointAddresses(s.list)))
 			if len(next) > 0 && slices.Equal(next, list) {
-				continue // grpc-go's policy restarts the pass, see TestDifferencesByHand
+				continue // grpc-go's policy would begin a new pass, see TestDifferencesByHand
 			}
 			list = next
 		}
 		<-time.After(s.wait)
 		if ours.State().ConnectivityState == connectivity.Idle {
-			<-time.After(3 * time.Minute) // our policy may be in backoff, see TestDifferencesByHand
+			<-time.After(3 * time.Minute) // ends a backoff that only our policy has, see TestDifferencesByHand
 		}
 		before := ours.State().ConnectivityState
 		a, b := ours.take(s), theirs.take(s)
@@ -124,8 +123,8 @@ func sameEvent(before connectivity.State, theirs *recorder, a, b []string, seen 
 	return sameStates(before, theirs, statesA, statesB, seen)
 }
 
-// split splits a log into operations on subchannels, published states, and the number of
-// re-resolutions. The operations are sorted, because grpc-go iterates over a map.
+// split divides a log into actions on subchannels, published states, and the number of
+// re-resolutions. The actions are sorted, because grpc-go iterates over a map.
 func split(log []string) (acts, states []string, resolve int) {
 	for _, line := range log {
 		if line == "resolve" {
@@ -140,8 +139,8 @@ func split(log []string) (acts, states []string, resolve int) {
 	return acts, states, resolve
 }
 
-// sameStates compares the states that both policies published in one event. before is the state
-// that our policy had published earlier.
+// sameStates compares what both policies have published in one event. before is what our policy had
+// published last.
 func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
 		seen[staysSticky]++

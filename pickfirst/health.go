@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// healthEnabled reports whether stateattr.EnableHealthListener or grpc-go's EnableHealthListener
-// marked state.
+// healthEnabled reports whether the parent has requested the health listener, by
+// stateattr.EnableHealthListener or by the function of the same name in grpc-go.
 func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
@@ -29,8 +29,8 @@ func healthEnabled(state resolver.State) bool {
 	return m.marked
 }
 
-// lastMark caches the last result for grpc-go's mark. A parent passes the same attributes to up to
-// 10,000 children, and comparing them costs more than the rest of an update.
+// lastMark caches the last result of markedByGRPC. A parent passes the same attributes to up to
+// 10,000 children, and comparing them would take longer than the rest of the update.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {
@@ -38,10 +38,10 @@ type mark struct {
 	marked bool
 }
 
-// markedByGRPC reports whether grpc-go's function marked state. The attribute key is private, but
-// marking a marked state again changes nothing.
+// markedByGRPC reports whether grpc-go's EnableHealthListener has marked state. The key of its
+// attribute is private. But if state is marked already, marking it again yields equal attributes.
 func markedByGRPC(state resolver.State) (marked bool) {
-	// Equal panics if a value cannot be compared.
+	// Equal panics if an attribute cannot be compared.
 	defer func() {
 		if recover() != nil {
 			logger.Warningf("pick_first: an attribute of the resolver's state cannot be compared, so gRPC-Go's EnableHealthListener is not detected")

@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// wire is an in-memory network with one server in a synctest bubble. It records the times of all
+// wire is an in-memory network with one server, for a synctest bubble. It records when the client
 // dials.
 type wire struct {
 	mu     sync.Mutex
-	server *bufconn.Listener // if nil, connections are refused
+	server *bufconn.Listener // nil to refuse connections
 	dials  []time.Time
 }
 
@@ -40,7 +40,7 @@ func (w *wire) dialled() []time.Time {
 	return w.dials
 }
 
-// up starts a server and returns a function that stops it.
+// up starts a server. down stops it.
 func (w *wire) up() (down func()) {
 	lis := bufconn.Listen(1 << 16)
 	server, done := serve(lis)
@@ -61,7 +61,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// After a connection breaks, the channel reconnects only when a call is made.
+// After its connection is lost, the channel reconnects only when a call is made.
 func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -80,8 +80,8 @@ func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	})
 }
 
-// If no server is reachable, the channel retries after 1 s, 1.6 s, 2.56 s and so on up to 2 min,
-// each ±20 %, while it is in use.
+// While no server can be reached and the channel is in use, it retries after 1 s, 1.6 s, 2.56 s and
+// so on up to 2 min, each ±20 %.
 func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -114,8 +114,8 @@ func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	})
 }
 
-// In idle mode, the channel closes the policy, which ends the retries. The next call builds a new
-// policy.
+// When the channel enters idle mode, it closes the policy, so the retries end. The next call builds
+// another policy.
 func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -133,7 +133,7 @@ func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	})
 }
 
-// A connected channel enters idle mode, too.
+// A channel also enters idle mode while it is connected.
 func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -152,7 +152,8 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	})
 }
 
-// A62: a connection that breaks is re-established on request, even if it was short-lived.
+// If a connection is lost soon after it was established, the next call makes the channel reconnect
+// at once (A62).
 func TestChannelForgivesOneShortConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -179,8 +180,8 @@ func TestChannelForgivesOneShortConnection(t *testing.T) {
 	})
 }
 
-// The channel reconnects with gRPC's backoff to a server that closes each connection after the
-// handshake, regardless of the number of calls.
+// If a server closes each connection right after the handshake, the channel reconnects with gRPC's
+// backoff, however many calls there are.
 func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -197,8 +198,8 @@ func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 			_, _ = call(cc)
 			pass(100 * time.Millisecond)
 		}
-		// The second attempt is immediate; the later ones follow after 1 s, 1.6 s, 2.56 s and so
-		// on, each ±20 %.
+		// The second attempt comes at once, and the others after 1 s, 1.6 s, 2.56 s and so on, each
+		// ±20 %.
 		if n := len(w.dialled()); n < 7 || n > 11 {
 			t.Errorf("dialled %d times in a minute, want about 9 times", n)
 		}

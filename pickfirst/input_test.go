@@ -94,7 +94,7 @@ func TestEmptyListIsAnError(t *testing.T) {
 	}
 }
 
-// A status error of a connection must not reach calls as a status error, because that would fail
+// If a connection fails with a status error, calls must not: a status error would also fail
 // wait-for-ready calls.
 func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	cc, p := build(t)
@@ -122,8 +122,8 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	})
 }
 
-// grpc-go's Attributes.Equal, which detects its mark, panics on an attribute that cannot be
-// compared.
+// grpc-go's mark for the health listener is detected with Attributes.Equal, which panics if an
+// attribute cannot be compared.
 func TestAttributeThatCannotBeCompared(t *testing.T) {
 	type key struct{}
 	s := endpoints("a")
@@ -148,7 +148,7 @@ func TestEitherMarkIsSeen(t *testing.T) {
 		{stateattr.EnableHealthListener(endpoints("a")), true}, {stateattr.EnableHealthListener(other), true},
 		{grpcpickfirst.EnableHealthListener(endpoints("a")), true}, {grpcpickfirst.EnableHealthListener(other), true},
 	} {
-		for range 2 { // the second result is cached
+		for range 2 { // the second time, the result comes from the cache
 			if got := healthEnabled(c.state); got != c.want {
 				t.Errorf("%v: %t, want %t", c.state.Attributes, got, c.want)
 			}

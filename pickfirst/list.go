@@ -10,9 +10,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// addressesOf returns the addresses of state in the order in which to try them, without duplicates:
-// the endpoints one after the other (A61), shuffled if seed is set, with the address families
-// interleaved. It does not modify state.
+// addressesOf returns the addresses of state in the order in which they are tried: endpoint after
+// endpoint (A61), in random order if seed is set, and with the address families interleaved.
+// Duplicates are left out. state is not modified.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -30,9 +30,9 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
-// inOrder returns list, shuffled if seed is set. Endpoints keep their relative order if the list is
-// reordered or other endpoints change, because their random numbers depend only on the seed and
-// their addresses.
+// inOrder returns list, shuffled if seed is set. The random number of an endpoint depends only on
+// the seed and its addresses. So the relative order of endpoints stays the same if the list is
+// reordered or others are added.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list
@@ -49,14 +49,14 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 	return shuffled
 }
 
-// number returns a number in [0, 1) for an endpoint with these addresses in any order. Over all
-// seeds it is uniform and independent of other endpoints.
+// number returns a number in [0, 1) for an endpoint, which does not depend on the order of its
+// addresses. For random seeds, it is uniformly distributed, and independent of other endpoints.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
 		sum += maphash.Comparable(seed, [2]string{a.Addr, a.ServerName})
 	}
-	return float64(sum>>11) / (1 << 53) // the precision of a float64
+	return float64(sum>>11) / (1 << 53) // as many bits as a float64 can hold
 }
 
 func unique(list []resolver.Address) []resolver.Address {
@@ -86,8 +86,8 @@ func interleave(list []resolver.Address) []resolver.Address {
 	return interleaved
 }
 
-// placesIn returns the index in old of each address in list, or -1. Addresses are equal if they
-// have the same address, server name and attributes.
+// placesIn returns, for each address in list, its index in old, or -1. Addresses are equal if their
+// Addr, server name and attributes are.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -97,8 +97,8 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// finder returns a function that finds an address in old. It builds a map unless a linear search is
-// cheaper.
+// finder returns a function that finds the index of an address in old. It builds a map if that pays
+// off for the given number of searches.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain raises the number of schedules, because some differences from grpc-go appear only once
-// in a thousand.
+// TestMain makes rapid run more schedules than by default: some differences from grpc-go appear
+// only once in a thousand.
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "2000")
 	goleak.VerifyTestMain(m)

@@ -13,7 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// sink is a channel that keeps only the last listener and picker.
+// sink is a channel that keeps only the last listener and picker, so that it takes little memory
+// itself.
 type sink struct {
 	lbtest.ClientConn
 	conn     quietSubConn
@@ -34,7 +35,7 @@ func (*quietSubConn) RegisterHealthListener(func(balancer.SubConnState)) {}
 
 func (s *sink) UpdateState(state balancer.State) { s.picker = state.Picker }
 
-// bringUp builds n policies with one address each and makes them READY.
+// bringUp builds n policies and makes them READY. Each has one address.
 func bringUp(b balancer.Builder, sinks []sink, states []resolver.State) []balancer.Balancer {
 	policies := make([]balancer.Balancer, len(sinks))
 	for i := range sinks {
@@ -54,12 +55,12 @@ func stage(n int) ([]sink, []resolver.State) {
 	return make([]sink, n), states
 }
 
-// bytesEach returns the heap size of one READY policy.
+// bytesEach returns how many bytes of the heap a READY policy takes.
 func bytesEach(b balancer.Builder) float64 {
 	const n = 10_000
 	sinks, states := stage(n)
 	var before, after runtime.MemStats
-	for range 3 { // repeated garbage collections empty the pools that earlier tests filled
+	for range 3 { // sync.Pools that earlier tests have filled are emptied only by repeated collections
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)
@@ -113,7 +114,7 @@ func BenchmarkBringUp(b *testing.B) {
 	}
 }
 
-// BenchmarkIdenticalUpdate measures updates that change nothing, because most updates do not change
+// BenchmarkIdenticalUpdate measures an update that changes nothing. Most updates change nothing for
 // most endpoints.
 func BenchmarkIdenticalUpdate(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {

@@ -16,8 +16,8 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// policy runs the core on gRPC's balancer API. It is small and has no goroutine, because there may
-// be tens of thousands, one per endpoint.
+// policy runs the core on gRPC's balancer API. There may be tens of thousands of these policies,
+// one for each endpoint, so it is small and has no goroutine.
 type policy struct {
 	cc     balancer.ClientConn
 	seed   maphash.Seed
@@ -25,9 +25,9 @@ type policy struct {
 
 	// The remaining fields are used only in events.
 	core    core.Core
-	entries []entry // the core's list
+	entries []entry // the addresses, in the core's order
 	timer   serial.Timer
-	picked  *subchannel // the subchannel of the current picker, or nil
+	picked  *subchannel // subchannel that the current picker returns, or nil
 	closed  bool
 }
 
@@ -36,8 +36,8 @@ type entry struct {
 	sub     *subchannel
 }
 
-// UpdateClientConnState sets the list of addresses. It returns an error for an empty list, and
-// rejects the configuration of another policy.
+// UpdateClientConnState sets the list of addresses. An empty list is an error, and so is the
+// configuration of another policy.
 func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	var seed *maphash.Seed
 	switch c := state.BalancerConfig.(type) {
@@ -82,10 +82,10 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	p.act(actions)
 }
 
-// ResolverError makes calls fail with err unless the known addresses may still serve. It never
-// blocks, because a parent may call it from inside its UpdateState.
+// ResolverError makes calls fail with err if no known address may still work. It does not block,
+// because a parent may call it from inside UpdateState.
 func (p *policy) ResolverError(err error) {
-	err = fmt.Errorf("name resolver error: %v", err) // not wrapped, see failing
+	err = fmt.Errorf("name resolver error: %v", err) // not wrapped: see failing
 	p.serial.Run(func() { p.fail(err) })
 }
 
@@ -95,7 +95,8 @@ func (p *policy) fail(err error) {
 	}
 }
 
-// UpdateSubConnState is never called, because every subchannel has a listener.
+// UpdateSubConnState is required by balancer.Balancer. It is not called: every subchannel has a
+// listener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }
@@ -106,8 +107,8 @@ func (p *policy) exitIdle() {
 	}
 }
 
-// ResetBackoff retries all addresses whose last attempt failed. It implements
-// shell.BackoffResetter.
+// ResetBackoff implements shell.BackoffResetter. It retries the addresses whose last attempt has
+// failed.
 func (p *policy) ResetBackoff() {
 	p.serial.Run(func() {
 		if !p.closed {
@@ -138,7 +139,7 @@ var states = [...]core.State{
 	connectivity.TransientFailure: core.TransientFailure,
 }
 
-// stateOf returns the core's state, or None for SHUTDOWN.
+// stateOf translates a state of gRPC. SHUTDOWN becomes None.
 func stateOf(s connectivity.State) core.State {
 	if s < 0 || int(s) >= len(states) {
 		return core.None

@@ -16,17 +16,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// recorder is a fake channel that records the actions of a pick_first policy. It implements
-// scenario.Target in a synctest bubble.
+// recorder is a fake channel. It records what a pick_first policy does, and is the scenario.Target
+// in a synctest bubble.
 type recorder struct {
 	lbtest.ClientConn
 
 	builder balancer.Builder
 	policy  balancer.Balancer
-	mark    func(resolver.State) resolver.State // enables the health listener
+	mark    func(resolver.State) resolver.State // requests the health listener, in one of two ways
 
 	mu      sync.Mutex
-	refused []string // addresses for which NewSubConn fails
+	refused []string // addresses whose subchannels cannot be created
 	subs    map[string]*fakeSubConn
 	log     []string
 }
@@ -49,7 +49,7 @@ type fakeSubConn struct {
 	address          string
 	listener, health func(balancer.SubConnState)
 	state            core.State
-	asked            bool // Connect was called since the subchannel was last idle
+	asked            bool // Connect was called since the last IDLE
 }
 
 func (s *fakeSubConn) Connect() {
@@ -62,7 +62,7 @@ func (s *fakeSubConn) Connect() {
 func (s *fakeSubConn) Shutdown() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if s.r.subs[s.address] != s { // a new subchannel has replaced this one, and connects
+	if s.r.subs[s.address] != s { // another subchannel has replaced this one and connects
 		s.r.log[len(s.r.log)-1] = "renew " + s.address
 		return
 	}
@@ -88,7 +88,7 @@ func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOpti
 	return s, nil
 }
 
-// refuse makes NewSubConn fail for exactly these addresses.
+// refuse makes NewSubConn fail for these addresses, and for no others.
 func (r *recorder) refuse(addresses ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
 func (r *recorder) UpdateState(s balancer.State) {
 	r.ClientConn.UpdateState(s)
 	text := s.ConnectivityState.String()
-	if s.ConnectivityState != connectivity.Idle { // the idle picker would connect
+	if s.ConnectivityState != connectivity.Idle { // a pick while IDLE would make the policy connect
 		result, err := s.Picker.Pick(balancer.PickInfo{})
 		switch {
 		case err == balancer.ErrNoSubConnAvailable && s.ConnectivityState == connectivity.Connecting:
@@ -139,7 +139,7 @@ func (r *recorder) sub(address string) *fakeSubConn {
 	return r.subs[address]
 }
 
-// Report reports as grpc-go does: it removes the health listener first.
+// Report reports a state in the way grpc-go does, which first drops the health listener.
 func (r *recorder) Report(address string, s core.State, err error) {
 	sub := r.sub(address)
 	if sub == nil {

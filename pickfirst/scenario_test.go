@@ -14,8 +14,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
 )
 
-// TestScenarios runs the core's scenarios on the real policy, with each way to enable the health
-// listener.
+// TestScenarios runs the core's scenarios on the real policy, once for each way to request the
+// health listener.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../internal/core/pickfirst/testdata/*/*.txt")
 	if err != nil || len(files) < 6 {

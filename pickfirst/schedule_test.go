@@ -14,15 +14,15 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// step is one event of a random schedule. Its effect depends on the state of the subchannel, so
-// that a schedule is valid for every policy.
+// step is one event of a random schedule. What it does depends on the state of the subchannel, so
+// that any schedule makes sense for any policy.
 type step struct {
 	op      string
-	list    []string // used by update
+	list    []string // for update
 	health  bool
-	address string // used by network and health
+	address string // for network and health
 	outcome core.State
-	wait    time.Duration // used by advance
+	wait    time.Duration // for advance
 }
 
 func (s step) String() string {
@@ -64,8 +64,8 @@ func drawSchedule(t *rapid.T) []step {
 	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), length, length).Draw(t, "schedule")...)
 }
 
-// take executes s and returns the policy's actions. It does not advance time, which all recorders
-// in a bubble share.
+// take makes the event happen and returns what the policy does. For a step that advances time, the
+// caller must do so, because all recorders in a bubble share the clock.
 func (r *recorder) take(s step) []string {
 	switch s.op {
 	case "update":
@@ -86,8 +86,8 @@ func (r *recorder) take(s step) []string {
 	return r.Take()
 }
 
-// network advances the subchannel of the address by one step: an attempt begins, the attempt ends
-// with outcome, the backoff ends, or the connection breaks.
+// network moves the subchannel of an address on by one step: an attempt begins, or ends with
+// outcome, or a backoff ends, or the connection is lost.
 func (r *recorder) network(address string, outcome core.State) {
 	synctest.Wait()
 	sub := r.sub(address)

@@ -13,15 +13,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Reports of a subchannel that was shut down have no effect on the address's new subchannel.
+// An address gets a new subchannel. Late reports of the old one have no effect on it.
 func TestLateReportsAreNotHeard(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
 	old := cc.SubConn("a")
-	cc.SubConn("b").Report(connectivity.Ready, nil) // shuts down a
+	cc.SubConn("b").Report(connectivity.Ready, nil) // so a is shut down
 	cc.SubConn("b").Report(connectivity.Idle, nil)
-	p.ExitIdle() // tries a again
+	p.ExitIdle() // so a is tried again, with a new subchannel
 	n := len(cc.States())
 	old.Report(connectivity.Shutdown, nil)
 	old.Report(connectivity.Ready, nil)
@@ -30,8 +30,8 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 	}
 }
 
-// grpc-go's endpointsharding panics if a child has not published a state when its update returns,
-// and holds locks during calls in both directions.
+// grpc-go's endpointsharding panics if a child has published nothing when its first update returns.
+// It holds locks while it calls children, and while children call it.
 func TestUnderEndpointSharding(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	parent := endpointsharding.NewBalancer(cc, balancer.BuildOptions{}, balancer.Get(Name).Build, endpointsharding.Options{})

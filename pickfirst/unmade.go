@@ -12,7 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// open creates the subchannel and connects it, in an event. refusals counts gRPC's earlier errors.
+// open creates the subchannel for an address and makes it connect. It runs in an event. refusals is
+// how often gRPC has failed to create it before.
 func (s *subchannel) open(address resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -29,21 +30,21 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// unmade replaces a subchannel that gRPC failed to create, for example because the channel is being
-// closed. The core receives a failed attempt and the end of a backoff, as for a real subchannel.
-// The failure follows its address through later lists, and the address is retried forever (A62).
+// unmade takes the place of a subchannel that gRPC failed to create, as it does while the channel
+// is being closed. To the core, it looks like a subchannel whose connection attempt has failed and
+// which is in backoff. The address keeps its unmade when the list changes, and is retried
+// indefinitely (A62).
 type unmade struct {
-	balancer.SubConn // always nil; the policy does not call its other methods
+	balancer.SubConn // nil; only Connect and Shutdown are called
 
 	sub      *subchannel
 	address  resolver.Address
 	refusals int
 	timer    *time.Timer
-	rested   bool // the backoff has ended
+	rested   bool // the backoff is over
 }
 
-// Connect tries again in an event after the backoff. During the backoff it does nothing, as for a
-// real subchannel.
+// Connect tries again to create the subchannel, unless the backoff is still running.
 func (u *unmade) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)
@@ -55,6 +56,6 @@ func (u *unmade) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the attempts. If the timer has already fired, it has no effect, because the
-// subchannel is gone.
+// Shutdown ends the attempts. If the timer has just fired, its event finds that the address is
+// gone, and does nothing.
 func (u *unmade) Shutdown() { u.timer.Stop() }

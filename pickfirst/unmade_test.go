@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// refusing is a channel whose NewSubConn fails for some or all addresses, as it does while a
-// channel is being closed. It records the calls.
+// refusing is a channel that fails to create subchannels for some or all addresses, as a real one
+// does while it is being closed. It records calls.
 type refusing struct {
 	lbtest.ClientConn
 
@@ -45,7 +45,7 @@ func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnO
 	return nil, errors.New("closing")
 }
 
-// accept sets the addresses for which NewSubConn succeeds.
+// accept decides for which addresses NewSubConn succeeds.
 func (r *refusing) accept(makes func(string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,8 @@ func TestNoSubchannelIsAFailure(t *testing.T) {
 	})
 }
 
-// The failure follows its address through later lists and does not affect other addresses.
+// If the list changes during the backoff of an address, the backoff continues. Other addresses are
+// not affected.
 func TestRefusalStaysWithItsAddress(t *testing.T) {
 	for _, next := range [][]string{{"z"}, {"z", "y", "x", "w", "v", "u"}, {"z", "a"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,8 +101,9 @@ func TestRefusalStaysWithItsAddress(t *testing.T) {
 	}
 }
 
-// "apply exponential backoff … attempt to reconnect … indefinitely" (A62): after 1 s, 1.6 s,
-// 2.56 s and so on up to 2 min, each ±20 %, as gRPC does for a connection.
+// "apply exponential backoff … attempt to reconnect … indefinitely" (A62): if NewSubConn fails, it
+// is called again after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each ±20 %, like gRPC's
+// connection attempts.
 func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -134,14 +136,15 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	})
 }
 
-// If an update arrives before the failure has been handled, there is still only one backoff.
+// If an update arrives before the failure of NewSubConn is handled, there is still only one
+// backoff.
 func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		cc.accept(func(string) bool {
 			cc.accept(only("a"))
 			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
-			synctest.Wait() // the update is queued
+			synctest.Wait() // so that the update is queued
 			return false
 		})
 		update(t, p, endpoints("a"))
@@ -179,8 +182,8 @@ func TestRefusedForSomeAddresses(t *testing.T) {
 	})
 }
 
-// Close ends the retries. A channel that is being closed returns errors before it closes the
-// policy.
+// When a channel is being closed, NewSubConn fails before the policy is closed. Close ends the
+// retries.
 func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -195,7 +198,7 @@ func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	})
 }
 
-// refusal is a step and the addresses for which NewSubConn fails from then on.
+// refusal is a step of a schedule, after NewSubConn has been made to fail for the given addresses.
 type refusal struct {
 	step    step
 	refused []string
@@ -206,7 +209,7 @@ func drawRefusal(t *rapid.T) refusal {
 	return refusal{drawStep(t), refused.Draw(t, "refused")}
 }
 
-// After any schedule of failures, the policy connects when NewSubConn succeeds again.
+// However NewSubConn has failed before, the policy connects once it succeeds.
 func TestRefusalsAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")
@@ -238,7 +241,7 @@ func afterRefusals(schedule []refusal) error {
 	}
 	for range 20 {
 		r.ExitIdle()
-		pass(150 * time.Second) // the longest backoff is 144 s
+		pass(150 * time.Second) // longer than the longest backoff, 144 s
 		for _, a := range addressNames {
 			r.network(a, core.Ready)
 			r.Health(a, core.Ready, nil)
