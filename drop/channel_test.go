@@ -46,7 +46,7 @@ func await(ctx context.Context, t *testing.T, cc *grpc.ClientConn, want connecti
 	}
 }
 
-// A wait-for-ready call fails only if it is dropped.
+// A wait-for-ready call fails if it is dropped, and otherwise waits.
 func TestWaitForReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -95,7 +95,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 			`call dropped by configuration, category "throttle"`: 0.4,
 			"passed": 0.4,
 		} {
-			// The tolerance is five standard deviations, so the test fails by chance once in two
+			// The bounds are five standard deviations, so the test fails by chance once in two
 			// million runs.
 			if diff := math.Abs(got[what]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
 				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
@@ -116,7 +116,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 	})
 }
 
-// A lower priority takes over while the child is not READY.
+// Calls are dropped only while the child is READY. Otherwise a lower priority may take over.
 func TestDropsOnlyWhileReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "all", "requestsPerMillion": 1000000}]`)

@@ -13,14 +13,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// policy is the drop policy.
 type policy struct {
 	*shell.Shell
 	child      *shell.Child
-	state      balancer.State // the last state of the child
+	state      balancer.State // last state that the child has reported
 	categories []lbconfig.DropCategory
 	place      stateattr.Labels
-	labels     []tally.Labels // metric labels of each category
+	labels     []tally.Labels // metric labels, by category
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Drop] {
@@ -34,8 +33,8 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin updates the child. New drop categories take effect with the child's next report or at
-// the end of the update.
+// Begin updates the child. New categories take effect when the child reports, or at the end of the
+// update.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
 	place := stateattr.LabelsOf(state)
 	if !slices.Equal(p.categories, c.DropCategories) || place != p.place {

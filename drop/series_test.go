@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A control plane may use any number of categories, but only the first ones get their own metric
-// series.
+// If a control plane uses ever more names of categories, only the first ones get metric series of
+// their own.
 func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.Close()

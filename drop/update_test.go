@@ -59,8 +59,8 @@ func TestWhenThereIsAPicker(t *testing.T) {
 	})
 }
 
-// Some policies read only a state's addresses. They receive the addresses of the endpoints, unless
-// the resolver has set the state's addresses.
+// Some policies read only the addresses of a resolver state. If the resolver has not set them, they
+// get the addresses of the endpoints.
 func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
