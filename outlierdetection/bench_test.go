@@ -43,7 +43,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// benchmarked returns a subchannel whose calls are counted if c is not nil.
+// benchmarked returns a subchannel. Its calls are counted unless c is nil.
 func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
 	if c != nil {
@@ -53,8 +53,8 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	return s
 }
 
-// The calls of an endpoint share one Done function, so counting does not allocate unless a
-// series of failures begins or ends.
+// The Done function of an endpoint is allocated once. Counting allocates memory only when a series
+// of failures begins or ends.
 func TestCountingAllocatesNothing(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()

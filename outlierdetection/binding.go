@@ -12,25 +12,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// subConns tracks the subchannels of the child and the endpoints that they belong to.
+// subConns holds the subchannels of the child, and which endpoint each of them belongs to.
 type subConns struct {
 	rules     atomic.Pointer[rules] // nil while no calls are counted
-	listens   atomic.Bool           // the child has registered a health listener
-	strangers atomic.Int64          // the number of subchannels whose users do not implement shell.CountedUser
+	listens   atomic.Bool           // the child listens to health
+	strangers atomic.Int64          // number of subchannels whose creator does not implement shell.CountedUser
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
 	lists     uint64             // incremented for each new list of endpoints
 	byAddress map[string][]bound // nil while no calls are counted
-	byText    map[text][]bound   // only endpoints that share an Addr with another; nil until alike builds it
+	byText    map[text][]bound   // only endpoints that share their Addr with another one; nil until alike builds it
 }
 
-// text is the text form of an address, as a map key.
+// text is the text of an address, which serves as a map key.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
 
-// bound is an address and its endpoint.
+// bound is an address of an endpoint.
 type bound struct {
 	address  resolver.Address
 	endpoint *endpoint
@@ -63,7 +63,7 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind updates the endpoints of all subchannels. It must be called from a shell event.
+// bind assigns all subchannels to endpoints of a new list. It must be called in an event.
 func (p *policy) bind(list []*endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,8 +88,8 @@ func (p *policy) bind(list []*endpoint) {
 	}
 }
 
-// rebind updates the endpoint of a subchannel whose addresses have changed. It must be called
-// from a shell event.
+// rebind assigns a subchannel to an endpoint after its addresses have changed. It must be called in
+// an event.
 func (p *policy) rebind(s *subConn) {
 	before := s.endpoint.Load()
 	p.mu.Lock()
@@ -100,7 +100,8 @@ func (p *policy) rebind(s *subConn) {
 	p.connectedTo(s.endpoint.Load())
 }
 
-// bindLocked updates the endpoint of s and reports whether it has changed. The caller holds mu.
+// bindLocked assigns s to an endpoint. It reports whether that is another one than before. The
+// caller holds mu.
 func (b *subConns) bindLocked(s *subConn) bool {
 	before, now := s.endpoint.Load(), b.find(s)
 	if before == now {
@@ -116,8 +117,8 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint of s, or nil. If several endpoints match, it prefers the current
-// endpoint of s.
+// find returns the endpoint that s belongs to, or nil. If several match, it returns the present one
+// if possible.
 func (b *subConns) find(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
@@ -139,7 +140,7 @@ func (b *subConns) find(s *subConn) *endpoint {
 	if !strings.Contains(written.attributes, "<0x") {
 		return nil
 	}
-	for _, c := range candidates { // equal attributes may differ in text if they contain a pointer
+	for _, c := range candidates { // equal attributes that contain a pointer may have different texts
 		if same(c.address, address) {
 			return c.endpoint
 		}
@@ -147,9 +148,8 @@ func (b *subConns) find(s *subConn) *endpoint {
 	return nil
 }
 
-// alike returns the endpoints that share their Addr with others and have the given text.
-// Without this index, bind would be quadratic behind a proxy, where all endpoints have the same
-// Addr.
+// alike returns the endpoints with the given text whose Addr is not unique. Behind a proxy, all
+// endpoints have the same Addr. Without this index, bind would take quadratic time there.
 func (b *subConns) alike(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -165,8 +165,8 @@ func (b *subConns) alike(written text) []bound {
 	return b.byText[written]
 }
 
-// same reports whether two addresses with the same Addr are equal. Equal panics if attributes
-// cannot be compared; such addresses count as different.
+// same reports whether two addresses with the same Addr are equal. If their attributes cannot be
+// compared, which makes Equal panic, they are not.
 func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }
@@ -177,15 +177,14 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell informs the child whether the endpoint of s is ejected. It must be called from a shell
-// event.
+// tell tells the child whether the endpoint of s is ejected. It must be called in an event.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())
 }
 
-// connection returns the best connection of the endpoint's subchannels. It is Broken only if
-// every address has failed, because a child may try them one by one.
+// connection returns the state of the endpoint's best connection. With several addresses, which a
+// child may try one after the other, it is Broken only if all have failed.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Absent + 1]int
 	for _, s := range p.of(e) {
@@ -202,7 +201,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Absent
 }
 
-// connectedTo passes the connection of e to the core. It must be called from a shell event.
+// connectedTo tells the core the state of e's connection. It must be called in an event.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))
@@ -210,8 +209,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules replaces the rules; nil stops counting. If counting starts or stops, the users of
-// all subchannels rebuild their pickers.
+// setRules replaces the rules. Without rules, calls are not counted. When counting begins or ends,
+// all subchannels need other pickers.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

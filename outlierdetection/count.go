@@ -21,15 +21,15 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt limits the label combinations of ejectionsEnforced.
+// enforcedAt limits how many combinations of labels ejectionsEnforced has.
 var enforcedAt tally.Bound
 
-// rules decide whether a call is a success or a failure of its endpoint.
+// rules decide which calls count as successes and which as failures.
 type rules struct {
 	failures codeSet
-	row      uint32        // consecutive failures that eject an endpoint; 0 if they never eject one
-	interval time.Duration // a call without a deadline counts as answered after this time
-	proof    bool          // an endpoint must prove itself after an ejection
+	row      uint32        // number of consecutive failures that ejects an endpoint; 0 for none
+	interval time.Duration // after this time, a call without a deadline counts as answered
+	proof    bool          // after an ejection, an endpoint must prove that it has recovered
 }
 
 type codeSet uint32
@@ -45,16 +45,16 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain contains the codes that count even if no byte was received, because they occur when
-	// the server hangs or the connection is lost.
+	// certain are the codes that count even if the client received no byte: they occur when the
+	// server hangs or the connection is lost.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
-	// defaultFailures contains the codes that count by default. The client also produces the
-	// last three itself, for example for a message that exceeds a size limit, so these count
-	// only if bytes were received.
+	// defaultFailures are the codes that count by default. The client itself produces the last
+	// three as well, for example if a message is too large, so they count only if bytes were
+	// received.
 	defaultFailures = certain | setOf(codes.Internal, codes.Unknown, codes.ResourceExhausted)
 )
 
-// rulesOf returns the rules of a configuration, or nil if calls are not counted.
+// rulesOf returns the rules of a configuration. It is nil if calls are not counted.
 func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil
@@ -73,7 +73,7 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	return r
 }
 
-// verdict is the effect of a call on its endpoint.
+// verdict is what a call counts as.
 type verdict uint8
 
 const (
@@ -84,7 +84,7 @@ const (
 
 func (r *rules) of(info balancer.DoneInfo) verdict {
 	if !info.BytesSent {
-		return nothing // the call was not sent, or its connection was lost before that
+		return nothing // the call did not reach the server
 	}
 	code := codes.OK
 	if info.Err != nil {
@@ -94,7 +94,7 @@ func (r *rules) of(info balancer.DoneInfo) verdict {
 	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
 		return failure
 	case !info.BytesReceived:
-		return nothing // the client's own error, or a cancelled call
+		return nothing // an error of the client itself, or a call that it has cancelled
 	}
 	return success
 }

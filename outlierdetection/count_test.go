@@ -51,7 +51,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// failureCodes replaces the default list.
+// failureCodes replaces the default list of codes that count as failures.
 func TestCodesCanBeChosen(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
@@ -95,7 +95,8 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	})
 }
 
-// swap keeps the consecutive failures; reset clears them.
+// swap clears the counts of successes and failures, but not that of consecutive failures. reset
+// clears all of them.
 func TestCounter(t *testing.T) {
 	var c counter
 	c.successes.Add(3)
@@ -140,10 +141,10 @@ func TestMistakesInConfigurations(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{
-		`{"childPolicy": [{"pick_first": {}}]}`, // an unused policy may have any child
+		`{"childPolicy": [{"pick_first": {}}]}`, // without an ejection algorithm, any child is allowed
 		`{"interval": "0s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
-		`{"interval": "315576000000s", ` + child + `}`, // in A50, this disables the policy
+		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, which disables the policy in A50
 		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),

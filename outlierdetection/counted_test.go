@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// A subchannel whose address has other attributes than in the list belongs to the only endpoint
-// with that address.
+// The address of a subchannel has attributes that are not in the list. If only one endpoint has
+// that address, the subchannel belongs to it.
 func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -52,8 +52,7 @@ func TestSameAddresses(t *testing.T) {
 	}
 }
 
-// If one policy is nested in another, both count the calls, regardless of which one starts counting
-// first.
+// If one such policy is nested in another, both count the calls, whichever begins to count first.
 func TestOneBelowAnother(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
@@ -79,7 +78,8 @@ func TestOneBelowAnother(t *testing.T) {
 	}
 }
 
-// Without counting, picks have no Done function, even if the child does not use shell.Counted.
+// If no calls are counted, pick results have no Done function, even if the child does not use
+// shell.Counted.
 func TestWithoutConfigurationNobodyListens(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a"})
@@ -95,7 +95,7 @@ type part struct{ balancer.Picker }
 func (part) ReadyPart() float64 { return 0.25 }
 func (part) Failure() error     { return fmt.Errorf("down") }
 
-// Wrapped pickers pass on what the child's picker reports.
+// Pickers that wrap the child's picker also return its Tier and Failure.
 func TestWhatTravelsBesideThePicker(t *testing.T) {
 	for _, p := range []balancer.Picker{
 		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},

@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// docs/a50.md names only existing scenarios and tests, and contains every sentence that a
+// The scenarios and tests named in docs/a50.md exist, and it contains every sentence that a
 // scenario quotes.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{

@@ -11,33 +11,33 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// endpoint is an entry of A50's map, one per endpoint as in A61.
+// endpoint is an entry in A50's map. There is one for each endpoint, as in A61.
 type endpoint = core.Endpoint[counted]
 
 type key = identity.Key
 
-// counted is the data that the shell attaches to an endpoint.
+// counted is what this policy stores with an endpoint of the core.
 type counted struct {
 	counter
-	name      string             // the first address
-	addresses []resolver.Address // the addresses that the child connects to
-	reserve   bool               // a reserve endpoint, to which the child may not connect
-	list      uint64             // subConns.lists when the endpoint was last bound; guarded by subConns.mu
-	subConns  []*subConn         // the subchannels to these addresses; guarded by subConns.mu
+	name      string             // first address
+	addresses []resolver.Address // addresses to which the child connects
+	reserve   bool               // the child may leave this endpoint unconnected
+	list      uint64             // value of subConns.lists when the endpoint was last in a list; guarded by subConns.mu
+	subConns  []*subConn         // subchannels to the addresses; guarded by subConns.mu
 
-	// Each pick reads these fields. They do not share a cache line with the counters, which
-	// each call writes.
-	period   atomic.Pointer[period] // the period in which new calls begin
-	unproven atomic.Bool            // what the endpoint's pickers report
+	// These fields are read by each pick. The counters above are written by each call, so they are
+	// on another cache line.
+	period   atomic.Pointer[period] // period of calls that begin now
+	unproven atomic.Bool            // the endpoint has not proved its recovery yet
 }
 
-// counter counts the calls of an endpoint as they end. Reading and clearing it replaces A50's
-// swap of two buckets, so that a call costs a single addition.
+// counter counts calls when they end. A50 swaps two buckets at each interval; here, the counts are
+// read and cleared instead, so that a call needs a single addition.
 type counter struct {
 	successes, failures atomic.Uint64
 	row                 atomic.Uint32 // consecutive failures
-	since               atomic.Uint64 // the number of the period that began with the first of these failures
-	code                atomic.Uint32 // the status code of the last failure; 0 if there was none
+	since               atomic.Uint64 // number of the period that began with the first of these failures
+	code                atomic.Uint32 // status code of the last failure, or 0
 }
 
 func (c *counter) swap() (successes, failures uint64) {
@@ -49,8 +49,8 @@ func (c *counter) reset() {
 	c.row.Store(0)
 }
 
-// list returns the entries of endpoints, without duplicates. Known endpoints keep their
-// entries.
+// list returns the map entries of the endpoints, without duplicates. An endpoint that is already in
+// the map keeps its entry.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
 	for _, given := range endpoints {

@@ -33,8 +33,8 @@ func (h *harness) fail(endpoint string) {
 	}
 }
 
-// If the child shuts down a subchannel, its endpoint is no longer connected. If all other
-// endpoints are ejected, the priority is emptied.
+// When the child shuts down the subchannel of an endpoint, that endpoint is no longer connected. If
+// all others are ejected, no endpoint is left that can take calls (phase Emptied).
 func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -60,7 +60,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 		if !gone.IsShutdown() || len(p.all) != 1 || p.strangers.Load() != 1 || len(of("b")) != 0 {
 			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(of("b")))
 		}
-		h.ready(gone) // reported after the shutdown
+		h.ready(gone) // a late report
 		child.conns["b"].Shutdown()
 		synctest.Wait()
 		if h.wantHeard(); p.strangers.Load() != 1 {
@@ -69,7 +69,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	})
 }
 
-// If a subchannel moves to another endpoint, only the new endpoint is connected.
+// When the addresses of a subchannel change, the connection counts for its new endpoint only.
 func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -80,7 +80,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 			child.cc.UpdateAddresses(child.conns["b"], to)
 			synctest.Wait()
 		}
-		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // a subchannel with several addresses belongs to no endpoint
+		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // with several addresses, a subchannel belongs to no endpoint
 		h.wantHeard("a READY", "tier emptied")
 		move(resolver.Address{Addr: "b"})
 		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {
@@ -89,7 +89,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	})
 }
 
-// The core knows connections that were made before counting began.
+// When counting begins, the core learns of the connections that exist already.
 func TestAConfigurationThatComesLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})

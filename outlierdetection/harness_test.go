@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// recording is a child that connects to every endpoint, records health updates, and picks the
-// endpoint that the call's context names.
+// recording is a child policy. It connects to every endpoint, records health updates, and picks the
+// endpoint that is named in the call's context.
 type recording struct {
 	cc balancer.ClientConn
 
@@ -105,16 +105,16 @@ func (r *recording) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) 
 func (r *recording) ExitIdle()                                                  { r.hear("ExitIdle") }
 func (r *recording) Close()                                                     {}
 
-// harness runs the policy with a recording child on a fake channel.
+// harness runs the policy with a recording child, on a fake channel.
 type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
 	builder *recordingBuilder
 	tier    shell.Condition
-	lost    map[string]bool // endpoints that a scenario has disconnected
+	lost    map[string]bool // endpoints that the scenario has disconnected
 
-	calls    map[string][]func(balancer.DoneInfo) // running calls, by endpoint
+	calls    map[string][]func(balancer.DoneInfo) // calls in progress, by endpoint
 	unproven map[*endpoint]bool
 }
 
@@ -131,7 +131,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	return h
 }
 
-// published records changes of the phase.
+// published records a change of the policy's phase.
 func (h *harness) published(state balancer.State) {
 	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
 		h.tier = tier
@@ -208,7 +208,7 @@ func (h *harness) Take() []string {
 	var proofs []string
 	for _, conn := range r.conns {
 		p := conn.(*subConn).policy
-		p.Event(func() { proofs = h.proofs(p) }) // nothing else reads the proofs
+		p.Event(func() { proofs = h.proofs(p) }) // in an event, like everything that uses the core
 		break
 	}
 	synctest.Wait()
@@ -219,7 +219,7 @@ func (h *harness) Take() []string {
 	return append(heard, proofs...)
 }
 
-// proofs returns the endpoints that became unproven or proven since proofs was last called.
+// proofs returns which endpoints have become proven or unproven since the last call of proofs.
 func (h *harness) proofs(p *policy) (lines []string) {
 	for _, e := range p.core.Endpoints() {
 		if e.Unproven() != h.unproven[e] {
@@ -232,7 +232,7 @@ func (h *harness) proofs(p *policy) (lines []string) {
 	return lines
 }
 
-// wantHeard checks the updates received since wantHeard was last called.
+// wantHeard checks which health updates the child has received since the last call of wantHeard.
 func (h *harness) wantHeard(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {
@@ -240,7 +240,7 @@ func (h *harness) wantHeard(want ...string) {
 	}
 }
 
-// inBubble runs f in a synctest bubble, with random numbers that are all 0.
+// inBubble runs f in a synctest bubble. All random numbers are 0.
 func inBubble(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newHarness(t, func() uint32 { return 0 })) })

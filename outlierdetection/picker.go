@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// picker wraps the picker of a child that does not use shell.Counted. It replaces our subchannels
-// in pick results with the parent's subchannels, and counts the calls.
+// picker wraps the picker of a child that does not use shell.Counted. It counts calls, and replaces
+// our wrappers in the results by the subchannels that the parent knows.
 type picker struct {
 	child  balancer.Picker
 	policy *policy
@@ -25,16 +25,16 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, nil
 }
 
-// Tier returns what the child's picker reports; see shell.TierOf.
+// Tier returns the Tier of the child's picker, see shell.TierOf.
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Failure returns the error of the child's picker; see shell.FailureOf.
+// Failure returns the error of the child's picker, see shell.FailureOf.
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
 // counting is the picker of a subchannel whose calls are counted.
 type counting struct {
 	subConn  *subConn
-	above    balancer.Picker // the picker of a policy above that also counts calls; nil if there is none
+	above    balancer.Picker // set if a policy above this one counts calls, too
 	unproven bool
 }
 
@@ -49,7 +49,7 @@ func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: c.subConn.done(info)}, nil
 }
 
-// Tier reports whether the endpoint is unproven; see shell.TierOf.
+// Tier reports whether the endpoint is unproven, see shell.TierOf.
 func (c *counting) Tier() shell.Tier {
 	if c.unproven {
 		return shell.Tier{UnprovenPart: 1}
@@ -62,13 +62,13 @@ type fixed struct{ result balancer.PickResult }
 
 func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }
 
-// reporting reports the state of the priority together with the child's picker.
+// reporting is the child's picker, together with a Tier for the parent.
 type reporting struct {
 	balancer.Picker
 	tier shell.Tier
 }
 
-// Tier returns the state of the priority; see shell.TierOf.
+// Tier returns the state of the whole policy, see shell.TierOf.
 func (r *reporting) Tier() shell.Tier {
 	tier := r.tier
 	below := shell.TierOf(r.Picker)
@@ -76,5 +76,5 @@ func (r *reporting) Tier() shell.Tier {
 	return tier
 }
 
-// Failure returns the error of the child's picker; see shell.FailureOf.
+// Failure returns the error of the child's picker, see shell.FailureOf.
 func (r *reporting) Failure() error { return shell.FailureOf(r.Picker) }

@@ -20,15 +20,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// policy connects the core to the shell.
+// policy runs the core on a shell: it translates the core's actions.
 type policy struct {
 	*shell.Shell
 	child  *shell.Child
 	state  balancer.State // the last state of the child
 	core   *core.Core[counted]
-	phase  core.Phase        // the last published phase
+	phase  core.Phase        // phase that was last published
 	doubts bool              // some endpoint is unproven
-	codes  string            // status codes of the calls whose failures emptied the priority
+	codes  string            // status codes of the failed calls that led to the phase Emptied
 	known  map[key]*endpoint // nil while no calls are counted
 	place  stateattr.Labels  // metric labels
 
@@ -54,8 +54,7 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin updates the entries of the endpoints, then the child (A50, "Outlier Detection
-// Behavior").
+// Begin updates the map of endpoints, and then the child (A50, "Outlier Detection Behavior").
 func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.place = stateattr.LabelsOf(state)
 	var list []*endpoint
@@ -72,7 +71,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.setRules(rulesOf(c))
 	p.bind(list)
 	for _, e := range list {
-		if now := p.connection(e); now != core.Absent || e.Attached.reserve { // the child will connect to the other new endpoints
+		if now := p.connection(e); now != core.Absent || e.Attached.reserve { // except for reserve endpoints, the child will connect to an endpoint that has no connection yet
 			p.core.Connection(e, now)
 		}
 	}
@@ -86,7 +85,8 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 
 func (p *policy) End() {}
 
-// startTimer schedules the next sweep. An update does not restart the interval.
+// startTimer starts the timer for the next sweep, in which endpoints are ejected and ejections end.
+// An update does not restart the interval.
 func (p *policy) startTimer() {
 	at, runs := p.core.Next()
 	if !runs {
@@ -105,7 +105,7 @@ func (p *policy) sweep() {
 		}
 		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
-			e.Attached.row.Store(0) // calls from before the ejection must not count after it
+			e.Attached.row.Store(0) // failures from before the ejection must not count towards the next one
 		}
 	}
 	p.core.Sweep(time.Now())
@@ -148,7 +148,7 @@ func (p *policy) settle() {
 	}
 }
 
-// said returns a description of the phase for the log.
+// said returns the phase in words, for the log.
 func (p *policy) said() string {
 	text := ""
 	if p.place.Priority != "" {
@@ -168,8 +168,8 @@ func (p *policy) said() string {
 	return text
 }
 
-// failures returns the last status codes of the ejected endpoints: at most three, the most
-// frequent first.
+// failures returns the status codes with which calls to the ejected endpoints last failed: at most
+// three, the most frequent first.
 func (p *policy) failures() string {
 	const most = 3
 	counts := make(map[codes.Code]int)
@@ -188,8 +188,8 @@ func (p *policy) failures() string {
 	return strings.Join(names, ", ")
 }
 
-// State returns the child's state. It wraps the picker only if there is something to report to
-// the parent, or if the child does not use shell.Counted.
+// State returns the child's state. The picker is wrapped if the parent needs to know the phase, or
+// if the child does not use shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if p.strangers.Load() > 0 {

@@ -44,7 +44,7 @@ func atOnce(t *testing.T, child string) {
 		for i := range 50 {
 			for _, sc := range h.cc.Live() {
 				if sc.Connects() == 0 {
-					continue // gRPC reports no state before Connect
+					continue // gRPC reports nothing before Connect
 				}
 				sc.Report([]connectivity.State{connectivity.Ready, connectivity.Idle}[i%2], nil)
 				sc.ReportHealth(connectivity.Ready, nil)

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// The only endpoint that is not ejected keeps losing its connection. While its pick_first waits to
-// reconnect, the ejected endpoint receives the calls.
+// Of two endpoints, one is ejected and the other keeps losing its connection. While the latter is
+// in backoff, the ejected one gets the calls.
 func TestTheLastOneDoesNotStayConnected(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(emptying(), endpointsOf("a", "b")...)

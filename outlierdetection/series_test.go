@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may use any number of names, but only the first ones get their own metric series.
+// If a control plane uses ever more names, only the first ones get metric series of their own.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &lbtest.Recorder{}
@@ -33,7 +33,7 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 			}
 			h.fail("a")
 			synctest.Wait()
-			time.Sleep(time.Hour) // the endpoint is no longer ejected
+			time.Sleep(time.Hour) // the ejection has ended by then
 		}
 		seen := s.Counts()
 		if len(seen) > 500 {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// clientConn is the channel that the child sees. It wraps the child's subchannels.
+// clientConn is the balancer.ClientConn of the child. It wraps the child's subchannels.
 type clientConn struct {
 	balancer.ClientConn
 	policy *policy
@@ -43,35 +43,35 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 	}
 }
 
-// subConn is A50's subchannel wrapper. It passes connectivity and health to the child, and
-// reports TRANSIENT_FAILURE as health while the endpoint is ejected.
+// subConn is A50's subchannel wrapper. It passes connectivity and health on to the child. While its
+// endpoint is ejected, the health that it passes on is TRANSIENT_FAILURE.
 type subConn struct {
-	balancer.SubConn // the parent's subchannel
+	balancer.SubConn // the subchannel that the parent knows
 	policy           *policy
 	changed          func(balancer.SubConnState)
-	endpoint         atomic.Pointer[endpoint] // nil if the subchannel belongs to no endpoint
+	endpoint         atomic.Pointer[endpoint] // nil if it belongs to no endpoint
 
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
-	run       int                         // incremented on each state change
-	healthy   connectivity.State          // as reported in this run; IDLE until then
-	listener  func(balancer.SubConnState) // the health listener of this run
+	run       int                         // number of the connectivity state; incremented when that changes
+	healthy   connectivity.State          // health in this run; IDLE until one is reported
+	listener  func(balancer.SubConnState) // health listener of the child for this run
 	user      shell.CountedUser
 	shut      bool
 
-	// delivery ensures that the child receives states in order: never an ejection from an
-	// earlier connection after a new connectivity state. It is held while a listener of the
-	// child runs. This cannot deadlock, because no method that a listener may call acquires
-	// delivery. It guards the following fields.
+	// delivery is held while a listener of the child runs, so that the child receives states in
+	// order: after a new connectivity state, it never gets an ejection that belongs to an earlier
+	// connection. Methods that a listener may call do not acquire it, so it cannot cause a
+	// deadlock. It also guards the fields below.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // the last health, reported in healthRun
-	healthRun int                   // 0 before the first report
+	health    balancer.SubConnState // last health that was reported, in run healthRun
+	healthRun int                   // 0 if none was reported
 	ejected   bool
-	toldRun   int // the run in which the child was notified of the ejection
+	toldRun   int // run in which the child was last told of the ejection
 }
 
-// ejected is the health of an ejected endpoint.
+// ejected is the health that the child gets for an ejected endpoint.
 var ejected = balancer.SubConnState{
 	ConnectivityState: connectivity.TransientFailure,
 	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected because calls to it failed"),
@@ -86,7 +86,7 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.policy.Event(func() { s.policy.rebind(s) })
 }
 
-// Shutdown shuts the subchannel down. The child receives no further health updates.
+// Shutdown shuts the subchannel down. The child gets no health updates after that.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
 	stranger := s.user == nil && !s.shut
@@ -100,7 +100,8 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// stateChanged discards the health listener, which is valid for only one READY state.
+// stateChanged passes a connectivity state on. It first drops the health listener, which is valid
+// for a single READY state.
 func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -116,8 +117,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener registers a listener that receives ejections as if they were health
-// changes (A61).
+// RegisterHealthListener registers a listener of the child. It receives the server's health, and an
+// ejection as if it were a change of health (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.listens.Store(true)
@@ -156,8 +157,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected informs the child of an ejection or of its end. At the end, the child receives the
-// last known health. setEjected must be called from a shell event.
+// setEjected tells the child that the endpoint is ejected, or that the ejection has ended. In the
+// latter case, the child gets the last known health. It must be called in an event.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -167,7 +168,7 @@ func (s *subConn) setEjected(now bool) {
 	s.ejected = now
 	listener, run := s.current()
 	if listener == nil || s.healthRun != run {
-		return // healthChanged will notify the child
+		return // healthChanged does it when the health is known
 	}
 	if now {
 		s.toldRun = run
@@ -178,7 +179,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy reports whether connection has changed.
+// setHealthy records the health. It reports whether that changes connection.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,15 +188,15 @@ func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	return s.connection() != before
 }
 
-// noteConnection notifies the core if the connection has changed.
+// noteConnection passes the state of the connection to the core if it has changed.
 func (s *subConn) noteConnection(changed bool) {
 	if changed && s.policy.rules.Load() != nil {
 		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })
 	}
 }
 
-// connection is Connected if the child would use the subchannel for calls, apart from
-// ejections: it is READY, and healthy if the child listens to health. The caller holds mu.
+// connection is Connected if the child would use the subchannel were it not for ejections: it is
+// READY and, if the child listens to health, healthy. The caller holds mu.
 func (s *subConn) connection() core.Connection {
 	switch {
 	case s.shut:
@@ -214,8 +215,8 @@ func (s *subConn) theConnection() core.Connection {
 	return s.connection()
 }
 
-// address returns the subchannel's only address. With several addresses, it belongs to no
-// endpoint (A50).
+// address returns the address of the subchannel. It is false if there are several: then the
+// subchannel belongs to no endpoint (A50).
 func (s *subConn) address() (address resolver.Address, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

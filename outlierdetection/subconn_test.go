@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// When an ejection ends, the child receives the last health that was reported during the ejection.
+// Health updates during an ejection do not reach the child. When the ejection ends, the child
+// receives the last one.
 func TestWhatASubchannelPassesOn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -38,8 +39,8 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
-// While an endpoint is ejected, the child receives TRANSIENT_FAILURE once per connection, as soon
-// as the health of the connection is known.
+// While its endpoint is ejected, a subchannel reports TRANSIENT_FAILURE to the child once for each
+// connection, as soon as the server's health is known.
 func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -68,7 +69,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	})
 }
 
-// Health updates for an earlier connection, or after Shutdown, are discarded.
+// Health updates of an earlier connection are discarded, and so are those after Shutdown.
 func TestHealthThatComesTooLate(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -95,7 +96,7 @@ type user struct{}
 
 func (user) PickerChanged() {}
 
-// strangers counts the open subchannels whose user has not called Picked.
+// strangers is the number of open subchannels for which Picked was not called.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -136,12 +137,12 @@ func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 		for range 5 {
 			h.Call("b", false)
 		}
-		h.wantHeard() // half of the endpoints are ejected already
+		h.wantHeard() // half of the endpoints are ejected, so no more may be
 	})
 }
 
-// A subchannel with several addresses, or with an unlisted one, belongs to no endpoint. Its
-// calls are not counted.
+// A subchannel with several addresses, or with one that is not in the list, belongs to no endpoint.
+// Calls on it are not counted.
 func TestSubchannelsOfNobody(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -180,7 +181,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 			h.Call("a", false)
 		}
 		h.wantHeard("a TRANSIENT_FAILURE")
-		move("a", "b") // a subchannel with several addresses belongs to no endpoint
+		move("a", "b") // with several addresses, a subchannel belongs to no endpoint
 		h.wantHeard("a READY")
 		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)

@@ -24,8 +24,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// tree runs the policy over a real child on a fake channel whose connections become READY
-// immediately.
+// tree runs the policy with a real child on a fake channel. Connections become READY at once.
 type tree struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -64,7 +63,7 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.cc.Answer(nil)
 }
 
-// calls makes n calls and returns the number of calls per endpoint. The calls to bad fail.
+// calls makes n calls and returns their number by endpoint. Those to bad fail.
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
 	had := map[string]int{}
@@ -94,7 +93,7 @@ func (h *tree) want(got map[string]int, want string) {
 	}
 }
 
-// An endpoint whose calls fail receives no calls for a while, but keeps its connection.
+// An endpoint whose calls fail gets no calls for a while. Its connection stays open.
 func TestABadEndpointAmongOthers(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -114,8 +113,8 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 	}
 }
 
-// Without ejection algorithms, the policy publishes the child's own picker. Turning detection
-// on and off needs no new connections.
+// Without ejection algorithms, the policy publishes the child's picker itself. Outlier detection
+// can be turned on and off without new connections.
 func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		untouched := func(counts bool) {
@@ -144,7 +143,7 @@ func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	})
 }
 
-// An ejection applies to all addresses of an endpoint (A61).
+// All addresses of an endpoint are ejected together (A61).
 func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		two := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a1"}, {Addr: "a2"}}}
@@ -166,8 +165,8 @@ func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	})
 }
 
-// Endpoints behind a proxy differ only in the attributes of their address, but are ejected
-// separately.
+// Behind a proxy, the addresses of endpoints differ only in their attributes. Each endpoint is
+// ejected separately nevertheless.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		through := func(target string) resolver.Endpoint {
@@ -197,12 +196,12 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// An ejection also applies to a connection that is made after the ejection.
+// If an ejected endpoint reconnects, it is still ejected.
 func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
-		time.Sleep(time.Second) // otherwise the connection would count as short-lived
+		time.Sleep(time.Second) // a shorter connection would count as a failure
 		h.cc.SubConn("a").Report(connectivity.Idle, nil)
 		synctest.Wait()
 		h.update(consecutive(), endpointsOf("a", "b")...)
@@ -213,7 +212,7 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-// If an endpoint is removed while it is ejected, it is not ejected when it is added again.
+// An endpoint that is removed while it is ejected and then added again is not ejected.
 func TestAnEjectedEndpointIsRemoved(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b", "c")...)

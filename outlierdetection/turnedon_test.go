@@ -13,13 +13,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// Turning detection on or off replaces only pickers that are in use. Failed and connecting
-// endpoints keep their state.
+// Turning outlier detection on or off replaces only the pickers of READY endpoints. Others keep
+// their state.
 func TestAnUpdateTurnsItOn(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")
 		h.update(nothing, endpoints...)
-		time.Sleep(time.Second) // otherwise the connections would count as short-lived
+		time.Sleep(time.Second) // shorter connections would count as failures
 		h.cc.SubConn("b").Report(connectivity.Idle, nil)
 		synctest.Wait()
 		h.cc.SubConn("b").Report(connectivity.Connecting, nil)
