@@ -1,12 +1,12 @@
-// Package ads is the core of an xDS client in its state-of-the-world variant. It decides which
+// Package ads is the core of an xDS client in the state-of-the-world variant. It decides which
 // resources are requested, which responses are accepted, and which resources stay in use while the
-// stream is down. A Subscriptions covers one type of resource, on one stream at a time. A resource
-// that is missing from a response stays in use. For endpoints, the protocol requires that; for
+// stream is down. Subscriptions are for one type of resource, on one stream at a time. A resource
+// that is missing from a response stays in use. For endpoints, the protocol requires that. For
 // clusters, gRFC A53 allows it.
 //
-// The package is a pure state machine. Each method is an event and returns the resulting actions.
-// It is not safe for concurrent use. The rules are those of the xDS transport protocol and of gRFCs
-// A27 (ACK and NACK), A57 (stream errors) and A71 (fallback).
+// The package is a state machine without goroutines, locks or a clock. Each event is a method and
+// returns the actions to execute. It is not safe for concurrent use. The rules are those of the xDS
+// transport protocol and of gRFCs A27 (ACK and NACK), A57 (errors of streams) and A71 (fallback).
 package ads
 
 import (
@@ -25,24 +25,24 @@ const (
 // Subscriptions is the set of subscribed resources and their state.
 type Subscriptions struct {
 	phase     phase
-	heard     bool    // a response of any type was received on this stream
-	version   string  // version of the last fully accepted response, on any stream
+	heard     bool    // a response of any type has arrived on this stream
+	version   string  // version of the last response that was accepted as a whole, on any stream
 	rejected  *string // version of the last rejected response on this stream, or nil
 	nonce     string  // nonce of the last response on this stream
 	responses uint64
 	wanted    map[string]*subscription
 	timers    uint64
 	heards    uint64 // number of responses, on all streams
-	failure   error  // the error of the last stream, or nil if that stream received a response
+	failure   error  // why the last stream ended; nil if it had a response
 }
 
 type subscription struct {
 	watchers int // 0 after the last watcher has left; see Unwatch
 	has      bool
-	body     []byte // the last good resource
+	body     []byte // the last good resource, encoded
 	err      error
-	timer    Timer  // the timer's ID is 0 if no timer is running
-	asked    uint64 // the value of heards when the timer was started
+	timer    Timer  // its ID is 0 if it is not running
+	asked    uint64 // value of heards when the timer was started
 }
 
 // New returns a state without subscriptions.
@@ -50,20 +50,20 @@ func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }
 
-// Actions contains what must be done after an event, in the order of the fields.
+// Actions is what must be done after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer   // pass each timer to Expired when it fires
-	Deliver []Named   // good resources, for their watchers
-	Fail    []Failure // failures of resources without a good update
-	Kept    []Failure // rejected updates of resources that have a good one
-	Send    *Request  // replaces an unsent request, see Replacing; nil if there is nothing to send
-	Later   bool      // Send may be delayed: it rejects a version that was rejected before
-	Renew   bool      // end the stream without a failure and open another
+	Start   []Timer   // call Expired when one of these fires
+	Deliver []Named   // good resources, to pass to their watchers
+	Fail    []Failure // resources that have no good version, with the reason
+	Kept    []Failure // resources that have a good version but whose update was rejected
+	Send    *Request  // replaces a request that was not sent yet, see Replacing; may be nil
+	Later   bool      // Send may wait: it rejects a version that was rejected before
+	Renew   bool      // end the stream and open another; this is no failure
 }
 
-// Timer limits the wait for a resource. ID distinguishes the timer from earlier timers. Short means
-// that the resource was known to be missing and may arrive soon.
+// Timer limits the wait for a resource. ID distinguishes it from earlier timers of the resource.
+// Short means that the resource was missing before and may arrive soon.
 type Timer struct {
 	Name  string
 	ID    uint64
@@ -77,8 +77,7 @@ type Named struct {
 }
 
 // Failure is the reason why a resource is missing. Err is ErrMissing if the server does not have
-// the resource, and ErrSilent if it is unclear whether the server has it. With any other error, the
-// resource may still arrive.
+// it, and ErrSilent if it is unclear whether it does. After any other error, it may still arrive.
 type Failure struct {
 	Name string
 	Err  error
@@ -99,11 +98,11 @@ type Request struct {
 	Nonce   string
 	Reject  string
 
-	answers uint64 // the number of the acknowledged response
+	answers uint64 // number of the response that the request acknowledges
 }
 
-// Replacing returns the request that replaces r and unsent, which may be nil. If both acknowledge
-// the same response and unsent rejects it, the result also rejects it.
+// Replacing returns the request to send instead of r and unsent, an earlier request that was not
+// sent yet or nil. If both acknowledge the same response and unsent rejects it, so does the result.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.answers != r.answers {
 		return r
@@ -117,10 +116,10 @@ func (s *Subscriptions) names() []string {
 	return slices.Sorted(maps.Keys(s.wanted))
 }
 
-// request returns the current request. Before the first response on a stream, the request has no
-// version, although the protocol asks for the last one. With the current version, a server might
-// not respond, and would appear to hang. Other servers treat a version as proof that the client has
-// all resources, and would not send new ones.
+// request returns a request for all subscribed resources. Before the first response on a stream, it
+// has no version, although the protocol asks for the last one. With the version, a server might see
+// that nothing has changed and not respond, and would seem to hang. Others take it as a sign that
+// the client has all resources, and do not send new ones.
 func (s *Subscriptions) request() *Request {
 	r := &Request{Names: s.names(), Nonce: s.nonce, answers: s.responses}
 	if s.phase == answered {
@@ -129,8 +128,7 @@ func (s *Subscriptions) request() *Request {
 	return r
 }
 
-// fail records the reason why there is no good resource. It has no effect if there is a good
-// resource.
+// fail records why a resource has no good version. If it has one, this has no effect.
 func (s *Subscriptions) fail(a *Actions, name string, err error) {
 	w := s.wanted[name]
 	if w.has {

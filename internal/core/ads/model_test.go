@@ -12,14 +12,14 @@ import (
 
 // model is a simple model of Subscriptions.
 type model struct {
-	watchers map[string]int // 0 while a resource is kept without watchers
+	watchers map[string]int // 0 if the resource is kept without watchers
 	good     map[string]string
 	running  map[Timer]bool
 	streams  bool
 	answered bool
 	version  string
 	heard    int
-	asked    map[Timer]int // the value of heard when each timer started
+	asked    map[Timer]int // for each timer, the value of heard when it started
 	failing  bool
 }
 
@@ -228,7 +228,7 @@ func (m *model) check(t *rapid.T, a Actions) {
 	}
 	version := m.version
 	if !m.answered {
-		version = "" // this is the request before the first response
+		version = "" // no version before the first response on a stream
 	}
 	if a.Send != nil && a.Send.Version != version {
 		t.Fatalf("sent version %q, want %q", a.Send.Version, version)

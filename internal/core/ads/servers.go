@@ -1,16 +1,16 @@
 package ads
 
-// Servers selects the management server whose resources a target uses, from a list in order of
-// preference (gRFC A71). All resources in use come from one server.
+// Servers decides which management servers a target asks, and which one's resources it uses (gRFC
+// A71). The list of servers is in order of preference. All resources in use come from one server.
 //
-// The next server is added when the last server added is unreachable and a resource has not arrived
-// from it yet. A preferred server that has sent all resources replaces the servers behind it.
+// At first, only the first server is asked. The next one is asked as well when the last one asked
+// cannot be reached and has not sent all resources. A preferred server that has sent all resources
+// is used instead of those behind it, which are then no longer asked.
 //
-// gRFC A71 returns to a preferred server when its first resource arrives. Servers waits until no
-// resource is missing and at least one is good, so that an incomplete server does not replace a
-// working one.
+// gRFC A71 returns to a preferred server with its first resource. Servers waits until no resource
+// is missing and at least one is good, so that an incomplete server does not replace a working one.
 type Servers struct {
-	// reachabilityOnly means that the next server is also added if no resource is missing (gRFC
+	// reachabilityOnly means that the next server is asked even if no resource is missing (gRFC
 	// A95).
 	reachabilityOnly bool
 
@@ -28,15 +28,16 @@ type serverState struct {
 type Has int
 
 const (
-	// Waiting means that a resource has not arrived yet.
+	// Waiting means that some resource has not arrived yet.
 	Waiting Has = iota
-	// Nothing means that no resource is missing, but none is good: the server does not have them.
+	// Nothing means that no resource is outstanding, and none is good: the server does not have
+	// them.
 	Nothing
-	// All means that no resource is missing, and at least one is good.
+	// All means that no resource is outstanding, and at least one is good.
 	All
 )
 
-// NewServers returns a selection among count servers. At first, only the first server is asked.
+// NewServers returns a selection among count servers. At first, only the first one is asked.
 func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), asked: 1, used: -1}
 }
@@ -44,7 +45,7 @@ func NewServers(count int, reachabilityOnly bool) *Servers {
 // Asked returns the number of servers to subscribe to, counted from the first.
 func (s *Servers) Asked() int { return s.asked }
 
-// Used returns the server whose resources must be used, or -1 if there is no such server.
+// Used returns the index of the server whose resources are used, or -1.
 func (s *Servers) Used() int { return s.used }
 
 // Reachable is called when a server becomes reachable or unreachable.
@@ -55,7 +56,8 @@ func (s *Servers) Reachable(server int, reachable bool) {
 	}
 }
 
-// Sent is called when the resources of a server have changed, or one of them is known to be absent.
+// Sent is called when a server has sent resources, or it has become known that it does not have
+// one.
 func (s *Servers) Sent(server int, has Has) {
 	if server < s.asked {
 		s.states[server].has = has
@@ -77,7 +79,7 @@ func (s *Servers) decide() {
 	}
 }
 
-// usable reports whether a server takes precedence over those behind it.
+// usable reports whether a server is preferred to those behind it.
 func (s *Servers) usable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.lost:

@@ -89,7 +89,7 @@ func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[
 			return
 		}
 	}
-	for i := range s.Asked() - 1 { // the servers that were skipped
+	for i := range s.Asked() - 1 { // servers that are asked but not used
 		if has[i] == All && !lost[i] {
 			t.Fatalf("server %d was skipped, although it has all resources", i)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Opened starts a new stream and requests all resources.
+// Opened is called when a stream was opened. It requests all resources.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
 	s.phase, s.heard, s.nonce, s.rejected = open, false, "", nil
@@ -23,8 +23,8 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Outset returns the first request for a second stream, or nil if there are no subscriptions. If
-// that stream takes over, Closed(nil) and Opened follow.
+// Outset returns the first request of a second stream, or nil without subscriptions. If the second
+// stream is to replace the first, Closed(nil) and Opened are called then.
 func (s *Subscriptions) Outset() *Request {
 	if len(s.wanted) == 0 {
 		return nil
@@ -32,13 +32,13 @@ func (s *Subscriptions) Outset() *Request {
 	return &Request{Names: s.names()}
 }
 
-// Closed ends the stream. Watched resources stay in use. The others are dropped, because the server
-// no longer updates them.
+// Closed is called when the stream has ended. Watched resources stay in use. Others are dropped,
+// because the server no longer updates them.
 //
-// A stream that ends without a response is a failure, described by err. A stream that ends after a
-// response is not a failure, because servers end streams to rebalance their clients (gRFC A57).
-// When the client renews its stream, err is nil. The timers continue to run, because a server that
-// ends each stream early would otherwise delay them forever.
+// err is the reason if the stream has ended without a response: that is a failure. It is none after
+// a response, because servers end streams to rebalance their clients (gRFC A57). It is nil if the
+// client itself has renewed the stream. The timers continue. Otherwise, a server that ends each
+// stream early would put them off forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
@@ -58,8 +58,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Heard records a response of another type. Resources that failed with the last stream count as
-// pending again.
+// Heard is called when a response with another type of resource has arrived. Resources that failed
+// because of the last stream are then pending again.
 func (s *Subscriptions) Heard() {
 	s.heard = true
 	s.heards++
@@ -74,13 +74,13 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
-// Await restarts the timers that expired before the server responded on this stream. Until they
-// expire again, the resources do not count as missing.
+// Await starts those timers again that expired before the server had responded on this stream.
+// Their resources do not count as missing until the timers expire again.
 func (s *Subscriptions) Await() Actions {
 	return s.await(func(error) bool { return true })
 }
 
-// Again restarts the timers that expired with ErrSilent. It must be called before Heard and
+// Again starts those timers again that expired with ErrSilent. It must be called before Heard and
 // Received.
 func (s *Subscriptions) Again() Actions {
 	return s.await(func(err error) bool { return errors.Is(err, ErrSilent) })
@@ -107,7 +107,7 @@ func (s *Subscriptions) await(which func(why error) bool) Actions {
 	return a
 }
 
-// Resource is one resource of a response, or an error. Name is empty if it cannot be decoded.
+// Resource is a resource in a response, or why it is invalid. Name is "" if it cannot be decoded.
 type Resource struct {
 	Name string
 	Body []byte
@@ -116,15 +116,14 @@ type Resource struct {
 
 var errTwice = errors.New("the response contains it more than once")
 
-// Received applies a response. Deliver contains the good resources that have changed, even if
-// others are bad. Send is the ACK or the NACK. Resources without a subscription are ignored.
-// Resources with the same name are rejected. A missing resource stays pending, because a response
-// need not be complete.
+// Received is called when a response has arrived. Deliver contains those good resources that have
+// changed, even if others are invalid. Send is the ACK or NACK. Resources without a subscription
+// are ignored, and resources with the same name are rejected. A resource that is not in the
+// response stays pending, because a response need not be complete.
 //
-// Some servers resend a rejected response after a NACK. If the client replied immediately each
-// time, both sides would loop at full speed. The NACK of a version that was rejected before is
-// therefore sent Later. It must still be sent, because many servers send no update before they
-// receive a reply.
+// Some servers send a response again after a NACK. If the client replied to each of them at once,
+// this would be a busy loop on both sides. So the NACK of a version that was already rejected is
+// sent Later. It must be sent, because many servers send nothing before they have a reply.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
@@ -140,7 +139,7 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 		switch {
 		case r.Err != nil && r.Name == "":
 			bad.add(fmt.Sprintf("resource %d", i), r.Err)
-		case w == nil || times[r.Name] == 0: // the client has no subscription for it, or has already handled it
+		case w == nil || times[r.Name] == 0: // without a subscription, or a duplicate that was rejected
 		case times[r.Name] > 1:
 			times[r.Name] = 0
 			s.reject(&a, &bad, r.Name, errTwice)
@@ -175,7 +174,7 @@ func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error)
 	}
 }
 
-// accept stores r. An unchanged resource is not delivered.
+// accept stores a good resource. It is delivered unless it is unchanged.
 func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	if w.has && bytes.Equal(w.body, r.Body) {
 		return
@@ -186,7 +185,7 @@ func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	}
 }
 
-// These are the limits on the bad resources that a NACK lists, each with its reason.
+// These limit how many invalid resources a NACK lists, each with its reason.
 const (
 	maxReasons = 20
 	maxReason  = 500

@@ -2,17 +2,17 @@ package ads
 
 import "errors"
 
-// These are the limits on resources that are kept without watchers.
+// These limit the resources that are kept without watchers.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of name. Deliver or Fail contains the current state of the resource, which
-// is meant only for the new watcher.
+// Watch adds a watcher of a resource. Deliver or Fail contains what is known of it, for the new
+// watcher only.
 //
-// mayCome means that a resource that was missing when its last watcher left may arrive soon. A
-// short timer then delays the resource's failure.
+// mayCome means that the resource may arrive soon, although it was missing when its last watcher
+// left. In that case, its failure is delayed by a short timer.
 func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -43,11 +43,11 @@ func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	return a
 }
 
-// Unwatch removes a watcher of name. A resource without watchers remains subscribed until the
-// stream ends. If the client unsubscribed and later requested the resource again, the server might
-// not send it: two requests may be merged, an outdated request may be ignored, and some servers do
-// not resend resources. Only on a new stream is the resource certain to be sent. If too many such
-// resources accumulate, the stream is renewed.
+// Unwatch removes a watcher of a resource. Without watchers, the resource stays subscribed until
+// the stream ends. If the client unsubscribed and later subscribed again, the server might not send
+// it: two requests may be merged, an outdated request may be ignored, and some servers do not send
+// a resource twice. Only on a new stream is it certain to be sent. If too many resources have no
+// watcher, the stream is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -85,14 +85,14 @@ func (s *Subscriptions) forgetKept() {
 	}
 }
 
-// ErrMissing means that the server does not have a resource. The client concludes this when the
-// resource does not arrive in time.
+// ErrMissing means that the server does not have a resource: it was not sent in time.
 var ErrMissing = errors.New("the server has no such resource")
 
-// ErrSilent means that no response arrived in time. The server may hang.
+// ErrSilent means that a resource was not sent in time, and nothing else was, so that the server
+// may hang.
 var ErrSilent = errors.New("the server has no such resource, or hangs: no response since the request")
 
-// Expired is called when a timer fires. A stopped timer has no effect.
+// Expired is called when a timer fires. It has no effect if the timer was stopped.
 func (s *Subscriptions) Expired(t Timer) Actions {
 	var a Actions
 	w, ok := s.wanted[t.Name]

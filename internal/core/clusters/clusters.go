@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// MaxDepth is the maximum number of clusters on a path: "The tree of aggregate clusters has a
+	// MaxDepth is the maximum number of clusters on a path. "The tree of aggregate clusters has a
 	// depth limit of 16."
 	MaxDepth = 16
 	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no limit,
@@ -39,19 +39,19 @@ type Cluster struct {
 type Entry struct {
 	// Name is the name of the cluster. It is unique in the list.
 	Name string
-	// Parent is the aggregate that names the cluster. It is "" for the first cluster. Index is the
-	// cluster's index in Parent's children.
+	// Parent is the aggregate that contains the cluster, or "" for the first cluster. Index is the
+	// cluster's index among Parent's children.
 	Parent string
 	Index  int
-	// Err is the reason why the entry has no endpoints, with the path to the cluster.
+	// Err is the reason why the entry has no endpoints. It includes the path to the cluster.
 	Err error
 	// Waiting means that the cluster is not known yet. Once it is known, it may become several
 	// entries.
 	Waiting bool
 }
 
-// Resolve returns the list of mechanisms for the cluster named first, with at least one entry. It
-// also returns the names that it passed to find, in order.
+// Resolve returns the mechanisms of the cluster named first; there is at least one. asked are the
+// names that it passed to find, in order.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
@@ -68,8 +68,8 @@ type resolution struct {
 	list   []Entry
 	asked  []string
 	seen   map[string]*place
-	deep   map[string]int // indexes in list of clusters seen only beyond MaxDepth
-	gone   map[int]bool   // indexes in list to omit, because a shorter path was found
+	deep   map[string]int // indexes in list of clusters that all paths so far reach beyond MaxDepth
+	gone   map[int]bool   // indexes in list that are left out, because a shorter path was found
 	listed map[string]bool
 	full   bool
 }
@@ -77,12 +77,13 @@ type resolution struct {
 type place struct {
 	Cluster
 	depth int
-	// cut means that the path to the cluster hid a descendant, which a shorter path may reach.
+	// cut means that a descendant was left out because of the length of the path. A shorter path
+	// may reach it.
 	cut bool
 }
 
-// visit adds the mechanisms of the cluster of e. way is the path to that cluster. visit reports
-// whether the path hid a descendant.
+// visit adds the mechanisms of the cluster of e, which the path way leads to. It reports whether a
+// descendant was left out because of the length of the path.
 func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))
@@ -96,7 +97,7 @@ func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	case deep && len(way) == MaxDepth:
 		return true
 	case at == nil && !deep && len(r.seen)+len(r.deep) >= MaxClusters:
-		if !r.full { // this is reported once
+		if !r.full { // reported only once
 			r.full = true
 			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, show(way, e.Name))
 			r.add(e)

@@ -82,7 +82,7 @@ func TestDepth(t *testing.T) {
 	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "number 17 on its way, want at most 16: c1 -> c2 -> ") {
 		t.Errorf("the 17th cluster in a chain: %v, want an error with the path", list[0])
 	}
-	for i, e := range list[2:] { // this skips the leaf of the 16th cluster, which is also too deep
+	for i, e := range list[2:] { // list[1] is the child of the 16th cluster, which is also too deep
 		if e.Err != nil {
 			t.Errorf("entry %d: %v, want no error", i+2, e)
 		}
@@ -92,8 +92,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A cluster that is too deep on one path is listed if another path is short enough. The same
-// applies to its descendants.
+// A cluster may be too deep on one path and not on another. It is listed then, and so are its
+// descendants.
 func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {
@@ -115,7 +115,7 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	}
 }
 
-// If there is a shorter path to a cluster, all its descendants are added.
+// If a shorter path to a cluster is found later, all descendants of that cluster are added.
 func TestTooDeepBelowTheFirstChild(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
 	for n := 2; n < 14; n++ {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paths returns the last cluster of every path that begins with way, and reports whether there is a
-// cycle. Paths that are too deep have no last cluster.
+// paths follows every path that begins with the clusters in way. It returns the last cluster of
+// each, and whether there is a cycle. A path that is too deep has no last cluster.
 func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
 	name := way[len(way)-1]
 	if slices.Contains(way[:len(way)-1], name) {
@@ -64,7 +64,7 @@ func TestAgainstAllPaths(t *testing.T) {
 			c := graph[e.Name]
 			switch {
 			case len(c.Children) > 0 && c.Err == nil:
-				loops++ // the aggregate is part of a cycle
+				loops++ // an aggregate in a cycle
 				if e.Err == nil || e.Waiting {
 					t.Fatalf("the aggregate %s is an entry: %+v", e.Name, e)
 				}
@@ -124,7 +124,8 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// TestDepthAgainstAllPaths compares graphs at the end of a chain, so that some paths are too long.
+// TestDepthAgainstAllPaths puts the graphs at the end of a chain of aggregates, which makes some
+// paths too long.
 func TestDepthAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f", "g"}

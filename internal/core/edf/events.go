@@ -43,7 +43,7 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 		for d-x.begin <= length {
 			events = append(events, (d-x.begin)>>x.shift<<x.idBits|uint64(c))
 			slack -= rest
-			borrow := slack >> 63 // -1 or 0
+			borrow := slack >> 63 // -1 if slack is negative, otherwise 0
 			slack += int64(w) & borrow
 			d += step - uint64(borrow)
 		}
@@ -59,8 +59,8 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	return x
 }
 
-// due returns the classes with a deadline within length after q.end. It avoids branches that the
-// processor could not predict.
+// due returns the classes with a deadline at most length after q.end. It has no branch that the
+// processor would often mispredict.
 func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
 	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)

@@ -9,7 +9,7 @@ import (
 // expand appends the picks for the sorted events in s.events.
 func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
-		for _, e := range s.events { // each event is one pick, and events with equal deadlines are in order
+		for _, e := range s.events { // the common case: each event is one pick, and events with equal deadlines are already in order
 			picks = append(picks, x.class(e))
 		}
 		return picks
@@ -46,7 +46,7 @@ func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 		return append(picks, c)
 	}
 	members := q.members[q.bounds[c]:q.bounds[c+1]]
-	if len(members) == 1 { // this is common for entries with large weights, which have most of the picks
+	if len(members) == 1 { // the common case: entries with large weights, which get most of the picks, are rarely in one class
 		return append(picks, members[0])
 	}
 	return append(picks, members...)
@@ -57,7 +57,7 @@ func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []ui
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	exact := func(e uint64) uint64 { // time since begin; a class has only one deadline per encoded deadline
+	exact := func(e uint64) uint64 { // the exact deadline, relative to begin: a class has at most one for each encoded deadline
 		shown := e >> x.idBits << x.shift
 		return q.first(x.class(e), x.begin+shown-1) - x.begin
 	}
@@ -75,7 +75,8 @@ func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []ui
 	return picks
 }
 
-// appendTied appends the members of the classes of all events, ordered by offset.
+// appendTied appends the picks for events with equal deadlines. The members of their classes are
+// picked in the order of their offsets.
 func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	from := len(picks)
 	for _, e := range events {

@@ -21,11 +21,11 @@ type Sequence struct {
 	// are nil. Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
 	members []uint32
 	bounds  []uint32
-	classOf []uint32 // the class of each entry
+	classOf []uint32 // class of each entry
 
 	period uint64   // number of picks in a period
-	end    uint64   // all deadlines up to this time are in stretches
-	cycle  []uint32 // the picks of the current period so far, if the period is kept
+	end    uint64   // deadlines up to this time are in stretches already
+	cycle  []uint32 // picks since the beginning of the current period, if the period is short enough to be reused
 }
 
 type class struct {
@@ -39,8 +39,8 @@ func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
-// leftAt returns the Left, in (0, Full], of class c if all entries with deadlines up to now have
-// been picked and no others.
+// leftAt returns the Left, in (0, Full], of class c at the moment when all deadlines up to now have
+// been picked, and no later ones.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
@@ -55,7 +55,7 @@ func (q *Sequence) first(c uint32, now uint64) uint64 {
 	return now + (q.leftAt(c, now)+w-1)/w
 }
 
-// earliest returns the earliest deadline that is not in a stretch yet.
+// earliest returns the earliest deadline that no stretch contains yet.
 func (q *Sequence) earliest() uint64 {
 	wait := never
 	for _, d := range q.deadlines {

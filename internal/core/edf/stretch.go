@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// maxCycle is the longest period, in picks, that is kept and reused.
+	// maxCycle is the longest period, in picks, that is stored and reused.
 	maxCycle = 64 << 10
 	// minCycle is the minimum number of picks in a stretch that is reused. Shorter periods are
 	// repeated to reach it, because each reuse costs an allocation.
@@ -30,12 +30,12 @@ type Stretch struct {
 	Cyclic bool     // Picks consists of whole periods and can be repeated
 }
 
-// Next computes the next stretch of about size picks; see FirstSize and LaterSize.
+// Next computes the next stretch. It has about size picks, see FirstSize and LaterSize.
 func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {
 		next.Picks = q.stretch(q.length(size), s)
-		if len(next.Picks) == 0 { // no entry has a deadline within this time
+		if len(next.Picks) == 0 { // the earliest deadline is later than that
 			q.end = q.earliest() - 1
 			next.Picks = q.stretch(q.length(size), s)
 		}
@@ -58,7 +58,8 @@ func (q *Sequence) length(size uint64) uint64 {
 	return length
 }
 
-// keep adds picks to the cycle. If they are the whole cycle, it does not copy them.
+// keep adds picks to the cycle. If they are a whole period, it uses the slice itself instead of a
+// copy.
 func (q *Sequence) keep(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks
@@ -80,7 +81,7 @@ func (q *Sequence) cyclic() Stretch {
 	return next
 }
 
-// stretch returns the picks whose deadlines are within length after the end of the last
+// stretch returns the picks whose deadlines are at most length after the end of the previous
 // stretch.
 func (q *Sequence) stretch(length uint64, s *Scratch) []uint32 {
 	x := q.collect(s, length)

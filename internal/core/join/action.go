@@ -2,22 +2,22 @@ package join
 
 import "time"
 
-// Action is an instruction to the shell. The shell executes the actions of an event in order. It
-// calls sources outside events, because a source may block.
+// Action is an instruction to the shell. It executes the actions of an event in order. A source may
+// block, so the shell calls sources outside events.
 type Action struct {
 	Kind Kind
-	ID   ID // the mechanism concerned
+	ID   ID // the mechanism that the action is about
 
 	// The following fields are used only by Start.
 	Mechanism
-	Whole     ID   // the mechanism whose list contains this one, or 0
-	Heir      ID   // the mechanism whose child names this one keeps, or 0
-	Inherited bool // Answer is the last answer of the predecessor
+	Whole     ID   // the mechanism that sent the list with this one, or 0
+	Heir      ID   // for Start: the mechanism whose child policies keep their names for this one, or 0
+	Inherited bool // Answer was inherited from the predecessor
 
-	Text   string        // for Warn, Say and Show: one line
+	Text   string        // one line, for Warn, Say and Show
 	Answer Answer        // for Start, Keep, Confirm, ConfirmLast and Accept
-	Parts  []Mechanism   // for Keep: a list instead of an answer
-	At     time.Time     // for Keep and Confirm; for Start: the current time if Answer is confirmed, otherwise zero
+	Parts  []Mechanism   // for Keep: a list, instead of an answer
+	At     time.Time     // for Keep and Confirm; for Start: the present time if Answer is confirmed, or zero
 	Timer  Timer         // for StartTimer and StopTimer
 	After  time.Duration // for StartTimer and ShowWell
 }
@@ -27,8 +27,8 @@ type Kind int
 
 // These are the kinds of actions.
 const (
-	// Start starts a source. The shell then reports Started or NotStarted, after any answers that
-	// the source gives inside Start.
+	// Start starts a source. The shell then calls Started or NotStarted, after the events for what
+	// the source reports inside Start.
 	Start Kind = iota
 	// Stop closes a source, unless it could not be started.
 	Stop
@@ -42,21 +42,21 @@ const (
 	StartTimer
 	StopTimer
 
-	// Keep stores an answer or a list of mechanisms. It replaces the stored answer or list.
+	// Keep stores an answer or a list, which replaces what was stored for the mechanism.
 	Keep
-	// Confirm records that the stored answer was valid at the given time. If the store has evicted
-	// the answer, the shell stores the action's answer again, if there is one.
+	// Confirm records until when the stored answer was valid. If it is no longer stored, the action
+	// may contain it, and the shell stores it again.
 	Confirm
-	// ConfirmLast is like Confirm, but with the time that the source reports, or the current time
-	// if the source reports none. It precedes the Stop of all sources, because a stopped source may
-	// no longer know that time.
+	// ConfirmLast is like Confirm, but with the time that the source returns, or the present time
+	// if it returns none. It comes before all sources are stopped: after that, a source may no
+	// longer know.
 	ConfirmLast
 
 	// Accept reports an answer or a list with new content. The shell counts it and logs its notes.
 	Accept
-	// Warn logs a warning about a mechanism, and Say logs information about it. Show only adds a
-	// line to the channel's page. ShowWell adds the line that a problem is over; the problem lasted
-	// for After.
+	// Warn logs a warning about a mechanism, and Say logs information about it. Show adds a line to
+	// the channel's debug page only. ShowWell adds the line that a problem is over, which has
+	// lasted for After.
 	Warn
 	Say
 	Show

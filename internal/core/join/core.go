@@ -30,31 +30,30 @@ type Mechanism struct {
 	// Name is the name that is shown to users. It is unique, and empty only if the channel has a
 	// single mechanism.
 	Name string
-	// Source identifies a source. An entry of a list is the same mechanism as an entry of the
-	// previous list if both name and source are equal. Source must be comparable. nil is not equal
-	// to any source.
+	// Source identifies a source. A mechanism in a list is the same as one in the previous list if
+	// their names and sources are equal. Source must be comparable, and nil is equal to nothing.
 	Source any
 	// OutlierDetection is the configuration from the mechanism's cluster, or "". The core does not
 	// interpret it.
 	OutlierDetection string
-	// Given is opaque to the core, which returns it in Start and Keep.
+	// Given is returned in Start and Keep. The core does not use it.
 	Given any
 }
 
 // Answer is the part of a mechanism's answer that the core needs.
 type Answer struct {
-	// Content is opaque to the core. It must be comparable: answers with equal contents are the
-	// same answer. nil means that there is no answer.
+	// Content is compared and returned. Answers are the same if their contents are equal. nil means
+	// that there is no answer.
 	Content any
 	// Why is the reason why no call can be made with the answer, or "".
 	Why string
-	// Version is the source's version of the answer. Names are the DNS names from which the answer
-	// was made. Both may change while the content stays the same.
+	// Version is the source's version of the answer. Names are the results of DNS names that the
+	// answer was made from. Both may change while the content does not.
 	Version string
 	Names   any
 }
 
-// Kept is the answer or the list that a mechanism had before the channel was idle.
+// Kept is what was stored for a mechanism before the channel was idle: an answer or a list.
 type Kept struct {
 	Answer Answer
 	Parts  []Mechanism
@@ -70,21 +69,21 @@ type Hears struct {
 
 // Config does not change after New.
 type Config struct {
-	// Patience limits how long a slow mechanism holds back the others.
+	// Patience limits how long a slow mechanism delays the others.
 	Patience time.Duration
-	// Kept returns what is stored for a mechanism, and whether anything is stored. For an entry of
-	// a list, no list is stored.
+	// Kept returns what is stored for a mechanism, if anything. For a mechanism in a list, that is
+	// never a list.
 	Kept func(ID) (Kept, bool)
 }
 
 // Phase is the progress of a mechanism.
 type Phase int
 
-// These are the phases.
+// These are the phases of a mechanism.
 const (
 	Outstanding Phase = iota // the source has neither answered nor failed yet
 	Failed                   // the source failed before its first answer
-	Answered                 // there is an answer, possibly kept or inherited, or a list
+	Answered                 // there is an answer or a list; the answer may be kept or inherited
 )
 
 // String returns the phase in words.
@@ -98,51 +97,51 @@ type origin int
 const (
 	own         origin = iota // the mechanism's own source
 	memory                    // the mechanism's own source, before the channel was idle
-	predecessor               // the source of the entry with the same name in the previous list
+	predecessor               // another source, that of the mechanism with the same name in the previous list
 )
 
 // Trouble is a problem of a source.
 type Trouble struct {
-	Text      string // "" for none
+	Text      string // "" if there is none
 	Since     time.Time
-	Confirmed time.Time // when the answer in use was last known to be valid; zero if there is none, or if it is known to be valid now
+	Confirmed time.Time // until when the answer in use was known to be valid; zero without an answer, or if it still is
 }
 
 type mechanism struct {
 	Mechanism
 	id    ID
 	whole *mechanism // the mechanism whose list contains this one, or nil
-	begun bool       // the source was started, or could not be started
-	gone  bool       // the mechanism was removed, and its events are ignored
+	begun bool       // the start of the source has succeeded or failed
+	gone  bool       // the mechanism was removed; its events are ignored
 	hears Hears
 
 	phase  Phase
-	answer Answer // the last answer; empty before the first answer and while a list is in use
+	answer Answer // last answer; empty before the first one and while a list is in use
 	from   origin
-	until  time.Time // if from is predecessor: when the predecessor's source last confirmed the answer
-	number int       // the number of the last answer, own or inherited, or 0 if there is none
-	err    string    // the reason why there is no answer
+	until  time.Time // for predecessor: when the source of the answer last confirmed it
+	number int       // number of the last answer, own or inherited, or 0
+	err    string    // why there is no answer
 
-	parts  []*mechanism // the list in use in place of the mechanism, or nil
-	next   []*mechanism // the list that will replace parts, or nil
+	parts  []*mechanism // list in use instead of an answer, or nil
+	next   []*mechanism // list that will replace parts, or nil
 	listed bool         // the source's last answer was a list
 
-	complaint Trouble   // the last failure, unless it is over
-	lost      Trouble   // why the source cannot verify its answer
+	complaint Trouble   // last failure, unless it is over
+	lost      Trouble   // why the source cannot confirm its answer
 	heard     time.Time // when the source last confirmed its answer
-	lastError string    // the last problem, even if that problem is over
+	lastError string    // last problem, even if it is over
 	failedAt  time.Time // when lastError occurred
 
 	waits   waits
-	hush    time.Duration // the limit of ForWord
+	hush    time.Duration // how long ForWord lasts
 	trying  string        // what the source was waiting for before its first answer
-	overdue bool          // calls report trying
-	told    bool          // the source knows that the channel refused an update
+	overdue bool          // errors of calls contain trying
+	told    bool          // the source has been notified that the channel refused an update
 }
 
-// Core is the state of a channel's mechanisms. Each method except Next, Look and Said handles an
-// event. The actions that it returns must be executed in order. Events about a removed mechanism
-// have no effect.
+// Core is the state of a channel's mechanisms. Each event is a method and returns the actions to
+// execute, in order. Next, Look and Said are no events. Events of a removed mechanism have no
+// effect.
 type Core struct {
 	config  Config
 	list    []*mechanism // in priority order
@@ -151,13 +150,13 @@ type Core struct {
 	actions []Action // the actions of the current event
 	now     time.Time
 
-	answers  int    // the number of answers so far
-	starting int    // the number of sources that are being started
-	waits    waits  // used only for ForFirst
-	sent     bool   // an update was sent
+	answers  int    // number of answers so far
+	starting int    // number of sources that are being started
+	waits    waits  // only ForFirst is used
+	sent     bool   // an update has been sent
 	changed  bool   // Next may have something to return
-	refused  bool   // the channel refused the last update
-	awaiting string // the last Await message
+	refused  bool   // the channel has refused the last update
+	awaiting string // last Await message
 	closed   bool
 }
 
@@ -198,7 +197,7 @@ func (c *Core) start(m *mechanism, heir *mechanism) {
 	c.do(a)
 }
 
-// at begins an event. It returns the mechanism, or nil if the event must be ignored.
+// at begins an event. It returns nil if the event must be ignored.
 func (c *Core) at(now time.Time, id ID) *mechanism {
 	c.now = now
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
@@ -207,8 +206,8 @@ func (c *Core) at(now time.Time, id ID) *mechanism {
 	return nil
 }
 
-// Started handles the successful start of a source. hears lists the requests that the source
-// accepts. Answers that the source gave inside Start count from now on.
+// Started is called when a source was started. hears lists the requests that it accepts. Answers
+// from inside Start take effect now.
 func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	m := c.byID[id]
 	c.starting--
@@ -226,7 +225,7 @@ func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	return c.take()
 }
 
-// NotStarted handles a source that could not be started.
+// NotStarted is called when a source could not be started.
 func (c *Core) NotStarted(now time.Time, id ID, why string) []Action {
 	m := c.byID[id]
 	if c.at(now, id) != nil {
@@ -240,7 +239,7 @@ func (c *Core) NotStarted(now time.Time, id ID, why string) []Action {
 	return c.take()
 }
 
-// Answered handles an answer.
+// Answered is called when a source has sent an answer.
 func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	m := c.at(now, id)
 	if m == nil {
@@ -258,8 +257,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.take()
 }
 
-// Said returns the answer of a mechanism that is in use, and reports whether the mechanism has
-// answered. The answer is empty while a list is in use.
+// Said returns the answer of a mechanism, and whether it has one. While a list is in use, the
+// answer is empty.
 func (c *Core) Said(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {
@@ -268,8 +267,8 @@ func (c *Core) Said(id ID) (Answer, bool) {
 	return m.answer, true
 }
 
-// repeats reports whether a is the last answer of m's source, the channel has accepted that answer,
-// and calls have not seen a failure since.
+// repeats reports whether a changes nothing: it is the last answer of m's source, the channel has
+// accepted it, and calls have not seen a failure since.
 func (c *Core) repeats(m *mechanism, a Answer) bool {
 	return m.phase == Answered && m.from != predecessor && !c.refused && len(m.all()) == 0 &&
 		m.answer.Content == a.Content && !m.failsStill()
@@ -294,7 +293,7 @@ func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.drop(m, before)
 }
 
-// Failed handles a failure of a source: it has no answer, or cannot confirm its last answer.
+// Failed is called when a source has no answer, or cannot confirm its last one.
 func (c *Core) Failed(now time.Time, id ID, why string) []Action {
 	if m := c.at(now, id); m != nil {
 		c.fail(m, why)
@@ -306,11 +305,11 @@ func (c *Core) fail(m *mechanism, why string) {
 	switch {
 	case m.phase == Answered:
 		if m.holds() && m.from == own {
-			// Until now the source had not contradicted the answer, even if it polls.
+			// The source has not contradicted its answer until now, even if it polls.
 			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
 		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {
-			c.touch(m) // calls see the failure
+			c.touch(m) // calls now see the failure
 		}
 		if m.from == predecessor {
 			m.from = own
@@ -319,7 +318,7 @@ func (c *Core) fail(m *mechanism, why string) {
 		return
 	default:
 		if c.complain(m, why, "") {
-			c.touch(m) // calls see the failure
+			c.touch(m) // calls now see the failure
 		}
 		c.spoke(m)
 		m.phase, m.err, m.from = Failed, why, own
@@ -327,8 +326,8 @@ func (c *Core) fail(m *mechanism, why string) {
 	c.turn()
 }
 
-// recall uses the kept answer of a source that failed before its first answer. It reports whether
-// there is a kept answer.
+// recall uses the kept answer of m, whose source has failed before its first answer. It reports
+// whether there is one.
 func (c *Core) recall(m *mechanism, why string) bool {
 	k, some := c.config.Kept(m.id)
 	if !some {
@@ -349,7 +348,7 @@ func (c *Core) recall(m *mechanism, why string) bool {
 	return true
 }
 
-// Confirmed handles a source's confirmation of its last answer.
+// Confirmed is called when a source confirms its last answer.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Answered || m.from != own {
@@ -359,13 +358,13 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	return c.take()
 }
 
-// confirm records that the last answer of m's source is valid now.
+// confirm records that the last answer of m's source is valid at present.
 func (c *Core) confirm(m *mechanism) {
 	c.well(m)
 	c.do(Action{Kind: Confirm, ID: m.id, Answer: m.said(), At: c.now})
 }
 
-// said returns the last answer of m's source. It is empty if the source answered with a list.
+// said returns the last answer of m's source, or an empty one if that was a list.
 func (m *mechanism) said() Answer {
 	if m.listed {
 		return Answer{}
@@ -373,10 +372,9 @@ func (m *mechanism) said() Answer {
 	return m.answer
 }
 
-// Doubted handles a source's report that it cannot verify its last answer. If why is "", the source
-// can verify its answer again. confirmed is the time at which the answer was last known to be
-// valid, or zero if something else confirms the answer. Unlike a failure, a doubt does not affect
-// calls.
+// Doubted is called when a source cannot verify that its last answer is still valid. It is called
+// with an empty why when the source can do so again. confirmed is until when the answer was valid,
+// or zero if something else confirms it. Unlike a failure, a doubt does not affect calls.
 func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
 	m := c.at(now, id)
 	switch {
@@ -403,17 +401,17 @@ func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []
 	return c.take()
 }
 
-// Rejected handles a response that a source refused. The source's last answer stays valid.
+// Rejected is called when a source has refused an update from its server. Its last answer is not
+// affected.
 func (c *Core) Rejected(now time.Time, id ID, why string) {
 	if m := c.at(now, id); m != nil {
 		m.wrong(why, now)
 	}
 }
 
-// LookAgain handles a re-resolution request of the channel that names no mechanism. If several
-// mechanisms are in use, the request is ignored: endpoints from a management server that stay down
-// would otherwise cause DNS lookups all the time. gRFC A37 has ignore_reresolution_requests for the
-// same reason.
+// LookAgain is called when the channel requests a re-resolution and names no mechanism. With
+// several mechanisms, the request is ignored: as long as endpoints of a management server are down,
+// it would cause DNS lookups. gRFC A37 has ignore_reresolution_requests for this reason.
 func (c *Core) LookAgain() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].id, false)
@@ -421,8 +419,8 @@ func (c *Core) LookAgain() []Action {
 	return nil
 }
 
-// EndpointsFail handles a report that endpoints of a mechanism fail. It requests a re-resolution
-// from the mechanism's source, unless ignored is set.
+// EndpointsFail is called when endpoints of a mechanism fail. It requests a re-resolution from the
+// source, unless ignored is set.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
 		if !ignored {
@@ -441,7 +439,7 @@ func (c *Core) ask(m *mechanism) {
 	}
 }
 
-// Closed handles the close of the channel, which no longer needs endpoints.
+// Closed is called when the channel is closed.
 func (c *Core) Closed(now time.Time) []Action {
 	if c.closed {
 		return nil
@@ -456,21 +454,21 @@ func (c *Core) Closed(now time.Time) []Action {
 		}
 	}
 	for _, m := range all {
-		if m.begun { // otherwise Started or NotStarted stops it
+		if m.begun { // otherwise, it is stopped in Started or NotStarted
 			c.stop(m)
 		}
 	}
 	return c.take()
 }
 
-// stop stops the source of a removed mechanism.
+// stop stops the source of a mechanism.
 func (c *Core) stop(m *mechanism) {
 	c.do(Action{Kind: Stop, ID: m.id})
 	delete(c.byID, m.id)
 }
 
-// inUse returns the mechanisms in use, in priority order. A mechanism that answered with a list is
-// replaced by the entries of the list.
+// inUse returns the mechanisms in use, in priority order. In place of a mechanism with a list, it
+// returns those in its list.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -483,8 +481,8 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// all returns all mechanisms, including those replaced by a list and those in lists that are not
-// yet in use.
+// all returns all mechanisms, whether in use or not: those with lists, and those in lists that are
+// not in use yet.
 func (c *Core) all() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -493,10 +491,10 @@ func (c *Core) all() []*mechanism {
 	return list
 }
 
-// touch makes Next return a message if m is in use.
+// touch is called when something about m has changed. If m is in use, Next may have a message.
 func (c *Core) touch(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }
 
-// holds reports whether m has an answer and has not failed since.
+// holds reports whether m has an answer and its source has not failed since.
 func (m *mechanism) holds() bool { return m.phase == Answered && m.complaint.Text == "" }

@@ -11,7 +11,7 @@ type Message struct {
 	Kind MessageKind
 	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
 	Text string  // for Report: why there is no endpoint; for Await: what calls are waiting for
-	Name string  // the mechanism that Text is about, "" for the channel
+	Name string  // mechanism that Text is about, or "" for the whole channel
 }
 
 // MessageKind is the kind of a Message.
@@ -20,9 +20,9 @@ type MessageKind int
 // These are the kinds of messages.
 const (
 	Nothing MessageKind = iota
-	Await               // calls are waiting for a source, and no update has been sent
-	Report              // no mechanism has answered, and some have failed
-	Send                // an update; at least one mechanism has answered
+	Await               // calls wait for a source; no update has been sent
+	Report              // no mechanism has answered, and one or more have failed
+	Send                // an update: at least one mechanism has answered
 )
 
 // Shown is a mechanism in a Message.
@@ -33,11 +33,10 @@ type Shown struct {
 	Answer           Answer
 	LookAgain        bool // its source accepts re-resolution requests
 	OutlierDetection string
-	Trouble          string // the present problem, "" for none
+	Trouble          string // the present problem, or ""
 }
 
-// Explained returns the reason why no call can be made with an answer, together with the present
-// problem.
+// Explained returns why no call can be made with an answer, and the present problem.
 func (s *Shown) Explained(why string) string {
 	if why == "" || s.Trouble == "" {
 		return why
@@ -45,9 +44,9 @@ func (s *Shown) Explained(why string) string {
 	return s.Trouble + lastAnswer + why
 }
 
-// Next returns the message for the channel, or Nothing. The shell calls Next when no event is
-// pending, so that simultaneous events become one message, and repeats the call until Next returns
-// Nothing. After each message, the shell reports to Taken whether the channel accepted it.
+// Next returns the next message for the channel, or Nothing. The shell calls it when no event is
+// pending, so that simultaneous events become one message, and again until it returns Nothing.
+// After each message, the shell calls Taken.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.starting > 0 {
 		return Message{}
@@ -74,10 +73,10 @@ func (c *Core) Next() Message {
 	}
 }
 
-// next returns the kind of the message for the channel: Send, Report or Await.
+// next returns the kind of message that describes the state: Send, Report or Await.
 func (c *Core) next(list []*mechanism) MessageKind {
 	some, failed := false, false
-	first := Failed // the phase of the first mechanism that has not failed
+	first := Failed // phase of the first mechanism that has not failed
 	for _, m := range list {
 		phase := m.phase
 		if first == Failed {
@@ -86,7 +85,7 @@ func (c *Core) next(list []*mechanism) MessageKind {
 		some, failed = some || phase == Answered, failed || phase == Failed
 	}
 	switch {
-	case c.sent: // some mechanism has answered, and its last answer stays in use
+	case c.sent: // an answer stays in use whatever happens
 		return Send
 	case first == Outstanding && c.waits[ForFirst] != over:
 		return Await
@@ -112,9 +111,9 @@ func shown(list []*mechanism) (shown []Shown) {
 	return shown
 }
 
-// whyNone returns one line with the reasons why each mechanism has no answer.
+// whyNone returns, in one line, why each mechanism has no answer.
 func whyNone(list []*mechanism) string {
-	const most = 4 // a longer list is not readable
+	const most = 4 // more would not be readable
 	var causes []string
 	for _, m := range list[:min(len(list), most)] {
 		cause := m.err
@@ -129,7 +128,8 @@ func whyNone(list []*mechanism) string {
 	return "no part has an address: " + strings.Join(causes, "; ")
 }
 
-// awaited returns the Await message for the first source that reports what it is waiting for.
+// awaited returns an Await message for the first mechanism whose source has said what it is waiting
+// for, or no message.
 func awaited(list []*mechanism) Message {
 	for _, m := range list {
 		if m.phase == Outstanding && m.overdue {
@@ -139,11 +139,11 @@ func awaited(list []*mechanism) Message {
 	return Message{}
 }
 
-// Taken handles the channel's acceptance or refusal of the last message. It reports whether a
-// refusal concerns the endpoints. A refusal does not concern them if it is explained by a mechanism
-// without addresses whose source already knows that. After a refusal, each source of the update is
-// asked for a re-resolution; it is not asked again until the channel accepts an update. told is the
-// mechanism whose source is notified in another way.
+// Taken is called after a message, with whether the channel accepted it. If it was refused because
+// of its endpoints, refused is true. This is not so if a mechanism without usable addresses
+// explains the refusal: its source knows that. After a refusal, each source whose answer was in the
+// update gets a re-resolution request, but no further one until the channel accepts an update. told
+// is the mechanism whose source learns of the refusal in another way.
 func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	c.refused = false
@@ -162,7 +162,7 @@ func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	c.refused = true
 	for _, m := range list {
 		if m.phase != Answered {
-			continue // the refused update did not contain it
+			continue // not in the update that was refused
 		}
 		if m.id != told && !m.told {
 			c.ask(m)

@@ -9,27 +9,28 @@ import (
 	"time"
 )
 
-// The oracle follows the table in docs/waits.md and the guarantees of the package. It does not
-// track changes: after each event, it looks at all mechanisms and computes what the channel should
-// have. It is slow but simple. It omits refusals, doubts, re-resolution, confirmations, the log,
-// and the reports of what calls wait for; the scenarios cover these.
+// The oracle follows the table in docs/waits.md and the guarantees in the package comment. It does
+// not track changes: after each event, it looks at all mechanisms and computes what the channel
+// should have received. It is slow but simple. It does not cover refusals, doubts, re-resolution,
+// confirmations, the log, and the texts about sources that have not answered. Scenarios cover
+// these.
 
 var schedules = flag.Int("schedules", 4_000, "number of random schedules to compare with the oracle")
 
-// oracle contains the expected state.
+// oracle holds what the oracle knows of each mechanism.
 type oracle struct {
 	start   time.Time
 	list    []*theirs
 	kept    map[string]Kept // by name
-	first   time.Time       // when the wait for the first mechanism began; zero if it has not begun
+	first   time.Time       // when the channel began to wait for its first mechanism, or zero
 	sent    bool
 	told    string
 	closed  bool
-	answers int // the number of answers so far
-	pending int // the number of sources that are being started
+	answers int // number of answers so far
+	pending int // number of sources that are being started
 }
 
-// theirs is a mechanism or an entry of a list, as the oracle sees it.
+// theirs is a mechanism of the oracle, or one in the list of a mechanism.
 type theirs struct {
 	name   string
 	source any
@@ -39,16 +40,16 @@ type theirs struct {
 
 	phase     Phase
 	answer    Answer
-	answered  int  // the number of its last answer, or 0 if there is none
-	inherited bool // the answer comes from the predecessor
+	answered  int  // number of its last answer, or 0
+	inherited bool // the answer is that of its predecessor in an earlier list
 	recalled  bool
 	err       string
 	trouble   string
-	silentTil time.Time // when its kept answer will be used; zero if it will not
+	silentTil time.Time // when its kept answer is due; zero if there is none
 
-	parts, next []*theirs // parts is nil unless the list is in use
+	parts, next []*theirs // parts is the list in use, and next the list that will replace it
 	nextFrom    time.Time // when the wait for next began
-	waited      bool      // the wait for next is over
+	waited      bool      // that wait is over
 }
 
 func (o *oracle) alive() (all []*theirs) {
@@ -72,15 +73,15 @@ func (o *oracle) byID(id ID) *theirs {
 	return nil
 }
 
-// heard records an answer, a failure, or the end of a silence.
+// heard is called when the source has answered or failed, and when its kept answer is due.
 func (m *theirs) heard() { m.silentTil = time.Time{} }
 
 func (o *oracle) answered(m *theirs, a Answer) {
 	m.heard()
 	o.answers++
 	m.answered = o.answers
-	// A repeated answer is already kept, unless another entry with the same name has answered
-	// since.
+	// A repeated answer is stored already. Another mechanism of the same name may have stored
+	// another one since.
 	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.parts == nil && m.next == nil && (a.Why == "" || m.trouble == "")
 	m.phase, m.answer, m.inherited, m.recalled, m.err, m.trouble = Answered, a, false, false, "", ""
 	m.parts, m.next = nil, nil
@@ -89,8 +90,8 @@ func (o *oracle) answered(m *theirs, a Answer) {
 	}
 }
 
-// failed records a failure or the end of a silence. Before the first answer, the kept answer is then
-// used, if there is one.
+// failed is called when the source has failed, or has been silent for too long. If it has not
+// answered before, its kept answer is used, if there is one.
 func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	k, some := o.kept[m.name]
 	switch {
@@ -108,7 +109,7 @@ func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	}
 }
 
-// said records a list.
+// said is called when a source has sent a list.
 func (o *oracle) said(now time.Time, m *theirs, list []Mechanism) {
 	if m.whole != nil {
 		o.failed(now, m, errPartOfPart)
@@ -135,7 +136,7 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 		next = append(next, p)
 	}
 	switch {
-	case m.parts == nil && m.phase != Answered: // there is no answer to continue with
+	case m.parts == nil && m.phase != Answered: // there is no answer that could stay in use
 		m.parts, m.next = next, nil
 		o.begunParts(now, m)
 	case slices.Equal(next, m.parts):
@@ -149,8 +150,8 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 	m.phase, m.err = Answered, ""
 }
 
-// partOf returns the existing entry if it is the same mechanism, or else a new entry that inherits
-// an answer.
+// partOf returns the mechanism in before that is the same as given. If there is none, it returns a
+// new one, which inherits an answer if one in before has the same name.
 func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	name := m.name + "/" + given.Name
 	p := &theirs{name: name, source: given.Source, whole: m}
@@ -163,7 +164,7 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 			return b
 		}
 		if heir == nil || heir.phase != Answered && b.phase == Answered || b.answered > heir.answered {
-			heir = b // b has the last answer
+			heir = b // b has the newest answer
 		}
 	}
 	if heir != nil {
@@ -174,15 +175,15 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	return p
 }
 
-// begunParts records that a list of several entries is in use, and that the channel waits for the
-// first entry.
+// begunParts is called when a list comes into use. If it has several mechanisms, the channel waits
+// for the first.
 func (o *oracle) begunParts(now time.Time, m *theirs) {
 	if len(m.parts) > 1 && o.first.IsZero() && !o.sent {
 		o.first = now
 	}
 }
 
-// settle applies all changes that follow from the time and the present state.
+// settle makes all changes that follow from the time and the state of the mechanisms.
 func (o *oracle) settle(now time.Time) {
 	if o.closed {
 		return
@@ -210,13 +211,13 @@ func (o *oracle) settle(now time.Time) {
 	}
 }
 
-// mayFollow implements the row of the table about a list that replaces what is in use.
+// mayFollow is the row of the table in docs/waits.md about a list that replaces what is in use.
 func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	is := func(list []*theirs, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *theirs) bool { return p.phase == phase })
 	}
 	if m.parts != nil && !is(m.parts, Answered) {
-		return true // nothing in use works
+		return true // what is in use has never answered
 	}
 	over := !now.Before(m.nextFrom.Add(Patience))
 	m.waited = m.waited || over
@@ -224,7 +225,7 @@ func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	return is(m.next, Answered) && (over || !unheard)
 }
 
-// tell returns the last message that the channel should have received.
+// tell returns the last message that the channel should have.
 func (o *oracle) tell(now time.Time) string {
 	if o.closed || o.pending > 0 {
 		return o.told
@@ -289,7 +290,7 @@ func theirReasons(use []*theirs) string {
 	return "no part has an address: " + strings.Join(all, "; ")
 }
 
-// rival runs the core and the oracle side by side.
+// rival is a core that runs side by side with the oracle.
 type rival struct {
 	core    *Core
 	oracle  *oracle
@@ -310,7 +311,7 @@ func (r *rival) failf(format string, args ...any) {
 	}
 }
 
-// do executes the core's actions and reads its messages.
+// do executes actions of the core, and reads its messages.
 func (r *rival) do(actions []Action) {
 	r.act(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {
@@ -345,7 +346,7 @@ func (r *rival) act(actions []Action) {
 	}
 }
 
-// adopt finds the mechanism that the oracle expects to be started.
+// adopt finds the oracle's mechanism for one that the core has started.
 func (r *rival) adopt(a Action) {
 	for _, m := range r.oracle.alive() {
 		if m.id == 0 && m.name == a.Name && m.source == a.Source {

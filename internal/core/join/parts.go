@@ -7,10 +7,11 @@ import (
 
 const errPartOfPart = "it is a part and gives a list of parts: want these in the list that it is in"
 
-// Replaced handles an answer that is a list of at least one mechanism; the names in the list are
-// distinct. The list replaces the previous answer of the source. An entry with the same name as an
-// entry of the previous list inherits that entry's last answer. If its source is the same, too, it
-// is the same mechanism and continues. A list within a list is treated as a failure of its source.
+// Replaced is called when a source has sent a list of mechanisms. There is at least one, and their
+// names are distinct. The list replaces the previous answer or list of the source. If the previous
+// list has a mechanism of the same name and with the same source, that mechanism continues. With
+// another source, the new mechanism inherits its last answer. A list from a source that is itself
+// in a list is a failure of that source.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	m := c.at(now, id)
 	switch {
@@ -28,20 +29,20 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.take()
 }
 
-// split sets m's next list, and uses the list immediately if it need not wait.
+// split makes list the next list of m, and uses it at once if nothing needs to wait for it.
 func (c *Core) split(m *mechanism, list []Mechanism) {
 	c.spoke(m)
 	before := m.all()
 	fresh := c.replace(m, list)
 	if len(fresh) > 0 && m.waits[ForList] == over {
-		m.waits[ForList] = notBegun // the previous lists have used up the patience
+		m.waits[ForList] = notBegun // the limit was used up by earlier lists
 	}
 	switch {
 	case slices.Equal(m.next, m.parts):
 		m.next = nil
 		c.end(m, ForList)
 	case m.parts == nil && m.phase != Answered:
-		m.parts = []*mechanism{} // there is no answer to continue with
+		m.parts = []*mechanism{} // there is no answer that could stay in use
 	}
 	m.phase, m.err, m.listed = Answered, "", true
 	c.drop(m, before)
@@ -51,13 +52,13 @@ func (c *Core) split(m *mechanism, list []Mechanism) {
 	}
 }
 
-// newPart is an entry whose source must be started.
+// newPart is a mechanism of a list whose source must be started.
 type newPart struct {
 	*mechanism
 	heir *mechanism
 }
 
-// replace sets m's next list and returns the entries whose sources must be started.
+// replace makes list the next list of m. It returns the mechanisms whose sources must be started.
 func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	before := m.all()
 	m.next = nil
@@ -82,8 +83,8 @@ func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	return fresh
 }
 
-// find returns the entry with the same name and source, if there is one. Otherwise it returns the
-// entry with the same name that answered last, whose answer m inherits.
+// find looks for m in a list. It returns the mechanism with the same name and source. If there is
+// none, it returns heir, the one with the same name that has answered last: m inherits its answer.
 func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	for _, p := range before {
 		switch {
@@ -97,7 +98,7 @@ func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	return nil, heir
 }
 
-// inherit copies the answer of the predecessor.
+// inherit gives p the answer of its predecessor.
 func (c *Core) inherit(p, from *mechanism) {
 	p.phase, p.answer, p.err = from.phase, from.answer, from.err
 	p.complaint, p.heard, p.number = from.complaint, from.heard, from.number
@@ -107,7 +108,7 @@ func (c *Core) inherit(p, from *mechanism) {
 	}
 }
 
-// turn uses each next list that need not wait.
+// turn replaces the lists in use by their next lists where nothing needs to be waited for.
 func (c *Core) turn() {
 	has := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
@@ -138,7 +139,7 @@ func (c *Core) useNext(m *mechanism) {
 	c.drop(m, before)
 }
 
-// drop stops the entries that m no longer has.
+// drop stops those mechanisms in before that no list of m contains any more.
 func (c *Core) drop(m *mechanism, before []*mechanism) {
 	after := m.all()
 	for _, p := range before {
@@ -150,13 +151,13 @@ func (c *Core) drop(m *mechanism, before []*mechanism) {
 		if p.holds() && p.from == own {
 			c.do(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
 		}
-		if p.begun { // otherwise Started or NotStarted stops it
+		if p.begun { // otherwise, it is stopped in Started or NotStarted
 			c.stop(p)
 		}
 	}
 }
 
-// all returns the entries of both lists.
+// all returns the mechanisms in the list in use and in the next list.
 func (m *mechanism) all() []*mechanism {
 	list := slices.Clone(m.parts)
 	for _, p := range m.next {

@@ -56,7 +56,7 @@ func TestNextFollowsTheRule(t *testing.T) {
 	}
 }
 
-// told computes the message from the phases alone, by the rule.
+// told applies the rule to phases alone, and returns the expected kind of message.
 func told(phases []Phase, late, sent bool) MessageKind {
 	switch {
 	case sent:

@@ -51,7 +51,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// stage runs a core as a shell would.
+// stage runs a core as a shell does.
 type stage struct {
 	core       *Core
 	now        time.Time
@@ -60,9 +60,9 @@ type stage struct {
 	kept       map[string]Kept
 	refuses    bool
 	closes     bool
-	hears      string // who is notified of a refusal
+	hears      string // mechanism that is notified of a refusal in another way
 	transcript strings.Builder
-	seen       []string // all names so far, to number mechanisms with the same name
+	seen       []string // all names so far, for numbering mechanisms of the same name
 }
 
 func newStage() *stage {
@@ -73,7 +73,7 @@ func (s *stage) printf(format string, args ...any) {
 	fmt.Fprintf(&s.transcript, format+"\n", args...)
 }
 
-// id returns the ID of the mechanism with a name.
+// id returns the ID of the newest mechanism with a name.
 func (s *stage) id(name string) ID {
 	for id, n := range s.names {
 		if n == name {
@@ -165,7 +165,7 @@ func (s *stage) recall(id ID) (Kept, bool) {
 	return k, some
 }
 
-// pass lets time pass and timers fire in order.
+// pass lets time pass. Timers fire in order.
 func (s *stage) pass(text string) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *stage) do(actions []Action) {
 	}
 }
 
-// told prints a message and reports the channel's verdict.
+// told prints a message, and reports to the core whether the channel accepts it.
 func (s *stage) told(m Message) {
 	switch m.Kind {
 	case Await:
@@ -264,7 +264,7 @@ func (s *stage) told(m Message) {
 	s.do(actions)
 }
 
-// with returns the answer of a confirmation, which is stored again if the store had evicted it.
+// with returns the answer that comes with a confirmation, in case it is no longer stored.
 func with(a Answer) string {
 	if a.Content == nil {
 		return ""

@@ -19,7 +19,7 @@ func TestAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// play runs one random schedule.
+// play runs one random schedule. It returns the first difference, if any, and a log.
 func play(seed uint64) (wrong string, log []string) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	begin := time.Unix(0, 0)
@@ -28,7 +28,7 @@ func play(seed uint64) (wrong string, log []string) {
 	var list []Mechanism
 	most := 3
 	if seed%2 == 0 {
-		most = 1 // with fewer entries, more happens to each of them
+		most = 1 // with fewer mechanisms, more happens to each
 	}
 	for _, name := range []string{"a", "b", "c"}[:1+rnd.IntN(most)] {
 		list = append(list, Mechanism{Name: name})
@@ -65,7 +65,7 @@ func (r *rival) logf(format string, args ...any) {
 	r.log = append(r.log, fmt.Sprintf("%8v  ", r.now.Sub(time.Unix(0, 0)))+fmt.Sprintf(format, args...))
 }
 
-// drawnParts returns a list of one to three mechanisms.
+// drawnParts returns a random list of one to three mechanisms.
 func drawnParts(rnd *rand.Rand, names int) (list []Mechanism) {
 	names = min(names, 3)
 	for i, name := range []string{"x", "y", "z"}[:names] {
@@ -76,7 +76,7 @@ func drawnParts(rnd *rand.Rand, names int) (list []Mechanism) {
 	return list
 }
 
-// step plays one event.
+// step makes one random event happen.
 func (r *rival) step(rnd *rand.Rand) {
 	alive := r.oracle.alive()
 	m := alive[rnd.IntN(len(alive))]
@@ -127,7 +127,7 @@ func (r *rival) step(rnd *rand.Rand) {
 	r.compare()
 }
 
-// begin completes the start of a source.
+// begin completes the start of a source: it succeeds or fails.
 func (r *rival) begin(rnd *rand.Rand) {
 	id := r.pending[0]
 	r.pending = r.pending[1:]
@@ -157,7 +157,7 @@ func (r *rival) begin(rnd *rand.Rand) {
 	r.compare()
 }
 
-// pass lets time pass. Timers that fire at the same time are one event.
+// pass lets time pass. If several timers fire at the same time, that is one event.
 func (r *rival) pass(d time.Duration) {
 	r.logf("%v pass", d)
 	end := r.now.Add(d)

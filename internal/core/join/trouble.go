@@ -7,8 +7,8 @@ const (
 	staysInUse = "; the endpoints from before stay in use"
 )
 
-// complain records a problem of m. If the text of the problem is new, complain logs a warning with
-// the text and the consequence, and returns true.
+// complain records that m has failed. If the text is new, it logs the text and the consequence as a
+// warning, and returns true.
 func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	m.wrong(text, c.now)
 	if m.complaint.Text == text {
@@ -22,7 +22,7 @@ func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	return true
 }
 
-// consequence describes what follows from a failure after an answer.
+// consequence describes what follows from a failure of a mechanism that has answered before.
 func (m *mechanism) consequence() string {
 	if m.answer.Why != "" {
 		return lastAnswer + m.answer.Why
@@ -30,14 +30,15 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// failsStill reports whether calls see a failure because no call can be made with the last answer.
+// failsStill reports whether calls see the failure of m's source: they cannot be made with its last
+// answer.
 func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint.Text != "" }
 
-// well records that the last answer of m is valid. A doubt that does not concern the answer
-// remains.
+// well is called when the last answer of m is valid. A doubt about it ends, unless something else
+// must confirm the answer.
 func (c *Core) well(m *mechanism) {
 	if m.failsStill() {
-		c.touch(m) // calls no longer see the failure
+		c.touch(m) // calls see the failure no longer
 	}
 	c.over(m, &m.complaint)
 	if !m.lost.Confirmed.IsZero() {
@@ -46,7 +47,7 @@ func (c *Core) well(m *mechanism) {
 	m.heard = c.now
 }
 
-// over records that a problem is over.
+// over ends a problem.
 func (c *Core) over(m *mechanism, t *Trouble) {
 	if t.Text != "" {
 		c.do(Action{Kind: ShowWell, ID: m.id, After: c.now.Sub(t.Since)})
@@ -54,12 +55,11 @@ func (c *Core) over(m *mechanism, t *Trouble) {
 	*t = Trouble{}
 }
 
-// wrong records text as the last problem of m's source.
+// wrong records the last problem of m's source, for the debug page.
 func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
-// confirmedUntil returns when the answer of m was last known to be valid. A source that polls
-// confirms its answer each time it answers. A source that pushes updates confirms its answer until
-// it reports a change or a doubt.
+// confirmedUntil returns until when the answer of m is known to be valid. A polling source confirms
+// it with each answer. A pushing source confirms it until it reports a change or a doubt.
 func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	switch {
 	case m.phase != Answered:
@@ -81,18 +81,18 @@ type Status struct {
 	ID        ID
 	Name      string
 	Phase     Phase
-	Listed    bool // a list is in use in place of the mechanism
+	Listed    bool // a list is in use instead of an answer
 	Failed    bool
 	Trying    string
 	Answer    Answer
-	Answered  time.Time // when the source last confirmed its answer, or zero if it never did
+	Answered  time.Time // when the source last confirmed its answer, or zero
 	Trouble   Trouble   // the present problem
-	LastError string    // the last problem, even if that problem is over
+	LastError string    // the last problem, even if it is over
 	FailedAt  time.Time // when LastError occurred
 }
 
-// Look returns the status of each mechanism in use, in priority order. A mechanism that answered
-// with a list precedes the entries of the list while it has a problem.
+// Look returns the status of the mechanisms in use, in priority order. A mechanism with a list is
+// included, before those in its list, only while it has a problem.
 func (c *Core) Look() (list []Status) {
 	for _, m := range c.list {
 		if m.parts == nil || m.complaint.Text != "" || m.lost.Text != "" {
@@ -107,7 +107,7 @@ func (c *Core) Look() (list []Status) {
 
 func (m *mechanism) status() Status {
 	s := Status{ID: m.id, Name: m.Name, Phase: m.phase, Listed: m.parts != nil, Failed: m.phase == Failed, Trying: m.trying, Answer: m.answer, Answered: m.heard, Trouble: m.complaint, LastError: m.lastError, FailedAt: m.failedAt}
-	if s.Trouble.Text == "" { // a failure takes precedence
+	if s.Trouble.Text == "" { // a failure is more important than a doubt
 		s.Trouble = m.lost
 	}
 	return s

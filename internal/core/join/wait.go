@@ -5,44 +5,43 @@ import "time"
 // Wait is the reason for a wait. docs/waits.md lists all waits.
 type Wait int
 
-// These are the reasons.
+// These are the waits of this package.
 const (
-	// ForFirst: the channel waits for the first mechanism that has not failed. The timer is not
-	// stopped when that mechanism answers, but it then has no effect.
+	// ForFirst: a channel without endpoints waits for the first mechanism that has not failed. The
+	// timer is not stopped when that mechanism answers, but has no effect then.
 	ForFirst Wait = iota
-	// ForList: the mechanisms in use wait for the list that will replace them. The wait ends when
-	// one entry of the list has answered and each of the others has answered or failed, or when the
-	// patience is over. If nothing in use has ever answered, the wait ends immediately. A further
-	// list during the wait does not extend it, so that a source that often changes its list does
-	// not keep old endpoints in use. A list that arrives after the wait begins a new wait if one of
-	// the list's sources is new.
+	// ForList: the endpoints in use stay in use until the new list of a source is ready, that is,
+	// one of its mechanisms has answered, and each of the others has answered or failed. The wait
+	// is limited by Config.Patience. If nothing in use has ever answered, there is no wait. A
+	// further list that arrives during the wait does not extend it, so that a source that often
+	// changes its list does not keep old endpoints in use. When the limit has been reached, a
+	// further list begins another wait if one of its sources is new.
 	ForList
-	// ForWord: a source has some time to give its first answer before its kept answer is used.
+	// ForWord: a source has some time for its first answer before its kept answer is used.
 	ForWord
-	// ForCalls and ForLog: after some time, the errors of calls and then the log report what a
-	// source is waiting for.
+	// ForCalls and ForLog: the source has not answered. After some time, the errors of calls report
+	// what it is waiting for. Later, the log does, too.
 	ForCalls
 	ForLog
 )
 
 const (
-	// Patience is the default of Config.Patience. It applies to channels without a failover timeout
-	// of their own.
+	// Patience is the default of Config.Patience, for channels that set no failover timeout.
 	Patience = 10 * time.Second
-	// Hush is how long a source with a kept answer may stay silent. A hanging connection attempt
-	// would otherwise hold calls back for the 20 s that gRPC allows it.
+	// Hush is how long a source that has a kept answer may take before that is used. A connection
+	// attempt may hang for 20 s in gRPC; calls must not wait for that.
 	Hush = 2 * time.Second
-	// HushOfPart replaces Hush for an entry of a kept list, because the source of the list has
-	// already used up Hush. It is long enough for a DNS lookup.
+	// HushOfPart replaces Hush for a mechanism in a kept list: its source is started only when the
+	// source of the list has used up Hush. It suffices for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
-	// CallsSayAfter is the time after which errors of calls begin to report what a source is
-	// waiting for.
+	// CallsSayAfter is the time after which the errors of calls report what a source is waiting
+	// for.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is the time after which the log reports what a source is waiting for.
+	// LogSaysAfter is the time after which the log reports it.
 	LogSaysAfter = 2 * time.Second
 )
 
-// limit returns the duration of a wait. m is the mechanism that is waited for, or nil for ForFirst.
+// limit returns how long a wait may last. m is the mechanism, or nil for ForFirst.
 func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	switch {
 	case w == ForCalls:
@@ -57,13 +56,13 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	return c.config.Patience
 }
 
-// Timer identifies a timer. ID is 0 for ForFirst.
+// Timer identifies a timer. ID is the mechanism's, or 0 for ForFirst.
 type Timer struct {
 	Wait Wait
 	ID   ID
 }
 
-// waits holds the progress of each wait.
+// waits holds how far each wait has progressed.
 type waits [ForLog + 1]progress
 
 type progress int
@@ -80,7 +79,7 @@ func (c *Core) begin(w Wait, m *mechanism) {
 	c.do(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
 }
 
-// end ends the waits that have begun.
+// end ends waits of m, whether they have begun or not.
 func (c *Core) end(m *mechanism, list ...Wait) {
 	of, id := c.of(m)
 	for _, w := range list {
@@ -98,13 +97,13 @@ func (c *Core) of(m *mechanism) (*waits, ID) {
 	return &m.waits, m.id
 }
 
-// spoke records that m's source has answered or failed.
+// spoke is called when m's source has answered or failed.
 func (c *Core) spoke(m *mechanism) {
 	c.end(m, ForWord, ForCalls, ForLog)
 	m.trying = ""
 }
 
-// Waited handles the firing of a timer.
+// Waited is called when a timer fires.
 func (c *Core) Waited(now time.Time, t Timer) []Action {
 	m := c.at(now, t.ID)
 	if c.closed || m == nil && t.Wait != ForFirst {
@@ -131,8 +130,8 @@ func (c *Core) Waited(now time.Time, t Timer) []Action {
 	return c.take()
 }
 
-// Trying handles a source's report of what it is waiting for; "" means that it is not waiting. The
-// report has no effect once the source has answered or failed.
+// Trying is called when a source reports what it is waiting for, or with "" if it is not waiting.
+// This has no effect after the source has answered or failed.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Outstanding || m.trying == text {
@@ -145,7 +144,7 @@ func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	return c.take()
 }
 
-// unanswered returns a text that says that there is no answer, and what m's source is waiting for.
+// unanswered returns "no answer yet", and what m's source is waiting for if it has reported that.
 func (m *mechanism) unanswered() string {
 	if m.trying == "" {
 		return "no answer yet"

@@ -2,20 +2,20 @@ package names
 
 import "slices"
 
-// Lingering holds the values of recent answers. It keeps a value while some answers lack it, so
-// that answers that rotate through a large set do not close good connections. It is not safe for
-// concurrent use.
+// Lingering keeps values that are missing from a few answers. A DNS name may return a different
+// part of its addresses each time; without Lingering, that would close good connections. It is not
+// safe for concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
 	key    K
 	value  V
-	misses int // number of consecutive answers that lacked the value
+	misses int // number of consecutive answers without the value
 }
 
-// Next processes an answer and returns the current values. These are the values of the answer, and
-// the earlier values that have been absent from fewer than after consecutive answers. Existing
-// values keep their position; new ones are appended.
+// Next processes an answer and returns the current values: those of the answer, and those that are
+// missing from fewer than after answers in a row. Values keep their position, and new ones are
+// appended.
 //
 //	after 2:  a b  ->  a b
 //	          c b  ->  a b c   first answer without a

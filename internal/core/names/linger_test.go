@@ -12,7 +12,7 @@ import (
 func TestNext(t *testing.T) {
 	for _, test := range []struct {
 		after int
-		steps string // a series of answer->values
+		steps string // answers and the resulting values, as "ANSWER->VALUES"
 	}{
 		{1, "ab->ab; cb->bc; b->b; ->"},
 		{2, "ab->ab; cb->abc; bc->bc; ->bc; c->c"},
@@ -40,7 +40,7 @@ func TestNextKeepsTheLatestValue(t *testing.T) {
 	}
 }
 
-// A key is present if one of the last after answers contains it.
+// A key is present if one of the last after answers contains it, where after is a number.
 func TestNextAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Hold is how long an answer waits for names without a result. It is shorter than the failover
-// timeout, for which a channel waits for its first answer (docs/waits.md).
+// Hold is how long an answer waits for names that have no result yet. It is shorter than the
+// failover timeout, the time for which a channel waits for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
 // Name is the state of one name of a Set.
@@ -28,11 +28,11 @@ type Name struct {
 	Held
 	Err error // error of the last look-up, or nil if it succeeded
 
-	heard bool // the set has a result for this name
+	heard bool // the name has a result
 }
 
-// Held describes until when a name's addresses were known to be valid. Until is zero if they still
-// are.
+// Held records until when the addresses of a name were known to be valid. Until is zero if they
+// still are.
 type Held struct{ Until time.Time }
 
 // Lose records a failed look-up.
@@ -45,16 +45,16 @@ func (h *Held) Lose(now time.Time) {
 // Set is the state of several names whose addresses form one answer.
 type Set struct {
 	names  []Name
-	beside bool // the answer also has addresses without a name
+	beside bool // the answer also contains addresses that belong to no name
 
-	unheard int // number of names without a result
+	unheard int // number of names that have no result
 	flawed  int // number of names whose last look-up failed
 	late    bool
-	passed  bool // an answer was passed on
+	passed  bool // an answer has been passed on
 }
 
-// New returns a set without results. names contains the addresses known from before. beside is true
-// if the answer also has addresses without a name.
+// New returns a set in which no name has a result. names may contain addresses from an earlier set.
+// beside means that the answer also contains addresses that belong to no name.
 func New(names []Name, beside bool) *Set {
 	return &Set{names: names, beside: beside, unheard: len(names)}
 }
@@ -87,7 +87,7 @@ func (s *Set) hear(i int, n Name) (news bool) {
 	return !last.equal(n)
 }
 
-// equal compares names. It ignores Held, which follows from the other fields.
+// equal compares names, without Held, which follows from the other fields.
 func (n Name) equal(other Name) bool {
 	same := n.heard == other.heard && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
@@ -99,15 +99,15 @@ func (s *Set) Late() bool {
 	return s.unheard > 0
 }
 
-// Ready reports whether there is an answer or error to pass on. This is the case when each name has
-// a result, or when Hold has expired and there is a result for at least one name or an address
-// without a name.
+// Ready reports whether an answer or an error is to be passed on. This is so when each name has a
+// result. When Hold has expired, the result of one name suffices, or an address that belongs to no
+// name.
 func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }
 
-// Fails reports whether the names have failed, in which case no answer is passed on. some reports
-// whether the answer contains an endpoint.
+// Fails reports whether an error is to be passed on instead of an answer. some means that the
+// answer contains an endpoint.
 func (s *Set) Fails(some bool) bool {
 	well := s.beside || s.unheard+s.flawed < len(s.names)
 	if !some || !s.passed && !well || s.passed && s.flawed == len(s.names) {
@@ -120,8 +120,7 @@ func (s *Set) Fails(some bool) bool {
 // Names returns the names in the order of the target.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the failed look-ups, or returns "" if there are none. called returns a name for
-// display.
+// Flaws describes the look-ups that failed, or returns "". called returns how to display a name.
 func (s *Set) Flaws(called func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
@@ -134,7 +133,8 @@ func (s *Set) Flaws(called func(i int) string) string {
 
 const mostFlaws = 4
 
-// Flaws combines errors. Look-ups end in any order, so it sorts the errors and removes duplicates.
+// Flaws combines the errors of look-ups. They are sorted, because look-ups end in any order, and
+// duplicates are removed.
 func Flaws(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {
@@ -150,7 +150,7 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join joins flaws. of is the total number of flaws, including those that are not in the list.
+// join joins flaws. of is the number of all flaws, which may be more than are listed.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

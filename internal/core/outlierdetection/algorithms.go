@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// successRate is A50's "Success Rate Algorithm". It skips ejected endpoints, whose calls began
+// successRate is A50's "Success Rate Algorithm". Ejected endpoints are skipped: their calls began
 // before the ejection.
 func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	// If the number of addresses with request volume of at least request_volume is
@@ -66,10 +66,10 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed ejects an endpoint after consecutive failures, like Envoy's algorithm. The shell calls it
-// when the count of failures reaches the limit, and then resets the count. A success interrupts the
-// series only if its call began after the first failure. Each Sweep also resets the count of an
-// ejected endpoint, whose calls began before the ejection.
+// Failed ejects an endpoint because of consecutive failures, like Envoy. The shell calls it when
+// the number of failures has reached the limit, and then clears the number. It also clears it when
+// a call that began after the first failure succeeds, and at each Sweep while the endpoint is
+// ejected, because failures then belong to calls from before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.ejected || c.full() {
@@ -79,8 +79,8 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.settle()
 }
 
-// enough reports whether an endpoint had at least volume calls. At least one call is always
-// required, because there is no rate without calls.
+// enough reports whether an endpoint had volume calls, and at least one, because otherwise it has
+// no rate.
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }

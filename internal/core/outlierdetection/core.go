@@ -25,9 +25,9 @@ type Config struct {
 	FailurePercentageEjection   *FailurePercentageEjection
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
-	// ReportEmptied makes the policy report to its parent that no usable endpoint remains, instead
-	// of showing ejections to its children; see Phase. An ejected endpoint must then prove that it
-	// answers calls; see Unproven.
+	// ReportEmptied makes the policy report to its parent that no usable endpoint is left, instead
+	// of showing ejections to its child; see Phase. After an ejection, an endpoint must then prove
+	// that it answers calls; see Unproven.
 	ReportEmptied bool
 }
 
@@ -64,33 +64,32 @@ type Endpoint[T any] struct {
 	Attached T
 	// Successes and Failures are A50's inactive bucket. The shell sets them before each Sweep.
 	Successes, Failures uint64
-	// Answers and Refusals are the successes and failures of calls that began in the current
-	// Epoch. They are set only if the endpoint is Doubted.
+	// Answers and Refusals are how many calls that began in the current Epoch have succeeded and
+	// failed. They are set only while the endpoint is Doubted.
 	Answers, Refusals uint64
-	// Unavailable reports whether the last failure had the status UNAVAILABLE, as after a lost
-	// connection. The shell sets it before Failed and Sweep.
+	// Unavailable means that the status of the last failure is UNAVAILABLE, as when a connection is
+	// lost. The shell sets it before it calls Failed or Sweep.
 	Unavailable bool
 
-	present    bool // the endpoint is in the policy's list
+	present    bool // the endpoint is in the policy's current list
 	index      int  // index in that list
 	connection Connection
 	ejected    bool      // A50's ejection timestamp is set
 	ejectedAt  time.Time // A50's ejection timestamp
 	by         Algorithm // the algorithm that ejected the endpoint
-	ended      bool      // the endpoint was ejected by calls that ended with UNAVAILABLE
-	lost       bool      // ended is set, and the connection of those calls has been lost
+	ended      bool      // the calls that ejected the endpoint ended with UNAVAILABLE
+	lost       bool      // ended is set, and the connection of those calls is lost
 	multiplier int64     // A50's ejection time multiplier
 	unproven   bool      // see Unproven
-	doubt      int       // index in Core.doubted plus 1; 0 if not in it
+	doubt      int       // index in Core.doubted plus 1, or 0
 	epoch      uint64    // see Epoch
-	told       bool      // the last Change reported it as ejected
+	told       bool      // the child sees the endpoint as ejected
 }
 
-// Ejected reports whether the endpoint is ejected. This may be hidden from the children; see
-// Told.
+// Ejected reports whether the endpoint is ejected. The child may not see that, see Told.
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
-// Told reports whether the children see the endpoint as ejected.
+// Told reports whether the child sees the endpoint as ejected.
 func (e *Endpoint[T]) Told() bool { return e.told }
 
 // By returns the algorithm that ejected the endpoint.
@@ -114,15 +113,15 @@ func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome contains the changes that events have caused, in order.
+// Outcome lists what events have changed, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	// Doubts contains endpoints whose Epoch, Doubted or Unproven may have changed.
+	// Doubts are endpoints whose Epoch, Doubted or Unproven may have changed.
 	Doubts []*Endpoint[T]
 }
 
-// Change reports whether the children see an endpoint as ejected.
+// Change is a change in whether the child sees an endpoint as ejected.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
 	Ejected  bool
@@ -141,12 +140,12 @@ type Core[T any] struct {
 	endpoints []*Endpoint[T] // in the order of the list
 	doubted   []*Endpoint[T] // the endpoints that are ejected or unproven, in any order
 	counts    counts
-	tells     bool           // whether the children see ejections
-	touched   []*Endpoint[T] // endpoints whose Told may have to change
+	tells     bool           // the child sees ejections
+	touched   []*Endpoint[T] // endpoints that the child may have to see differently
 	started   time.Time      // A50's timer start timestamp; zero if unset
 	phase     Phase
 	outcome   Outcome[T]
-	looked    int // the number of endpoints that settle has visited, for tests
+	looked    int // number of endpoints that settle has visited; for tests
 }
 
 // counts contains the number of endpoints in each condition.
@@ -154,10 +153,10 @@ type counts struct {
 	ejected    int
 	unproven   int
 	connecting int
-	returning  int // connecting, and ejected by calls that ended with their connection
+	returning  int // connecting again after they were ejected by calls that ended with their connection
 	connected  int
-	lost       int // connected, and ejected by calls that ended with their connection
-	sound      int // neither ejected nor unproven, and connected or connecting
+	lost       int // connected, but ejected by calls that ended with their connection
+	sound      int // neither ejected nor unproven, and connected or connecting without a failed attempt
 }
 
 // New returns a core without endpoints. random must return integers in [0, 100).
@@ -169,8 +168,8 @@ func (c *Core[T]) NoOp() bool { return c.config.NoOp() }
 // Endpoints returns the endpoints in the order of the list. The result must not be modified.
 func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 
-// Update sets the configuration and the endpoints (A50, "Outlier Detection Behavior").
-// Endpoints that stay keep their pointers. Update reports whether the shell must reset all
+// Update sets the configuration and the endpoints (A50, "Outlier Detection Behavior"). An endpoint
+// that stays has the same pointer as before. The result is whether the shell must clear all
 // counters.
 func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time) (reset bool) {
 	c.config = config
@@ -215,7 +214,7 @@ func (c *Core[T]) forget(e *Endpoint[T]) {
 	e.multiplier = 0
 }
 
-// Next returns the time of the next Sweep, and reports whether there is one.
+// Next returns when the next Sweep is due, and whether there is one.
 func (c *Core[T]) Next() (at time.Time, runs bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false
@@ -223,7 +222,7 @@ func (c *Core[T]) Next() (at time.Time, runs bool) {
 	return c.started.Add(c.config.Interval), true
 }
 
-// Sweep does the work of A50's timer.
+// Sweep does what A50's timer does.
 func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.NoOp() {
 		return
@@ -247,7 +246,7 @@ func (c *Core[T]) Sweep(now time.Time) {
 	c.settle()
 }
 
-// count adds by to the counts that apply to an endpoint.
+// count adds by to each of the counts that an endpoint is included in.
 func (c *Core[T]) count(e *Endpoint[T], by int) {
 	if !e.present {
 		return
@@ -277,7 +276,7 @@ func (c *Core[T]) count(e *Endpoint[T], by int) {
 	}
 }
 
-// Take returns the changes since the last call.
+// Take returns what has changed since the last call of Take.
 func (c *Core[T]) Take() Outcome[T] {
 	outcome := c.outcome
 	c.outcome = Outcome[T]{}

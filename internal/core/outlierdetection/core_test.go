@@ -11,7 +11,7 @@ import (
 
 func never() uint32 { return 0 }
 
-// The shell may report failures of an endpoint that was removed shortly before.
+// The shell may still report failures of an endpoint that has just been removed.
 func TestFailuresOfARemovedEndpoint(t *testing.T) {
 	c := core.New[string](never)
 	config := outlierscenario.Default()
@@ -27,7 +27,7 @@ func TestFailuresOfARemovedEndpoint(t *testing.T) {
 	}
 }
 
-// If base_ejection_time * multiplier overflows, the ejection time is the maximum.
+// If baseEjectionTime times the multiplier overflows, the ejection lasts for the maximum time.
 func TestLongEjectionTimes(t *testing.T) {
 	c := core.New[string](never)
 	config := outlierscenario.Default()

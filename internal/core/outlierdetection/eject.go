@@ -16,8 +16,8 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 	return min(base*time.Duration(e.multiplier), longest)
 }
 
-// EjectedUntil returns the time at which an ejection may end. The first Sweep after that time ends
-// it, unless the priority is emptied.
+// EjectedUntil returns when the ejection time of an endpoint is over. The ejection ends with the
+// first Sweep after that, unless the priority is emptied.
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }
@@ -34,8 +34,8 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, by})
 }
 
-// full reports whether "the maximum % of an address list that can be ejected" is reached. One
-// endpoint may always be ejected.
+// full reports whether "the maximum % of an address list that can be ejected" is reached. The first
+// endpoint may be ejected whatever the percentage.
 func (c *Core[T]) full() bool {
 	ejected := c.counts.ejected
 	return ejected > 0 && uint64(ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))

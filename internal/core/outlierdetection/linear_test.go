@@ -8,7 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An ejection visits one endpoint. Only the last possible ejection visits all ejected endpoints.
+// An ejection visits only the ejected endpoint. The last one that is possible visits all ejected
+// endpoints.
 func TestAnEjectionIsLinear(t *testing.T) {
 	const n = 1000
 	for _, emptied := range []bool{false, true} {

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Phase is the condition of a priority. It is used if Config.ReportEmptied is set.
+// Phase is the condition of a priority, judged by its calls. It is used if Config.ReportEmptied is
+// set.
 //
-// If a priority has few endpoints, all of them may soon be ejected. If the children saw these
-// ejections, calls would fail even if there were no other priority, and A50's timer would
-// repeatedly return all endpoints and eject them again. The children therefore see ejections
-// only while some endpoint is sound. A sound endpoint is neither ejected nor unproven, and it is
-// connected or connecting without a failed attempt. In addition, the policy reports the phase
-// to its parent, which may have other priorities:
+// In a priority with few endpoints, all of them may soon be ejected. If the child policy saw that,
+// calls would fail although there may be no other priority, and A50's timer would return all
+// endpoints and eject them again, over and over. The child therefore sees ejections only while some
+// endpoint is sound. A sound endpoint is neither ejected nor unproven, and it is connected, or
+// connecting without a failed attempt. In addition, the policy reports the phase to its parent,
+// which may have other priorities:
 //
 //	Usable    some endpoint is sound, or the priority was not emptied
 //	Emptied   no endpoint is sound, and some are connected, or reconnect after they were
@@ -22,8 +23,8 @@ import (
 //	          Emptied after the next Sweep, or immediately if all connected endpoints were
 //	          ejected by calls that ended with their connection
 //
-// The phase returns to Usable when endpoints answer; see judge. It does not change when the
-// priority loses its last connection.
+// When endpoints answer, the phase is Usable again; see judge. It does not change when the priority
+// loses its last connection.
 type Phase uint8
 
 // These are the phases of a priority.
@@ -38,7 +39,7 @@ func (p Phase) String() string { return [...]string{"usable", "emptied", "half-o
 // Phase returns the current phase.
 func (c *Core[T]) Phase() Phase { return c.phase }
 
-// Interval returns the time within which the parent must send a call to a HalfOpen priority.
+// Interval is how often, at least, the parent must send a call to a HalfOpen priority.
 func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 
 // Connection is the condition of an endpoint's connection.
@@ -56,8 +57,8 @@ func (c Connection) String() string {
 	return [...]string{"connecting", "connected", "broken", "absent"}[c]
 }
 
-// Connection sets the condition of an endpoint's connection. A Broken connection stays Broken until
-// it is Connected.
+// Connection records the condition of an endpoint's connection. A Broken connection is Broken until
+// it is Connected, even while it is connecting.
 func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	before := e.connection
 	if before == now || before == Broken && now == Connecting {
@@ -73,8 +74,8 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.settle()
 }
 
-// NoneConnects reports to the core that all endpoints have failed or are ejected. Connecting
-// endpoints become Broken, because they wait for their next attempt.
+// NoneConnects is called when the child has failed: no endpoint is connecting any more. Endpoints
+// that are Connecting to the core wait for their next attempt, so they become Broken.
 func (c *Core[T]) NoneConnects() {
 	if !c.tells || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return
@@ -89,7 +90,7 @@ func (c *Core[T]) NoneConnects() {
 	c.settle()
 }
 
-// settle updates the phase and the ejections that the children see.
+// settle updates the phase, and then the ejections that the child sees.
 func (c *Core[T]) settle() {
 	n := c.counts
 	switch {
@@ -108,10 +109,9 @@ func (c *Core[T]) settle() {
 	c.tell()
 }
 
-// tell updates which endpoints the children see as ejected. While no endpoint is sound, the
-// children see no ejection, even before the priority is emptied. Otherwise calls would fail,
-// because a child receives an ejection before the core receives the connection state that empties
-// the priority.
+// tell updates which endpoints the child sees as ejected. While no endpoint is sound, the child
+// sees no ejection, even if the phase is still Usable. It learns of an ejection before the core
+// learns that a connection is lost and the priority is emptied; in between, calls would fail.
 func (c *Core[T]) tell() {
 	if tells := !c.config.ReportEmptied || c.counts.sound > 0; tells != c.tells {
 		c.tells = tells

@@ -5,31 +5,30 @@ import (
 	"time"
 )
 
-// An endpoint whose ejection time is over has not proven that it answers calls. With
-// Config.ReportEmptied, such an endpoint is Unproven until it answers a call. So is an endpoint
-// that connects after a failed attempt while its priority is emptied:
+// When the ejection time of an endpoint is over, it is unknown whether the endpoint answers calls.
+// With Config.ReportEmptied, such an endpoint is Unproven until it answers one. An endpoint that
+// connects after a failed attempt while the priority is emptied (see Phase) is Unproven as well:
 //
 //	Sweep at 50s, its 30s are over    ->  uneject a, which is unproven
 //	Answered(a)                       ->  a is no longer unproven
 //
-// An unproven endpoint may be picked, but counts as failed in Phase and in the READY share. Its
+// An unproven endpoint may be picked. In Phase and in the READY share it counts as failed, and its
 // multiplier does not decrease.
 
-// Unproven reports whether the endpoint has yet to answer a call.
+// Unproven reports whether the endpoint has not answered a call yet since its ejection ended.
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 
 // Doubted reports whether the endpoint is ejected or unproven, so that its answers are counted.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
-// Epoch returns a number that increases when the endpoint is ejected, when its priority is emptied,
-// and when the endpoint is proven. Only a call that began in the current Epoch can prove the
-// endpoint.
+// Epoch returns a number that grows when the endpoint is ejected, when all endpoints are (Emptied),
+// and when the endpoint has been proven. Only calls that began in the current Epoch can prove it.
 func (e *Endpoint[T]) Epoch() uint64 { return e.epoch }
 
 // Unproven returns the number of unproven endpoints.
 func (c *Core[T]) Unproven() int { return c.counts.unproven }
 
-// Answered handles an answer to a call of the current Epoch.
+// Answered is called when a call that began in the current Epoch was answered.
 func (c *Core[T]) Answered(e *Endpoint[T]) {
 	if e.unproven && e.present {
 		c.set(e, false, false)
@@ -46,7 +45,7 @@ func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 		c.touched = append(c.touched, e)
 	}
 	c.count(e, -1)
-	byTime := e.ejected && unproven // answers during the ejection prove the endpoint, so the epoch does not change
+	byTime := e.ejected && unproven // calls answered during the ejection count as proof, so the epoch stays the same
 	e.ejected, e.unproven = ejected, unproven
 	c.count(e, 1)
 	c.list(e)
@@ -62,7 +61,7 @@ func (c *Core[T]) renew(e *Endpoint[T]) {
 	c.outcome.Doubts = append(c.outcome.Doubts, e)
 }
 
-// list adds an endpoint to doubted or removes it.
+// list adds an endpoint to doubted or removes it from there.
 func (c *Core[T]) list(e *Endpoint[T]) {
 	last := len(c.doubted) - 1
 	switch {
@@ -76,11 +75,11 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	}
 }
 
-// judge ends the ejection of endpoints that have answered since the priority was emptied, if at
-// most one in ten of their calls failed in the last interval. It skips the first interval, in which
-// too few calls may have begun. For an endpoint that had calls but does not pass, a new ejection
-// time starts. judge reports whether some endpoint is sound, in which case other ejections may end
-// by time.
+// judge ends the ejection of endpoints that have answered calls since the priority was emptied, if
+// at most one in ten of their calls failed in the last interval. An endpoint that has had calls but
+// does not pass is ejected for another ejection time. The first interval is skipped, because too
+// few calls may have begun in it. The result is whether some endpoint is sound (see Phase). If so,
+// other ejections may end when their time is over.
 func (c *Core[T]) judge(now time.Time) (back bool) {
 	if c.phase == Emptied {
 		c.phase = HalfOpen

@@ -9,16 +9,16 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// proofOracle implements the documentation of ReportEmptied as simply as possible. Only
-// consecutive failures eject endpoints.
+// proofOracle is a simple implementation of ReportEmptied as docs/a50.md describes it. Endpoints
+// are ejected only by consecutive failures.
 type proofOracle struct {
 	config core.Config
 	order  []string
 	of     map[string]*doubtful
 	now    time.Time
-	sweep  time.Time // the time of the next sweep
+	sweep  time.Time // time of the next sweep
 	phase  string
-	tick   int // the number of the current event
+	tick   int // number of the current event
 }
 
 type doubtful struct {
@@ -27,14 +27,14 @@ type doubtful struct {
 	ejectedAt         time.Time
 	multiplier        int
 	row, rowBegan     int
-	epoch             int // only calls that began after this tick can prove the endpoint
+	epoch             int // tick after which a call must begin to prove the endpoint
 	lastLost          bool
 	byLoss, gone      bool
 	calls             []*underWay
-	answers, refusals int // counts for this interval of calls that can prove the endpoint
+	answers, refusals int // how the calls that can prove the endpoint ended in this interval
 }
 
-// underWay is a running call.
+// underWay is a call in progress.
 type underWay struct {
 	began    int
 	at       time.Time
@@ -47,9 +47,9 @@ func (o *proofOracle) sound(d *doubtful) bool {
 	return !d.ejected && !d.unproven && d.connection != "broken"
 }
 
-// settle computes the phase. A priority is "not emptied while an endpoint that is neither ejected
-// nor unproven connects and has not failed". If no endpoint is connected, the priority is emptied
-// only if an endpoint reconnects that was "ejected by calls that ended with its connection".
+// settle computes the phase. The priority is "not emptied while an endpoint that is neither ejected
+// nor unproven connects and has not failed". Without a connected endpoint, it is emptied only if an
+// endpoint reconnects that was "ejected by calls that ended with its connection".
 func (o *proofOracle) settle() {
 	var sound, doubted, connected, lost, returning int
 	for _, d := range o.of {
@@ -82,7 +82,7 @@ func (o *proofOracle) settle() {
 		}
 	}
 	if o.phase == "emptied" && connected > 0 && lost == connected {
-		o.phase = "half-open" // the phase changes immediately
+		o.phase = "half-open" // without waiting for a sweep
 	}
 }
 
@@ -132,8 +132,8 @@ func (o *proofOracle) eject(d *doubtful) {
 	o.renew(d)
 }
 
-// answered counts an answer. Only a call that began after the last ejection, and after the
-// priority was last emptied, proves the endpoint.
+// answered counts an answer. It proves the endpoint if the call began after the endpoint was last
+// ejected, and after the priority was last emptied.
 func (o *proofOracle) answered(d *doubtful, c *underWay) {
 	if !c.doubted || c.began <= d.epoch || !d.ejected && !d.unproven {
 		return
@@ -147,10 +147,10 @@ func (o *proofOracle) connect(name, how string) {
 	d := o.of[name]
 	now := map[string]string{"connect": "connected", "disconnect": "connecting", "refuse": "broken"}[how]
 	if d.connection == "broken" && now == "connecting" {
-		return // the last attempt has failed
+		return // a failed attempt remains failed until the endpoint is connected
 	}
 	if d.connection == "connected" && now != "connected" && d.ejected {
-		d.gone = true // the connection on which the endpoint was ejected is lost
+		d.gone = true // the connection of the calls that ejected the endpoint is lost
 	}
 	if d.connection == "broken" && now == "connected" && o.phase != "usable" && !d.ejected && !d.unproven {
 		d.unproven = true
@@ -184,13 +184,13 @@ func (o *proofOracle) timer() {
 	byTime := o.phase == "usable"
 	for _, d := range o.of {
 		if d.ejected {
-			d.row = 0 // calls that ended in the meantime began before the ejection
+			d.row = 0 // calls that have ended since then began before the ejection
 		}
 	}
 	switch o.phase {
 	case "emptied":
 		o.phase = "half-open"
-	case "half-open": // the priority "comes back with the endpoints that answered, however few"
+	case "half-open": // "comes back with the endpoints that answered, however few"
 		for _, d := range o.of {
 			switch {
 			case d.answers > 0 && 10*d.refusals <= d.answers+d.refusals:

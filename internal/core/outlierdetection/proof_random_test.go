@@ -43,8 +43,8 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 	}
 }
 
-// randomEvent applies a random event to the core and the oracle, and describes the event. No two
-// events happen at the same time.
+// randomEvent applies a random event to the core and to the oracle, and describes it. No two events
+// happen at the same time.
 func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	name := want.order[r.IntN(len(want.order))]
 	switch what := r.IntN(10); {

@@ -40,7 +40,7 @@ func randomList(r *rand.Rand) []string {
 	return all[:r.IntN(len(all)+1)]
 }
 
-// The core and the oracle draw the same random numbers, so an extra draw on one side is detected.
+// The core and the oracle use the same random numbers, so it is noticed if one of them uses more.
 func TestAgainstTheOracle(t *testing.T) {
 	ejections := 0
 	for seed := range uint64(600) {

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// alone runs the core without the shell. Package outlierdetection runs the same scenarios with
-// the policy.
+// alone runs scenarios on the core without the policy. Package outlierdetection runs them on the
+// policy.
 type alone struct {
 	core   *core.Core[counted]
 	config core.Config
@@ -23,23 +23,23 @@ type alone struct {
 	unproven map[*core.Endpoint[counted]]bool
 }
 
-// counted contains an endpoint's counters.
+// counted are the counters of an endpoint.
 type counted struct {
 	name                     string
 	successes, failures, row uint64
 	answers, refusals        uint64
 	began                    int // number of calls that have begun
-	rowBegan                 int // value of began when the first consecutive failure ended
+	rowBegan                 int // value of began when the first of the consecutive failures ended
 	unavailable              bool
-	calls                    []*call // running calls, oldest first
+	calls                    []*call // calls in progress, oldest first
 }
 
-// call is a running call.
+// call is a call in progress.
 type call struct {
 	number   int
 	epoch    uint64
-	doubted  bool      // whether the endpoint was Doubted when it began
-	counts   time.Time // when the call counts as an answer, or zero if it never does
+	doubted  bool      // the endpoint was Doubted when the call began
+	counts   time.Time // when the call counts as answered; zero if never
 	endpoint *core.Endpoint[counted]
 }
 
@@ -71,7 +71,7 @@ func (a *alone) Update(config core.Config, endpoints []string) {
 	for _, e := range fresh {
 		a.Connect(e.Attached.name, "connect")
 	}
-	a.Advance(0) // the timer may already be due
+	a.Advance(0) // fires the timer if it is due already
 }
 
 func (a *alone) Begin(endpoint string, deadline bool) {
@@ -116,7 +116,7 @@ func (a *alone) End(endpoint, how string) {
 	}
 }
 
-// current reports whether a call can still prove its endpoint.
+// current reports whether a call can prove its endpoint.
 func (a *alone) current(c *call) bool {
 	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
 }
@@ -132,7 +132,7 @@ func (a *alone) answered(c *call) {
 func (a *alone) Connect(endpoint, how string) {
 	e := a.known[endpoint]
 	if how == "connect" && e.Told() && !e.IsConnected() {
-		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child receives this before the core does
+		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // reported to the child before the core learns of it
 	}
 	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
 	a.settle()
@@ -160,7 +160,8 @@ func (a *alone) Advance(d time.Duration) {
 	a.now = end
 }
 
-// longest returns the next running call that counts as an answer, or nil.
+// longest returns the call that will be the next to count as answered although it is still in
+// progress, or nil.
 func (a *alone) longest() (next *call) {
 	for _, e := range a.core.Endpoints() {
 		for _, c := range e.Attached.calls {
@@ -192,7 +193,7 @@ func (a *alone) settle() {
 	}
 	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
-			continue // for the child, this is an endpoint without a connection
+			continue // the child sees no connection to this endpoint
 		}
 		state := " READY"
 		if c.Ejected {

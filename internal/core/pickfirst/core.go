@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// AttemptDelay is the time after which the next address is tried while an attempt is still running
-// (gRFC A61, "Connection Attempt Delay").
+// AttemptDelay is how long an attempt may run before the next address is tried as well (gRFC A61,
+// "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
-// ShortLived is the limit for short-lived connections: a connection is short-lived if it ends
-// within this time after its handshake. After the first short-lived connection, the policy
-// reconnects on request, as in A62. From the second in a row on, there is a backoff, which A62 does
-// not have. It keeps clients from reconnecting as fast as they can to a server that accepts
-// connections and then crashes.
+// ShortLived defines short-lived connections: those that end within this time after their
+// handshake. After a first one, the policy reconnects on request, as in A62. From the second in a
+// row on, there is a backoff, which A62 does not have. Without it, clients would reconnect as fast
+// as they can to a server that accepts connections and then crashes.
 const ShortLived = time.Second
 
-// ErrShortLived is the error of an address after its second short-lived connection in a row.
+// ErrShortLived is the error of an address whose connections are short-lived, from the second in a
+// row on.
 var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake", ShortLived)
 
 // ErrNoAddresses is the error of calls while the list of addresses is empty.
@@ -70,25 +70,25 @@ const (
 	Connect Kind = iota
 	// Shutdown shuts down the subchannel of address Index.
 	Shutdown
-	// StartTimer starts the timer, which is not running. TimerFired must be called after
+	// StartTimer starts the timer, which is not running. The shell calls TimerFired after
 	// AttemptDelay.
 	StartTimer
 	// StopTimer stops the timer if it is running.
 	StopTimer
-	// Publish publishes State with a picker. For Ready, the picker picks the subchannel of address
-	// Index; for TransientFailure, it fails calls with Err; for Connecting, it queues calls; and
-	// for Idle, it queues calls and invokes ExitIdle.
+	// Publish publishes State with a picker. The picker for Ready picks the subchannel of address
+	// Index; for TransientFailure, it fails calls with Err; for Connecting, it makes calls wait;
+	// for Idle, it makes calls wait and requests ExitIdle.
 	Publish
 	// WatchHealth registers a health listener on the subchannel of address Index, which is
 	// connected.
 	WatchHealth
 	// Resolve requests re-resolution.
 	Resolve
-	// Backoff makes the shell report IDLE for address Index after the backoff that follows Count
-	// failed attempts. The address's subchannel must not be connected during the backoff.
+	// Backoff makes the shell report IDLE for address Index when the backoff is over that follows
+	// Count failed attempts. Until then, the subchannel must not be connected.
 	Backoff
-	// Renew replaces the subchannel of address Index with a new one, which has no backoff, and
-	// connects it.
+	// Renew replaces the subchannel of address Index by a new one without a backoff, and connects
+	// that.
 	Renew
 )
 
@@ -98,25 +98,25 @@ type Action struct {
 	State State
 	Index int
 	Err   error
-	Count int // used by Backoff
+	Count int // for Backoff
 }
 
-// Core makes the decisions for one list of addresses. The zero value is idle and has no addresses.
-// Core is not safe for concurrent use.
+// Core makes the decisions for one list of addresses. The zero value is IDLE and has no addresses.
+// It is not safe for concurrent use.
 type Core struct {
 	subs []subchannel
 	out  []Action
 
-	next int32 // the address whose turn it is in the pass, or len(subs)
-	left int32 // number of failures that remain until the pass or the round ends
+	next int32 // in a pass, the address whose turn it is; len(subs) after the last turn
+	left int32 // number of further failures that end the pass or the round
 
 	since time.Duration // when the current connection was established
 
 	phase     Phase
 	published State
-	passing   bool // some address has not had its turn yet
-	health    bool // READY is not published before the server is healthy
-	held      bool // the policy has connected after a failed pass, but the server is not healthy yet
+	passing   bool // some address has not had its turn in this pass
+	health    bool // READY is published only when the server reports that it is healthy
+	held      bool // connected after a failed pass, but the server is not healthy yet
 }
 
 type subchannel struct {
@@ -129,7 +129,7 @@ type subchannel struct {
 // Phase returns the current phase.
 func (c *Core) Phase() Phase { return c.phase }
 
-// take returns the actions of the event. It sets c.out to nil to keep an idle core small.
+// take returns the actions of an event. It drops the slice, because an idle core must be small.
 func (c *Core) take() []Action {
 	out := c.out
 	c.out = nil
@@ -140,13 +140,13 @@ func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}
 
 func (c *Core) add(a Action) {
 	if c.out == nil {
-		c.out = make([]Action, 0, 4) // an event rarely has more actions
+		c.out = make([]Action, 0, 4) // seldom exceeded in one event
 	}
 	c.out = append(c.out, a)
 }
 
-// publish publishes a state if it differs from the last one. TRANSIENT_FAILURE is always published,
-// because its error may be new.
+// publish publishes a state unless it was published last. TRANSIENT_FAILURE is always published: it
+// may have another error.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return

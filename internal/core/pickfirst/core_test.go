@@ -25,15 +25,15 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// target is a core with named addresses and a fake clock.
+// target runs a core with a fake clock. Addresses have names.
 type target struct {
 	core  core.Core
 	names []string
 	made  map[string]bool
 	now   time.Duration
-	timer time.Duration // when the timer fires; 0 if it is not running
+	timer time.Duration // when the timer fires, or 0
 	log   []string
-	rests map[string]time.Duration // the end of each backoff that the core requested
+	rests map[string]time.Duration // when the backoffs that the core requested end
 
 	closed bool
 }
@@ -111,7 +111,8 @@ func (t *target) act(actions []core.Action) {
 	}
 }
 
-// noTimer logs an error if the timer is running at the start of a turn or outside a pass.
+// noTimer is called where the timer must not be running: at the start of a turn, and outside a
+// pass.
 func (t *target) noTimer() {
 	if t.timer != 0 {
 		t.log = append(t.log, "the timer of an earlier attempt is still running")
@@ -179,7 +180,7 @@ func (t *target) Advance(d time.Duration) {
 	}
 }
 
-// Close does what the shell does to close the policy.
+// Close logs what a shell must do to close the policy.
 func (t *target) Close() {
 	for _, name := range t.names {
 		if t.made[name] {

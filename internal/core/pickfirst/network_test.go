@@ -11,13 +11,13 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// event is one event of a random schedule. The effect of "network" depends on the state of the
-// subchannel, so that every schedule is valid.
+// event is one event of a random schedule. What "network" does depends on the state of the
+// subchannel, so that every schedule makes sense.
 type event struct {
 	op      string
 	list    []string
 	address string
-	outcome core.State // outcome of an attempt, or the reported health
+	outcome core.State // how an attempt ends, or the health that is reported
 	wait    time.Duration
 }
 
@@ -45,17 +45,17 @@ func drawEvent(t *rapid.T) event {
 	return e
 }
 
-// network is a target whose subchannels follow a schedule. It records the history as text.
+// network is a target that runs a schedule. It records the history as text.
 type network struct {
 	*target
 	health  bool
 	states  map[string]core.State
-	asked   map[string]bool // subchannels with a request to connect since the last report
+	asked   map[string]bool // subchannels that were asked to connect since their last report
 	history []string
 
 	since map[string]time.Duration
-	short map[string]bool          // addresses whose last connection was short-lived
-	ended map[string]time.Duration // when the last of several consecutive short-lived connections ended
+	short map[string]bool          // the address's last connection was short-lived
+	ended map[string]time.Duration // when an address's second or later short-lived connection in a row ended
 }
 
 func newNetwork(health bool) *network {
@@ -63,7 +63,8 @@ func newNetwork(health bool) *network {
 		since: map[string]time.Duration{}, ended: map[string]time.Duration{}, short: map[string]bool{}}
 }
 
-// apply executes e and returns the new lines of the history, starting with e.
+// apply makes an event happen. It returns what is added to the history; the first line is the
+// event.
 func (n *network) apply(e event) []string {
 	line := e.op
 	switch e.op {
@@ -115,8 +116,8 @@ func (n *network) apply(e event) []string {
 	return lines
 }
 
-// noteEnd records when a connection is established, and when a short-lived connection ends that
-// follows another short-lived one.
+// noteEnd records when a connection is established, and when a second or later short-lived one in a
+// row ends.
 func (n *network) noteEnd(address string, now core.State) {
 	before := n.states[address]
 	switch {

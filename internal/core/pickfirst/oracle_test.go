@@ -12,8 +12,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// The oracle does not track phases. After each event, it checks the rules of A62 on the whole
-// history.
+// The oracle has no phases. After each event, it checks A62's rules against the whole history.
 func TestOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNetwork(rapid.Bool().Draw(t, "health"))
@@ -48,8 +47,8 @@ func judge(n *network, before string, lines []string) error {
 	return nil
 }
 
-// sticky requires that after a failed pass (marked by "resolve") the state is TRANSIENT_FAILURE
-// until it is READY, or until it is IDLE after a connection.
+// sticky checks that, after a pass in which all addresses failed ("resolve" in the history), the
+// state is TRANSIENT_FAILURE until it is READY, or IDLE because a connection has ended.
 func sticky(n *network, _ string, _ []string) error {
 	failed := false
 	for _, line := range n.history {
@@ -65,7 +64,7 @@ func sticky(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// idleWaits requires that the policy connects from IDLE only on request.
+// idleWaits checks that an IDLE policy connects only on request.
 func idleWaits(_ *network, before string, lines []string) error {
 	if before != "IDLE" || lines[0] == "exit-idle" {
 		return nil
@@ -78,8 +77,8 @@ func idleWaits(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// sameListChangesNothing requires that an update with the same list has no effect, unless it is
-// empty.
+// sameListChangesNothing checks that an update with the same list, unless it is empty, has no
+// effect.
 func sameListChangesNothing(n *network, _ string, lines []string) error {
 	list := lines[0]
 	if !strings.HasPrefix(list, "update") || len(n.names) == 0 || len(lines) == 1 {
@@ -97,7 +96,8 @@ func sameListChangesNothing(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// keepsConnection requires that an update that keeps the connected address has no effect.
+// keepsConnection checks that an update has no effect if the new list contains the connected
+// address.
 func keepsConnection(_ *network, before string, lines []string) error {
 	connected, ready := strings.CutPrefix(before, "READY ")
 	list, updated := strings.CutPrefix(lines[0], "update ")
@@ -107,7 +107,7 @@ func keepsConnection(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// oneConnection requires that a READY subchannel is the only subchannel, and that READY is
+// oneConnection checks that there is no other subchannel beside a READY one, and that READY is
 // published only with a READY subchannel.
 func oneConnection(n *network, _ string, _ []string) error {
 	for address, s := range n.states {
@@ -121,8 +121,8 @@ func oneConnection(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// retriesForEver requires that, after a failed pass, each address is connected when its backoff
-// ends or when its turn in the pass of a new list comes.
+// retriesForEver checks that, after a pass in which all addresses failed, each address is connected
+// when its backoff ends, or when its turn comes after the list has changed.
 func retriesForEver(n *network, _ string, _ []string) error {
 	last := slices.Index(n.history, "resolve")
 	for i, line := range n.history {
@@ -144,8 +144,8 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// resolvesOnce requires one re-resolution when a connection breaks, when a pass fails, and for each
-// later round of failures.
+// resolvesOnce checks that there is one re-resolution when a connection is lost, one when all
+// addresses have failed in a pass, and one for each later round of failures.
 func resolvesOnce(n *network, _ string, _ []string) error {
 	size, failures, counting := 0, 0, false
 	for i, line := range n.history {
@@ -173,7 +173,7 @@ func resolvesOnce(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// neverStuck requires a pending event unless the policy is IDLE or connected.
+// neverStuck checks that the policy is IDLE, connected, or waiting for an event that will come.
 func neverStuck(n *network, _ string, _ []string) error {
 	if n.published() == "IDLE" || len(n.names) == 0 || n.timer != 0 {
 		return nil
@@ -187,8 +187,8 @@ func neverStuck(n *network, _ string, _ []string) error {
 	return fmt.Errorf("no event is pending")
 }
 
-// backsOff requires at least gRPC's shortest backoff after two or more consecutive short-lived
-// connections to an address.
+// backsOff checks that after two or more short-lived connections in a row to an address, there is a
+// backoff at least as long as gRPC's shortest.
 func backsOff(n *network, _ string, lines []string) error {
 	for address, at := range n.ended {
 		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
@@ -198,8 +198,8 @@ func backsOff(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// recovers checks that, after any history, the policy becomes READY soon if one address works and
-// all others fail.
+// recovers checks that, whatever has happened, the policy is READY soon if one address works, even
+// if all others fail.
 func recovers(n *network, good string) error {
 	n.health = false
 	for range 20 {

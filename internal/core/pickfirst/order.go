@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Shuffle returns a random order of the endpoints by their weights (gRFC A113: in descending order
-// of the key u^(1/w)). A weight of 0 counts as 1. random contains a uniformly distributed number in
-// [0, 1) for each endpoint. Endpoints that keep their numbers and weights keep their relative
-// order.
+// Shuffle returns a random order of endpoints in which those with more weight tend to come first
+// (gRFC A113: by the key u^(1/w), descending). A weight of 0 counts as 1. random contains a number
+// for each endpoint, uniformly distributed in [0, 1). As long as the numbers and weights of two
+// endpoints stay the same, so does their order.
 func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
 	for i, w := range weights {
-		// The logarithm has the same order as the key, but keeps its precision for large weights,
-		// with which keys are close to 1.
+		// The logarithm sorts like the key. For large weights, keys are close to 1, where the
+		// logarithm is more precise.
 		keys[i] = math.Log(random[i]) / float64(max(w, 1))
 		order[i] = i
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// begin starts a pass, in which each address has its turn in order. A turn ends when the attempt
-// fails or has run for AttemptDelay. In the latter case the attempt continues (A61).
+// begin starts a pass: each address has one turn, in order. A turn ends when the attempt has failed
+// or AttemptDelay has passed. In the latter case, the attempt goes on (A61).
 func (c *Core) begin() {
 	c.passing = true
 	c.next, c.left = 0, int32(len(c.subs))
@@ -16,8 +16,8 @@ func (c *Core) begin() {
 	c.attempt()
 }
 
-// attempt starts the turn of the next address. An address that is in backoff counts as failed. The
-// last turn needs no timer, because no further address is waiting for its end.
+// attempt begins the turn of the next address. If the address is in backoff, its turn is over at
+// once. The last turn needs no timer, because no address follows.
 func (c *Core) attempt() {
 	c.do(StopTimer, 0)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -45,8 +45,8 @@ func (c *Core) fail(sub *subchannel) {
 	}
 }
 
-// failedInPass handles a failure during a pass. Attempts overlap, so the failure may belong to an
-// earlier turn.
+// failedInPass handles a failure in a pass. It may be that of an earlier address, because attempts
+// overlap.
 func (c *Core) failedInPass(i int) {
 	c.fail(&c.subs[i])
 	if i == int(c.next) {
@@ -57,10 +57,10 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass if each address has had its turn and has failed. last is the address
-// that failed last. From then on, each subchannel connects again when its own backoff ends. A62's
-// later passes are not possible, because grpc-go keeps the backoff in the subchannel (decision 9 in
-// docs/scenarios.md).
+// endIfAllFailed ends the pass if all addresses have had their turns and failed. From then on, each
+// subchannel connects again when its own backoff ends. There are no further passes as in A62,
+// because grpc-go has a backoff for each subchannel (decision 9 in docs/scenarios.md). last is the
+// address that failed last.
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.left > 0 {
 		return
@@ -75,8 +75,8 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// endRound publishes the failure and requests re-resolution. A round consists of as many failures
-// as there are addresses (A61).
+// endRound publishes the failure and requests a re-resolution. After the pass, this happens each
+// time as many attempts have failed as there are addresses (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
 	c.publish(TransientFailure, 0, c.failure(c.subs[last].err))
@@ -85,13 +85,13 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a parent with several endpoints adds the number of endpoints
+		return errors.New(reason(last)) // without the number of endpoints, which a parent adds
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// reason returns only the text of err, because an error that wraps a status error would fail
-// wait-for-ready calls. err is nil after an ejection by outlier detection.
+// reason returns the text of err. An error that contains a status would fail wait-for-ready calls.
+// err is nil if outlier detection has ejected the endpoint.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// change is what a report means for the subchannel.
+// change is what a new state means: what happened to the subchannel.
 type change uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	failed                // the attempt failed
 	rested                // the backoff ended
 	rose                  // the connection was established
-	broke                 // the connection broke, possibly before READY was reported
+	broke                 // the connection was lost, perhaps before READY was reported
 )
 
 func changeOf(before, now State) change {
@@ -31,8 +31,8 @@ func changeOf(before, now State) change {
 	return started
 }
 
-// Report handles a new state of the subchannel of address i, which must not have been shut down. at
-// is the time since an arbitrary epoch. err is the error that comes with TransientFailure.
+// Report is called when the subchannel of address i, which must still exist, has a new state. at is
+// the time since a fixed, arbitrary moment. err is the error if the state is TransientFailure.
 func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	before := c.subs[i].state
 	what := changeOf(before, now)
@@ -59,8 +59,9 @@ func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	return c.take()
 }
 
-// ended handles the end of a connection. After a second short-lived connection in a row, and after
-// each further one, the subchannel counts as failed until its backoff ends.
+// ended is called when a connection has ended. stood means that it was not short-lived. From the
+// second short-lived connection in a row on, the subchannel counts as failed until its backoff
+// ends.
 func (c *Core) ended(i int, stood bool) {
 	sub := &c.subs[i]
 	if stood {
@@ -136,9 +137,8 @@ func (c *Core) ready(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// rest handles the end of the connection. The policy reconnects only when ExitIdle is called. It
-// requests re-resolution, because a server may close connections to make clients resolve its name
-// again.
+// rest is called when the connection has ended. The policy then waits for ExitIdle. It requests a
+// re-resolution, because servers close connections to make clients resolve their name again.
 func (c *Core) rest(i int) {
 	c.phase, c.held = PhaseIdle, false
 	c.settle(i)
@@ -146,7 +146,7 @@ func (c *Core) rest(i int) {
 	c.publish(Idle, 0, nil)
 }
 
-// settle ends the attempts on all addresses except i.
+// settle stops the attempts on all addresses but i.
 func (c *Core) settle(i int) {
 	c.do(StopTimer, 0)
 	for j := range c.subs {
@@ -158,7 +158,7 @@ func (c *Core) settle(i int) {
 	c.passing, c.next = false, int32(i)
 }
 
-// Health handles a health report of the server at address i. err is the error that comes with
+// Health is called when the server at address i reports its health. err is the error if that is
 // TransientFailure.
 func (c *Core) Health(i int, now State, err error) []Action {
 	if c.phase != PhaseReady || i != int(c.next) {

@@ -34,9 +34,9 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.take()
 }
 
-// isSame reports whether the list has not changed, in which case the current pass continues.
-// Updates may be more frequent than AttemptDelay. If each of them restarted the pass, an
-// unresponsive address would block the next one forever.
+// isSame reports whether the list is unchanged, so that a running pass continues. If each update
+// began a new pass, and updates were more frequent than AttemptDelay, an address that does not
+// respond would keep the next one from being tried.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -49,7 +49,7 @@ func (c *Core) isSame(from []int) bool {
 	return len(from) > 0
 }
 
-// keeps reports whether the list still contains the connected address, c.next.
+// keeps reports whether the new list contains the connected address, c.next.
 func (c *Core) keeps(from []int) bool {
 	for _, f := range from {
 		if f == int(c.next) {
@@ -59,8 +59,8 @@ func (c *Core) keeps(from []int) bool {
 	return false
 }
 
-// replace replaces the list and returns the indexes of the dropped addresses that have a
-// subchannel. c.next follows its address.
+// replace replaces the list. It returns the indexes of addresses that are no longer in it and have
+// a subchannel. c.next is changed to the new index of its address.
 func (c *Core) replace(from []int) (dropped []int) {
 	old := c.subs
 	turn := int(c.next)
@@ -86,7 +86,8 @@ func (c *Core) replace(from []int) (dropped []int) {
 	return dropped
 }
 
-// empty handles an empty list. It drops the connection. TRANSIENT_FAILURE stays sticky.
+// empty is called when the list is empty. The connection is dropped. A TRANSIENT_FAILURE remains
+// until a connection is READY.
 func (c *Core) empty() {
 	c.passing = false
 	if c.held {
@@ -99,8 +100,8 @@ func (c *Core) empty() {
 	c.publish(TransientFailure, 0, ErrNoAddresses)
 }
 
-// connect starts a pass if no pass has failed before. If again is set, CONNECTING is published even
-// if it is the current state, because a parent expects a state after an update.
+// connect begins a pass, unless a pass has failed before. With again, CONNECTING is published even
+// if it was the last state, because a parent expects a state after an update.
 func (c *Core) connect(again bool) {
 	c.phase = PhaseConnecting
 	if again {
@@ -112,7 +113,7 @@ func (c *Core) connect(again bool) {
 
 // reconnect starts a pass because the connected address is no longer in the list.
 func (c *Core) reconnect() {
-	if c.held { // a pass has failed, and READY has not been published since
+	if c.held { // a pass has failed, and no connection has been READY since then
 		c.held = false
 		c.phase = PhaseRetrying
 		c.begin()
@@ -121,8 +122,8 @@ func (c *Core) reconnect() {
 	c.connect(true)
 }
 
-// Fail makes calls fail with err, an error of the resolver, unless the known addresses may still
-// serve calls.
+// Fail is called with an error of the resolver. It makes calls fail with err, unless a known
+// address may still work.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, 0, err)
@@ -130,7 +131,7 @@ func (c *Core) Fail(err error) []Action {
 	return c.take()
 }
 
-// ExitIdle connects if the policy is idle.
+// ExitIdle makes an IDLE policy connect.
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
 		c.connect(false)
@@ -138,7 +139,7 @@ func (c *Core) ExitIdle() []Action {
 	return c.take()
 }
 
-// TimerFired handles the end of the timer.
+// TimerFired is called when the timer started by StartTimer fires.
 func (c *Core) TimerFired() []Action {
 	if c.passing && int(c.next) < len(c.subs) {
 		c.next++
@@ -147,6 +148,6 @@ func (c *Core) TimerFired() []Action {
 	return c.take()
 }
 
-// SetHealth sets whether READY waits for the server's health. It takes effect with the next
-// connection.
+// SetHealth sets whether READY is published only when the server is healthy. It takes effect with
+// the next connection.
 func (c *Core) SetHealth(on bool) { c.health = on }

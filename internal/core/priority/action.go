@@ -12,7 +12,7 @@ type Action struct {
 	Kind Kind
 	// Child is the name of the child. It is "" for PublishEmpty and MakeStandby.
 	Child string
-	// After is the duration of the timer to start. For PublishTimeout it is how long the child had
+	// After is the duration of the timer to start. In PublishTimeout, it is how long the child had
 	// to connect.
 	After time.Duration
 	// Jitter is used by StartFailback: a random share of it is added to After.
@@ -26,15 +26,15 @@ type Kind int
 const (
 	// Create builds a child. An Update follows.
 	Create Kind = iota
-	// Update gives a child its configuration and endpoints. The events for the child's reports
-	// during the update (Reported, Refused) follow, and then Updated.
+	// Update passes a child its configuration and endpoints. The shell then calls Reported or
+	// Refused for what the child reports during the update, and finally Updated.
 	Update
-	// Destroy closes a child. Its timers have been stopped before.
+	// Destroy closes a child. Its timers are stopped already.
 	Destroy
 	ExitIdle
 
-	// MakeStandby requests the event StandbyDue. The event must follow the publication of the
-	// pending state, so that no call waits for the creation of a standby.
+	// MakeStandby makes the shell call StandbyDue after it has published the pending state, so that
+	// no call waits while a standby is created.
 	MakeStandby
 
 	// StartFailover starts a timer of a child, and StopFailover stops it. When the timer fires, the
@@ -50,8 +50,8 @@ const (
 	StartHeadStart
 	StopHeadStart
 
-	// Publish publishes the last reported state and picker of the child. Before the child's first
-	// report, these are CONNECTING and a picker that queues.
+	// Publish publishes the state and picker that the child reported last. If it has not reported
+	// yet, these are CONNECTING and a picker that makes calls wait.
 	Publish
 	// PublishRefused publishes TRANSIENT_FAILURE with the error of the child's last update.
 	PublishRefused
@@ -64,8 +64,8 @@ const (
 // ErrEmpty is the error of calls if the configuration has no priorities.
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
-// TimeoutError is the error of calls if the failover timer of the child in use has fired. It is not
-// a status error, because a status error would also fail wait-for-ready calls.
+// TimeoutError is the error of calls after the failover timer of the child in use has fired. It is
+// no status error, because that would also fail wait-for-ready calls.
 type TimeoutError struct {
 	Child string
 	// After is how long the child had to connect.

@@ -2,12 +2,12 @@ package priority
 
 import "slices"
 
-// reorder adapts the state of the choice to an update of the priorities.
+// reorder is called when an update may have changed the order of the priorities.
 //
-// If the priorities down to the child in use are unchanged, all state is kept. Otherwise, each
-// child that the update puts above the child in use is a candidate until it is READY. With
-// Config.FastFailover or a failback delay, no call waits for a candidate while the child in use is
-// READY. A candidate that is already good takes over without a failback delay.
+// If nothing has changed down to the child in use, it does nothing. Otherwise, each child that the
+// update has put above the child in use is a candidate until it is READY. With Config.FastFailover
+// or a failback delay, no call waits for a candidate while the child in use is READY. A child that
+// was READY and good when it was put there takes over without a failback delay.
 func (c *Core) reorder(before []string) {
 	was, is := none, none
 	if c.published != nil && c.children[c.published.name] == c.published {
@@ -35,8 +35,8 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside reports whether a priority is a candidate that takes no calls yet, because the lower
-// priority in use is READY or reconnecting.
+// standsAside reports whether a priority is a candidate that takes no calls yet. This is so while
+// the priority in use, a lower one, is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
 	candidate := c.asides() && c.candidates[c.config.Priorities[priority]] || child != nil && child.late
@@ -47,9 +47,9 @@ func (c *Core) standsAside(priority int) bool {
 	return inUse.connectivityState() == Ready || inUse.seenReady && inUse.hasTime()
 }
 
-// comesLate reports whether calls would leave the good or small priority in use and wait for a
-// higher priority that is connecting, although there was no update. This cannot happen in A56. It
-// happens here if the connecting priority is below a poor one that had time left to connect.
+// comesLate reports whether, without an update, calls would leave the priority in use, which is good
+// or small, and wait for a higher one that is connecting. A56 never does this. Here, it could happen
+// if the higher priority is below a poor one that had time to connect until now.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
@@ -58,7 +58,7 @@ func (c *Core) comesLate(priority int) bool {
 	return !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// asides reports whether candidates stand aside in this configuration.
+// asides reports whether the configuration lets candidates stand aside at all.
 func (c *Core) asides() bool {
 	return c.config.FastFailover || c.config.FailbackDelay+c.config.FailbackJitter > 0
 }
@@ -69,9 +69,9 @@ func (c *Core) noCandidate(child *child) {
 	child.late = false
 }
 
-// asideOf returns the choice, given the first candidate that stands aside, or none. A chosen
-// priority that is in use, READY or poor is kept. With any other choice, calls would wait, so they
-// wait for the first candidate instead.
+// asideOf corrects a choice for which calls would wait. If there is a candidate that stands aside,
+// calls wait for the first such candidate instead, because it is higher. aside is that candidate,
+// or none.
 func (c *Core) asideOf(aside, chosen int) int {
 	if aside == none || chosen == c.currentPriority || c.tier(chosen).connectivityState() == Ready || c.tier(chosen).poor() {
 		return chosen
@@ -79,8 +79,8 @@ func (c *Core) asideOf(aside, chosen int) int {
 	return aside
 }
 
-// heldBack reports whether a missing child is not created yet, because the failback delay protects
-// a lower priority and a priority higher than the missing one may take over first.
+// heldBack reports whether a missing child is not to be created now: the failback delay protects a
+// lower priority, and a priority above the missing one may take over before it.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

@@ -12,20 +12,20 @@ type child struct {
 	// reported is the last reported state. It is CONNECTING before the first report.
 	reported State
 	tier     Tier
-	below    bool // the READY share is less than required
-	atMark   bool // the READY share would suffice if unproven weight counted
-	lost     bool // the child is IDLE or CONNECTING, and was poor when it was last READY, or was emptied since
-	// wellUntil is the value of Core.reports when the child was last good or small.
+	below    bool // less than the required share is READY
+	atMark   bool // with unproven weight, enough would be READY
+	lost     bool // the child is IDLE or CONNECTING; it was poor before that, or has been emptied since
+	// wellUntil is the number of reports (Core.reports) up to which the child was good or small.
 	wellUntil int
-	// seenReady means that the last READY report is newer than the last failure.
+	// seenReady means that the child was READY after its last failure.
 	seenReady bool
-	// seenReadyOrIdle means that the last READY or IDLE report is newer than the last failure. A
-	// failover timer that fires counts as a failure.
+	// seenReadyOrIdle means that the child was READY or IDLE after its last failure. A failover
+	// timer that fires counts as a failure.
 	seenReadyOrIdle bool
-	// standby means that the child was created while another child could take the calls.
+	// standby means that another child could take calls when this one was created.
 	standby bool
-	late    bool // the child became a candidate because calls would wait for it; see comesLate
-	single  bool // can hold only one connection
+	late    bool // a candidate without an update, because calls would have waited for it; see comesLate
+	single  bool // has at most one connection
 
 	// refused means that the child's last update returned an error, that the child was neither
 	// READY nor IDLE, and that it has not reported since. Its state is then TRANSIENT_FAILURE. The
@@ -33,24 +33,24 @@ type child struct {
 	refused bool
 
 	// failover is fired from the timer's expiry until the child reports a state other than
-	// CONNECTING. The child's state is then TRANSIENT_FAILURE.
+	// CONNECTING. Until then, the child's state counts as TRANSIENT_FAILURE.
 	failover timer
 	given    time.Duration
 
 	deactivation timer // runs while the child is deactivated
-	removed      bool  // deactivated because it is no longer configured
+	removed      bool  // the reason is that the child is no longer configured
 
 	// failback runs while the READY child waits to take over from a lower priority. It is fired
 	// when the child has waited long enough.
 	failback timer
-	atOnce   bool // no failback delay applies, because the child was good when an update put it above the child in use
-	woken    bool // ExitIdle was requested since the child's last report
+	atOnce   bool // there is no failback delay, because the child was already good when an update put it above the child in use
+	woken    bool // ExitIdle has been called since the last report
 
-	served bool  // the child has been good since it came into use
-	flaps  int   // number of failures since the child was last steady
-	steady timer // runs while the child is in use after a failure
+	served bool  // the child has been good while in use
+	flaps  int   // number of failures since it was last steady
+	steady timer // runs while the child is in use again after a failure
 
-	headStart timer // runs while the child is the first near group and neither READY nor IDLE
+	headStart timer // runs while the child is a first near group and neither READY nor IDLE
 }
 
 // connectivityState is connectivity_state() in A56's pseudo-code.
@@ -79,7 +79,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	if !child.good() {
 		c.failWhileWaiting(child)
 	}
-	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // this condition may be reported late
+	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // a report of this may arrive only after the connections are lost
 	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
@@ -102,7 +102,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	}
 }
 
-// refuse makes the child count as TRANSIENT_FAILURE until its next report or update.
+// refuse makes the child count as TRANSIENT_FAILURE until it reports or is updated again.
 func (c *Core) refuse(child *child) {
 	child.refused = true
 	if child == c.published {
@@ -127,7 +127,7 @@ func (c *Core) createChild(name string) *child {
 	return child
 }
 
-// update updates a child. From then on, the error of an earlier update no longer counts.
+// update makes the shell update a child. An error of its previous update no longer counts.
 func (c *Core) update(child *child) {
 	child.refused = false
 	c.do(Update, child.name)
@@ -156,9 +156,9 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate starts the timer that destroys the child. If the timer is already running, it
-// continues (A56, "Child Lifetime Management"), unless the child is now removed and removed
-// children are kept for a shorter time.
+// deactivate starts the timer after which the child is destroyed. If the timer is running, it
+// continues (A56, "Child Lifetime Management"). Only if the child has been removed from the
+// configuration in the meantime, and the time for removed children is shorter, does it start again.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
 	if removed {

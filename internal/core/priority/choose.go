@@ -35,9 +35,9 @@ func (c *Core) choosePriority() {
 
 // choiceOfA56 is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
 // same order and with the same names. The failback delay and Config.FastFailover are additions. If
-// made is true, choiceOfA56 has created a child and must be called again.
+// made is true, it has created a child, and must be called again when that child has been updated.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
-	aside, lazy := none, false // the first candidate that stands aside; whether a skipped priority may still connect
+	aside, lazy := none, false // the first candidate that takes no calls yet (standsAside); whether a skipped priority may still connect
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
@@ -51,7 +51,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
-		// The pseudo-code does not have the following conditions.
+		// The pseudo-code has neither this condition nor the next two.
 		if c.failbackDelayed(priority, child) {
 			continue
 		}
@@ -65,7 +65,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		if !child.poor() && c.passes(priority) {
 			c.wake(child)
-			lazy = lazy || c.candidates[childName] // candidates may still connect, as above
+			lazy = lazy || c.candidates[childName] // a candidate may still connect
 			continue
 		}
 		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.
@@ -93,7 +93,7 @@ func (c *Core) makeChild(name string) *child {
 	return child
 }
 
-// setCurrentPriority is SetCurrentPriority in A56's pseudo-code, with standbys added.
+// setCurrentPriority is SetCurrentPriority in A56's pseudo-code. Standbys are an addition.
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	c.noteFlaps(priority)
 	c.currentPriority = priority
@@ -113,8 +113,8 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 	c.askForStandbys(priority)
 }
 
-// publish publishes the state of child, unless it is already published. If child is nil, publish
-// reports that there are no priorities.
+// publish makes the shell publish the state of child, unless that is published already. A nil child
+// means that there are no priorities.
 func (c *Core) publish(child *child) {
 	tried := c.onTrial(child)
 	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {

@@ -1,53 +1,53 @@
 package priority
 
-// Condition is a child's report on the results of its calls, which the child's outlier detection
-// observes. The child takes calls in any Condition. The core decides when calls go to another
-// child; see orderOfLastResorts.
+// Condition is the condition of a child, judged by its calls. The child's outlier detection reports
+// it. A child takes calls in any Condition. Whether calls go to another child is decided in
+// orderOfLastResorts.
 type Condition uint8
 
 const (
-	// Usable means that nothing is wrong. All children in A56 are Usable.
+	// Usable means that calls succeed as far as is known. In A56, all children are Usable.
 	Usable Condition = iota
-	// Emptied means that none of the child's endpoints responds well.
+	// Emptied means that calls to all endpoints of the child fail.
 	Emptied
-	// HalfOpen means that the child was Emptied and must show with a few calls whether it responds
-	// well again.
+	// HalfOpen means that the child was Emptied. A few calls must show whether it has recovered.
 	HalfOpen
 )
 
-// Tier is a child's report beyond its state.
+// Tier is what a child reports in addition to its connectivity state.
 type Tier struct {
 	Condition Condition
-	// ReadyPart is the READY share of the child's weight. UnprovenPart is a further share that must
-	// show with a few calls whether it responds.
+	// ReadyPart is the share of the child's weight that is READY. UnprovenPart is a further share
+	// whose endpoints were ejected: a few calls must show whether they have recovered.
 	ReadyPart, UnprovenPart float64
 }
 
-// The following methods define the terms of the order of last resorts.
+// These methods define the terms in which the order of last resorts is described.
 
 // good reports whether the child is READY and nothing is wrong with it.
 func (ch *child) good() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && !ch.below
 }
 
-// small reports whether the only problem of a READY child is that too small a share of it is READY.
+// small reports whether a child is READY and its only problem is that too small a share of it is
+// READY.
 func (ch *child) small() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && ch.below
 }
 
-// failing reports whether the child is READY and none of its endpoints responds well.
+// failing reports whether a child is READY but calls to all of its endpoints fail.
 func (ch *child) failing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor reports whether the child is small or failing, or is reconnecting after it was small or
-// failing. A child that is emptied while it reconnects is also poor.
+// poor reports whether a child is small or failing, was so when it lost its connections, or lost
+// the last usable endpoint while it reconnects.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }
 
-// hasTime reports whether the child may still become READY: it is IDLE, or connecting with its
-// failover timer pending.
+// hasTime reports whether a child may still become READY: it is IDLE, or it is connecting and its
+// failover timer has not fired.
 func (ch *child) hasTime() bool {
 	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
@@ -60,8 +60,8 @@ func (c *Core) Poor(name string) (tier Tier, poor bool) {
 	return Tier{}, false
 }
 
-// weigh records whether the READY share of a child is too small. Once the share is below MinReady,
-// it must reach MinReadyRecovery, so that the child does not alternate between the two conditions.
+// weigh records whether the READY share of a child is too small. Once it has been below MinReady,
+// it must reach MinReadyRecovery, so that small changes do not move the calls back and forth.
 func (c *Core) weigh(child *child) {
 	mark := c.config.MinReady
 	if child.below {
@@ -71,19 +71,18 @@ func (c *Core) weigh(child *child) {
 	child.atMark = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
-// rounding is larger than the rounding error of a share, and smaller than the share of one
-// endpoint.
+// rounding is more than the rounding error of a share and less than the share of a single endpoint.
 const rounding = 1e-12
 
-// triable reports whether a few calls may show that the child has recovered. This is the case if it
-// is half-open, or if its READY share would be large enough with its unproven weight.
+// triable reports whether a few calls can show that a child has recovered: it is half-open, or its
+// READY share would be sufficient if unproven weight counted.
 func (ch *child) triable() bool {
 	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
 }
 
-// onTrial returns the children that receive a few calls while another child is in use. Without
-// these calls they could not recover. They are the triable children above the child in use and, if
-// that child is not good, also the triable children below it that are not deactivated.
+// onTrial returns the children that get a few calls although they are not in use. Without these
+// calls they could never recover. All triable children above the child in use are on trial, and if
+// that child is not good, so are those below it that are not deactivated.
 func (c *Core) onTrial(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {

@@ -56,28 +56,28 @@ type Config struct {
 	MaxFailbackDelay time.Duration
 }
 
-// Core is the state of one policy. Its methods handle events and return the actions to execute.
-// Events of a child that does not exist are ignored.
+// Core is the state of one policy. Each event is a method and returns the actions to execute.
+// Events of a child that does not exist have no effect.
 type Core struct {
 	config     Config
 	configured map[string]bool
 	children   map[string]*child
 	actions    []Action
 
-	// currentPriority is the index of the priority in use, or none. During a choice it is still the
-	// previous priority, because the failback delay depends on it. After an update it is the new
+	// currentPriority is the index of the priority in use, or none. During a choice it is the
+	// previous one, because the failback delay depends on that. An update changes it to the new
 	// index of the child in use.
 	currentPriority int
 	candidates      map[string]bool // see reorder
-	waitingFor      *child          // the child that a choice has created; the choice continues after the child's update
-	standbyAsked    bool            // a StandbyDue event is pending
+	waitingFor      *child          // a child that the current choice has created; the choice continues when the child has been updated
+	standbyAsked    bool            // MakeStandby was returned, and StandbyDue has not been called yet
 
-	published *child   // the child in use; nil before the first publication and after PublishEmpty
-	tried     []string // the children that receive trial calls
-	reports   int      // number of reports of all children
-	stale     bool     // the published child has a newer state than the published one
+	published *child   // child in use; nil before the first one and after PublishEmpty
+	tried     []string // children that get trial calls
+	reports   int      // number of reports so far, from all children
+	stale     bool     // the state of the child in use has changed since it was published
 	updating  bool     // between BeginUpdate and EndUpdate
-	ofUpdate  bool     // an update caused the current choice
+	ofUpdate  bool     // the current choice belongs to an update
 }
 
 const none = -1
@@ -95,13 +95,13 @@ func (c *Core) InUse() string {
 	return c.published.name
 }
 
-// OnTrial returns the children that receive a few calls in addition to the child in use, in
-// priority order. The result must not be modified.
+// OnTrial returns the children that get a few trial calls although they are not in use, in priority
+// order. The result must not be modified.
 func (c *Core) OnTrial() []string { return c.tried }
 
-// State returns the state that a child counts as, and whether the child exists. After a timeout or
-// a refused update, the child counts as TRANSIENT_FAILURE. Otherwise it counts as its last reported
-// state, which is CONNECTING before the first report.
+// State returns the state that a child counts as, and whether the child exists. If the child's
+// failover timer has fired or it has refused its update, it counts as TRANSIENT_FAILURE. Otherwise
+// its last report counts, or CONNECTING before the first one.
 func (c *Core) State(name string) (State, bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -110,7 +110,7 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
-// Given returns the duration of the child's most recent failover timer.
+// Given returns how long the failover timer of a child was last set to run.
 func (c *Core) Given(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
 		return child.given
@@ -148,16 +148,17 @@ func (c *Core) BeginUpdate(config Config) []Action {
 	return c.take()
 }
 
-// EndUpdate ends an update by choosing a priority. It publishes the chosen priority even if it is
-// the same as before.
+// EndUpdate ends an update and chooses a priority. The chosen one is published even if it is the
+// same as before.
 func (c *Core) EndUpdate() []Action {
 	c.updating, c.ofUpdate = false, true
 	c.stale = true
 	return c.choose()
 }
 
-// Updated handles the end of an Update action. It follows the events for the child's reports during
-// the update (Reported, Refused). If a choice created the child, the choice continues.
+// Updated is called when the shell has executed an Update action, after the events for what the
+// child reported during the update (Reported, Refused). If a choice has created the child, it
+// continues.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
 		return nil
@@ -176,9 +177,9 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	return c.choose()
 }
 
-// Refused handles an error from the update of a child. A child whose last report is READY or IDLE
-// stays in use, and counts is false. Otherwise counts is true, and the error counts like a report
-// of TRANSIENT_FAILURE until the next report or update.
+// Refused is called when a child has refused its update. If its last report is READY or IDLE, the
+// child stays in use, and counts is false. Otherwise, the refusal counts as a report of
+// TRANSIENT_FAILURE until the child reports or is updated again.
 func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
@@ -188,7 +189,7 @@ func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	return true, c.choose()
 }
 
-// FailoverTimerFired handles the end of the timer that StartFailover started.
+// FailoverTimerFired is called when the timer started by StartFailover fires.
 func (c *Core) FailoverTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failover != running {
@@ -198,7 +199,7 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// DeactivationTimerFired handles the end of the timer that StartDeactivation started.
+// DeactivationTimerFired is called when the timer started by StartDeactivation fires.
 func (c *Core) DeactivationTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.deactivation != running {
@@ -209,7 +210,7 @@ func (c *Core) DeactivationTimerFired(name string) []Action {
 	return c.take()
 }
 
-// FailbackTimerFired handles the end of the timer that StartFailback started.
+// FailbackTimerFired is called when the timer started by StartFailback fires.
 func (c *Core) FailbackTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failback != running {
@@ -219,7 +220,7 @@ func (c *Core) FailbackTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// SteadyTimerFired handles the end of the timer that StartSteady started.
+// SteadyTimerFired is called when the timer started by StartSteady fires.
 func (c *Core) SteadyTimerFired(name string) []Action {
 	if child, ok := c.children[name]; ok && child.steady == running {
 		child.steady, child.flaps = stopped, 0
@@ -227,8 +228,8 @@ func (c *Core) SteadyTimerFired(name string) []Action {
 	return c.take()
 }
 
-// choose chooses a priority. During an update of the policy, or of a child that a choice has
-// created, it does nothing.
+// choose chooses a priority. It does nothing during an update of the policy, or while a choice
+// waits for a child that it has created.
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
@@ -251,6 +252,5 @@ func (c *Core) take() []Action {
 	return actions
 }
 
-// names returns the names of the existing children. They are sorted to make the actions
-// deterministic.
+// names returns the names of all children, sorted so that the order of actions is deterministic.
 func (c *Core) names() []string { return slices.Sorted(maps.Keys(c.children)) }

@@ -1,10 +1,10 @@
 package priority
 
-// ChooseAgain repeats the choice without a new event.
+// ChooseAgain makes a choice although nothing has happened.
 func (c *Core) ChooseAgain() []Action { return c.choose() }
 
-// Higher reports whether a child above the given one is good, or may still become READY and is not
-// skipped.
+// Higher reports whether a child above the given one is good, or may still become READY and would
+// then be used.
 func (c *Core) Higher(name string) bool {
 	for i, p := range c.config.Priorities {
 		if p == name {
@@ -24,7 +24,8 @@ func (c *Core) Higher(name string) bool {
 	return false
 }
 
-// Waits reports whether the child is good and higher than the child in use.
+// Waits reports whether the child is good and above the child in use, so that it may be waiting for
+// its failback delay.
 func (c *Core) Waits(name string) bool {
 	for _, p := range c.config.Priorities[:max(c.currentPriority, 0)] {
 		if p == name {

@@ -1,12 +1,12 @@
 package priority
 
-// failbackDelayed reports whether the failback delay keeps a child from being used. This is the
-// case if the priority in use is lower and good, and the child has not been good for
-// Config.FailbackDelay and its share of Config.FailbackJitter.
+// failbackDelayed reports whether a child may not be used yet because of the failback delay: the
+// priority in use is lower and good, and the child has not been good for Config.FailbackDelay plus
+// its share of Config.FailbackJitter.
 //
-// A CONNECTING child is delayed too, so that a flapping child does not take the calls from a READY
-// one. An IDLE child is made to connect, because no call would make it connect. There is no delay
-// if no priority is in use.
+// A CONNECTING child is delayed as well, so that a flapping child does not take calls from a READY
+// one. An IDLE child is made to connect, because it gets no call that would do that. If no priority
+// is in use, there is no delay.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
 	if !c.protected(priority) || child.failback == fired || child.atOnce {
 		return false
@@ -31,8 +31,8 @@ func (c *Core) stopFailback(child *child) {
 	child.failback, child.atOnce = stopped, false
 }
 
-// endFailback stops the failback timers of the priority in use and of all lower ones, and resets
-// the flaps of the lower ones.
+// endFailback stops the failback timers of the given priority and of all lower ones. It clears the
+// count of flaps of the lower ones.
 func (c *Core) endFailback(priority int) {
 	for p, childName := range c.config.Priorities {
 		child, ok := c.children[childName]

@@ -2,9 +2,10 @@ package priority
 
 import "time"
 
-// A child flaps if it fails soon after it has recovered. Its failback delay doubles each time calls
-// have to leave it and each time it fails during the delay, up to Config.MaxFailbackDelay. After it
-// has been in use for Config.MaxFailbackDelay, it is steady again.
+// A child flaps if it fails soon after it has recovered. A flap is counted when calls have to leave
+// the child, and when it fails during its failback delay. With each flap the failback delay
+// doubles, up to Config.MaxFailbackDelay. When the child has been in use for
+// Config.MaxFailbackDelay, it is steady, and the count begins again.
 
 // failbackDelay returns how long a child must be READY before it takes over, without the jitter.
 func (c *Core) failbackDelay(child *child) time.Duration {
@@ -15,9 +16,9 @@ func (c *Core) failbackDelay(child *child) time.Duration {
 	return delay
 }
 
-// noteFlaps counts a flap of the priority in use if that priority was good and the choice leaves
-// it. It also starts the steady timer of the chosen priority. If the chosen priority is higher,
-// endFailback resets the count.
+// noteFlaps counts a flap if the choice leaves the priority in use and that priority was good. For
+// the chosen priority, it starts the steady timer. If the choice goes to a higher priority,
+// endFailback clears the count.
 func (c *Core) noteFlaps(priority int) {
 	if previous := c.currentPriority; previous != none && previous != priority {
 		if left, ok := c.children[c.config.Priorities[previous]]; ok {
@@ -35,8 +36,8 @@ func (c *Core) noteFlaps(priority int) {
 	}
 }
 
-// failWhileWaiting stops the failback timer of a child that is no longer good. If the timer was
-// active, this counts as a flap.
+// failWhileWaiting is called when a child is not good. If the failback timer is running or has
+// fired, it is stopped, and a flap is counted.
 func (c *Core) failWhileWaiting(child *child) {
 	if child.failback != stopped {
 		c.flap(child)

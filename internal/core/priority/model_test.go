@@ -13,7 +13,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// TestMain runs 1,000 schedules of about 50 steps each, unless -rapid.checks is set.
+// TestMain makes rapid run 1,000 schedules of about 50 steps, unless -rapid.checks says otherwise.
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "1000")
 	os.Exit(m.Run())
@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// watch checks the invariants that must hold after every step. It does not need a model.
+// watch checks rules that must hold after every step. It needs no model.
 type watch struct {
 	target   *target
 	exist    map[string]bool
@@ -91,7 +91,7 @@ func (w *watch) observe(a core.Action) {
 	}
 }
 
-// check checks that repeating the choice changes nothing.
+// check is called after each step. Among other rules, another choice must change nothing.
 func (w *watch) check(scenario.Step) {
 	before := w.target.core.InUse()
 	if actions := w.target.core.ChooseAgain(); len(actions) > 0 {
@@ -118,8 +118,7 @@ func (w *watch) check(scenario.Step) {
 	}
 }
 
-// A timer that fires after it was stopped has no effect. A shell cannot always prevent such a
-// firing.
+// A timer may fire although it was stopped: a shell cannot always prevent that. It has no effect.
 func TestLateTimers(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
@@ -138,10 +137,10 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child whose READY share is exactly MinReady is not poor, despite rounding errors. In this test,
-// all of a locality of weight 1 and seven tenths of a locality of weight 2 are READY.
+// A child with exactly the share MinReady READY is not poor, in spite of rounding errors. Here, a
+// locality of weight 1 is READY as a whole, and seven tenths of one of weight 2.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
-	for _, reported := range []core.State{core.Connecting, core.Ready} { // below MinReady before or not
+	for _, reported := range []core.State{core.Connecting, core.Ready} { // with a share below MinReady before, and without
 		config := scenario.DefaultConfig("a", "b")
 		config.MinReady, config.MinReadyRecovery = 0.8, 0.8
 		c := core.New()

@@ -6,45 +6,45 @@ import "slices"
 type row int
 
 const (
-	rowA56     row = 1 + iota // A56's choice, if it is not poor
-	rowWaits                  // the reconnecting priority, if it was good
+	rowA56     row = 1 + iota // A56's choice, unless it is poor
+	rowWaits                  // the priority in use that reconnects, if it was not poor
 	rowGood                   // the highest good priority
 	rowSmall                  // the highest small priority
-	rowWaitsOn                // the reconnecting priority, even if it was poor
-	rowFailing                // the failing priority that was good or small last
+	rowWaitsOn                // the priority in use that reconnects, even if it was poor
+	rowFailing                // of the failing priorities, the one that was good or small last
 	rowNothing                // A56's choice, although it is poor
 )
 
-// orderOfLastResorts returns the priority that takes the calls and the first row that selects it.
+// orderOfLastResorts returns the priority that takes the calls, and the row that selects it: the
+// first one that applies.
 //
-// chosen is A56's choice, or the first poor priority that A56's search reaches. If chosen is not
-// poor, it is the result. Otherwise the result is the highest good priority or, if no priority is
-// good, the highest small one. There is one exception: calls wait for a priority in use that was
-// good and is reconnecting, unless a higher priority is good or small or Config.FastFailover skips
-// the priority in use. If no priority is good or small, the last three rows decide.
+// chosen is the result of choiceOfA56. If it is not poor, it is the result. Otherwise, the result
+// is the highest good priority or, if there is none, the highest small one. As an exception, calls
+// wait for the priority in use while it reconnects, if it was not poor. This exception ends when a
+// higher priority is good or small, or if Config.FastFailover skips the one in use. If no priority
+// is good or small, the last three rows decide.
 func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	goods, smalls := c.highest((*child).good), c.highest((*child).small)
 	reconnecting, failed := c.reconnecting(), c.lastWell()
 	switch {
 	case !c.tier(chosen).poor():
-		// Lower priorities cannot change this choice.
+		// Lower priorities do not matter.
 		return rowA56, chosen
 	case reconnecting != none && !c.tier(reconnecting).lost && !above(goods, reconnecting) && !above(smalls, reconnecting) &&
 		!c.passes(reconnecting):
-		// A56 waits in this case, too. If a higher priority responds, calls need not wait.
+		// A56 waits here, too. Calls need not wait if a higher priority can take them.
 		return rowWaits, reconnecting
 	case goods != none:
 		// The endpoints of this priority respond.
 		return rowGood, goods
 	case smalls != none:
-		// Some endpoints respond, which is better than waiting or errors.
+		// Some endpoints respond. That is better than waiting, and better than errors.
 		return rowSmall, smalls
 	case reconnecting != none:
-		// No priority responds. Reconnecting takes milliseconds, and a timer limits it.
+		// No priority responds. Reconnecting usually takes milliseconds, and a timer limits it.
 		return rowWaitsOn, reconnecting
 	case failed != none:
-		// This choice changes only when a priority recovers, so calls do not alternate between
-		// priorities.
+		// The result is the same until a priority recovers, so calls do not move back and forth.
 		return rowFailing, failed
 	default:
 		// No priority is READY.
@@ -58,7 +58,7 @@ func above(tier, other int) bool { return tier != none && tier < other }
 // tier returns the child of a priority, or nil if it does not exist.
 func (c *Core) tier(priority int) *child { return c.children[c.config.Priorities[priority]] }
 
-// highest returns the highest priority whose child satisfies the predicate is, or none.
+// highest returns the highest priority for whose child is returns true, or none.
 func (c *Core) highest(is func(*child) bool) int {
 	return slices.IndexFunc(c.config.Priorities, func(name string) bool {
 		child, ok := c.children[name]
@@ -66,16 +66,16 @@ func (c *Core) highest(is func(*child) bool) int {
 	})
 }
 
-// reconnecting returns the priority in use if it has been READY since it last failed and may become
-// READY again. Otherwise it returns none.
+// reconnecting returns the priority in use if it has been READY since it last failed, and may
+// become READY again. Otherwise it returns none.
 func (c *Core) reconnecting() int {
 	return c.highest(func(child *child) bool {
 		return child == c.published && child.seenReady && child.hasTime()
 	})
 }
 
-// lastWell returns the failing priority that was good or small most recently. If no failing
-// priority ever was, it returns the highest failing priority.
+// lastWell returns the failing priority that was good or small most recently. If none of them ever
+// was, it returns the highest failing priority.
 func (c *Core) lastWell() int {
 	last := c.highest((*child).failing)
 	for priority, name := range c.config.Priorities {
@@ -86,9 +86,9 @@ func (c *Core) lastWell() int {
 	return last
 }
 
-// lookBelow makes the IDLE priorities from first on connect. It also creates the next missing
-// priority unless a higher one may still become READY, and reports whether it created one. In
-// rowWaits and rowGood it does not look below the chosen priority.
+// lookBelow looks for other priorities from first on: it makes IDLE ones connect, and creates the
+// next missing one unless a higher one may still become READY. It reports whether it has created
+// one. In rowWaits and rowGood, it stops at the chosen priority.
 func (c *Core) lookBelow(first int, row row, chosen int) (made bool) {
 	last := len(c.config.Priorities) - 1
 	if row == rowWaits || row == rowGood {

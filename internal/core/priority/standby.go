@@ -2,10 +2,10 @@ package priority
 
 import "slices"
 
-// lastStandby returns the lowest priority that is a standby while inUse is in use. Without standbys
-// it returns inUse.
+// lastStandby returns the index of the lowest standby while inUse is the priority in use. Without
+// standbys, it returns inUse.
 func (c *Core) lastStandby(inUse int) int {
-	last, numbers := inUse, 0 // distinct numbers below inUse
+	last, numbers := inUse, 0 // how many numbers of source priorities there are below inUse
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
 		if c.number(p) != c.number(p-1) {
 			numbers++
@@ -18,12 +18,11 @@ func (c *Core) lastStandby(inUse int) int {
 	return last
 }
 
-// keepStandbys keeps the standbys of the priority in use from being destroyed if that priority is
-// READY or the head start of its number is over. It makes IDLE standbys connect, unless the
-// priority in use is IDLE.
+// keepStandbys stops the deactivation of the standbys if the priority in use is READY, or if its
+// head start is over. It makes IDLE standbys connect, unless the priority in use is IDLE itself.
 //
-// The failover timer of a standby works as in A56. If the timer has already fired when the standby
-// is needed, the standby counts as failed.
+// The failover timer of a standby works as in A56. A standby whose timer has fired before it is
+// needed has failed.
 func (c *Core) keepStandbys(inUse int) {
 	state := c.stateOf(inUse)
 	for i, childName := range c.standbys(inUse) {
@@ -47,8 +46,8 @@ func (c *Core) askForStandbys(inUse int) {
 	}
 }
 
-// StandbyDue is the event that MakeStandby requests. It creates one missing standby. The choice
-// that follows the standby's update requests the next event.
+// StandbyDue is the event that MakeStandby requests. It creates one standby. The choice that
+// follows the standby's update requests the next one.
 func (c *Core) StandbyDue() []Action {
 	c.standbyAsked = false
 	if c.updating || c.waitingFor != nil || c.currentPriority == none {
@@ -60,8 +59,8 @@ func (c *Core) StandbyDue() []Action {
 	return c.take()
 }
 
-// missingStandby returns the name of the highest standby to create, or "". Standbys are created if
-// the priority in use is READY or the head start of its number is over.
+// missingStandby returns the name of the next standby to create, or "". Standbys are created if the
+// priority in use is READY, or if its head start is over.
 func (c *Core) missingStandby(inUse int) string {
 	for i, childName := range c.standbys(inUse) {
 		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.hastens(inUse, inUse+1+i)) {
@@ -75,7 +74,7 @@ func (c *Core) stateOf(priority int) State {
 	return c.children[c.config.Priorities[priority]].connectivityState()
 }
 
-// Standby reports whether the child is connected although it is not needed yet.
+// Standby reports whether a child is connected although it is not needed yet.
 func (c *Core) Standby(name string) bool {
 	if c.updating || c.currentPriority == none {
 		return false
@@ -88,7 +87,7 @@ func (c *Core) standbys(inUse int) []string {
 	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
 }
 
-// wake makes an IDLE child connect. It does so at most once per report of the child.
+// wake makes an IDLE child connect, at most once for each report of that child.
 func (c *Core) wake(child *child) {
 	if child.connectivityState() == Idle && !child.woken {
 		child.woken = true
@@ -96,9 +95,10 @@ func (c *Core) wake(child *child) {
 	}
 }
 
-// passes reports whether the choice skips a priority because a lower priority is good or small
-// (Config.FastFailover). It skips a connecting child that has lost its connections or is an
-// unconnected standby, and an IDLE child below a skipped one. standsAside handles candidates.
+// passes reports whether the choice skips a priority because a lower one is good or small
+// (Config.FastFailover). It skips a child that is connecting after it has lost its connections, a
+// standby that was never connected, and an IDLE child below a skipped one. Candidates are not its
+// concern, see standsAside.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&
@@ -110,10 +110,10 @@ func (c *Core) passed(priority int) bool {
 	return c.config.FastFailover && c.readyBelow(priority) && above(c.highest((*child).hasLost), priority)
 }
 
-// hasLost reports whether the child is connecting after it lost its connections, or is a standby
-// that was never connected. The loss of a child's only possible connection does not count, because
-// that connection is also lost when the server closes it gracefully, and is then usually restored
-// within one handshake.
+// hasLost reports whether a child is connecting because it has lost its connections, or is a
+// standby that was never connected. A child that can have only one connection does not count: it
+// also loses that connection when the server closes it gracefully, and is usually connected again
+// one handshake later.
 func (ch *child) hasLost() bool {
 	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)
 }

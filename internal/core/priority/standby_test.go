@@ -8,7 +8,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// An update removes all priorities while a standby is due. No standby is created.
+// An update removes all priorities after a standby has been requested. The standby is not created.
 func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b")
 	config.WarmStandby = 1

@@ -12,15 +12,15 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// target is a minimal shell around a core, with a fake clock and scripted children.
+// target runs a core without gRPC: it executes the actions with a fake clock and scripted children.
 type target struct {
 	core     *core.Core
 	children map[string]*fakeChild
 	script   map[string][]scenario.Reaction
 	update   scenario.Update
 	errors   []string
-	standby  bool // a StandbyDue event is pending
-	inside   bool // a child is being updated
+	standby  bool // the core waits for StandbyDue
+	inside   bool // a child is being updated; its reports do not settle
 
 	now    time.Duration
 	timers []*fakeTimer
@@ -30,7 +30,7 @@ type target struct {
 	closed bool
 
 	inUpdate bool
-	observe  func(core.Action) // called with each action; may be nil
+	observe  func(core.Action) // called for each action if not nil
 }
 
 type fakeChild struct {
@@ -91,7 +91,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	}
 }
 
-// settle creates the standbys that are due after an event.
+// settle calls StandbyDue, as a shell does after an event.
 func (t *target) settle() {
 	for t.standby {
 		t.standby = false
@@ -108,7 +108,7 @@ func (t *target) refuse(child string, err error) {
 	t.act(actions)
 }
 
-// updateChild updates a child as the shell does, and delivers the scripted reports.
+// updateChild plays the scripted reports of a child in its update.
 func (t *target) updateChild(name string) {
 	c, verb := t.children[name], "update"
 	if !c.updated {
@@ -134,7 +134,7 @@ func (t *target) updateChild(name string) {
 		break
 	}
 	if refused && accepted && c.reported != nil && c.reported.State == core.TransientFailure {
-		c.last = c.reported.Err() // the refusal is over
+		c.last = c.reported.Err() // the child's own error counts again
 	}
 	t.inside = before
 	t.act(t.core.Updated(name))
@@ -163,7 +163,7 @@ func (t *target) act(actions []core.Action) {
 			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + after})
 		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady, core.StopHeadStart:
 			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
-				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop kind directly follows its Start kind
+				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop kind is declared right after its Start kind
 			})
 			t.timers = slices.Delete(t.timers, i, i+1)
 		case core.Publish:
@@ -229,8 +229,7 @@ func (t *target) ExitIdle() {
 
 func (t *target) names() []string { return slices.Sorted(maps.Keys(t.children)) }
 
-// ResolverError, Resolve and Close write what the shell is expected to do. They do not call the
-// core.
+// ResolverError, Resolve and Close log what a shell must do. The core is not involved.
 func (t *target) ResolverError(err error) {
 	for _, name := range t.names() {
 		t.write("resolver-error %s %v", name, err)

@@ -19,7 +19,7 @@ import (
 // State is a connectivity state.
 type State uint8
 
-// The states are in order of precedence. The aggregated state is the first one that any child has.
+// The state of the policy is the first of these that any child is in.
 const (
 	Ready State = iota
 	Connecting
@@ -40,18 +40,18 @@ type Child[T any] struct {
 	// Attached is the shell's data.
 	Attached T
 
-	weight, before uint32 // the weight in this update and in the last one; at least 1
+	weight, before uint32 // in this update and in the last one; at least 1
 	state          State  // the last reported state
-	failed         bool   // the child has failed since it was created or last READY
+	failed         bool   // the child has failed, and has not been READY since
 	unproven       bool   // see Core.Unproven
 	readySince     time.Time
-	update         uint64 // the number of the last update that contained the endpoint
+	update         uint64 // number of the last update with this endpoint
 }
 
 // State returns the last state that the child reported. It is CONNECTING before the first report.
 func (c *Child[T]) State() State { return c.state }
 
-// Weight returns the child's weight. The weights of all children sum to at most math.MaxUint32.
+// Weight returns the child's weight. The weights of all children add up to at most math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
 
 // Core contains the children of one policy. T is the shell's data.
@@ -59,10 +59,10 @@ type Core[T any] struct {
 	config   Config
 	children map[Key]*Child[T]
 	order    []*Child[T] // in the order of the endpoints
-	previous []*Child[T] // the order before the update
-	count    [states]int // number of children in each state
+	previous []*Child[T] // the order before the current update
+	count    [states]int // number of children, by state
 	sum      uint64      // sum of the children's weights
-	told     *Child[T]   // the child whose error is the error of calls in TRANSIENT_FAILURE
+	told     *Child[T]   // child whose error is the error of calls if all have failed
 	updates  uint64      // number of updates
 
 	publication
@@ -82,7 +82,7 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updates++
 	c.stale = c.stale || config != c.config
 	c.config = config
-	// Do not reuse the old slice, which the shell may still use.
+	// The old slice must not be reused: the shell may still use it.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
@@ -93,11 +93,11 @@ type Which int
 const (
 	NewChild Which = iota // created for this endpoint
 	Known                 // known from an earlier update
-	Again                 // returned before in this update
+	Again                 // returned for a duplicate in the same update
 )
 
-// Endpoint returns the child of the next endpoint. A duplicate endpoint keeps its first
-// position and has the sum of the weights.
+// Endpoint returns the child for the next endpoint of an update. Duplicates have one child, at the
+// position of the first of them and with the sum of their weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	child, known := c.children[key]
 	if !known {
@@ -118,9 +118,9 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, NewChild
 }
 
-// Endpoints ends the list of endpoints. It returns the children that were removed, whose
-// reports must be ignored, and the sum of the weights. It scales weights down if the sum
-// exceeds math.MaxUint32.
+// Endpoints is called after the last endpoint. It returns the children to remove, whose reports
+// must be ignored from now on, and the sum of the weights. If the sum exceeds math.MaxUint32,
+// weights are scaled down.
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
 		if child.update != c.updates {
@@ -158,9 +158,9 @@ func (c *Core[T]) fitWeights() (given uint64) {
 	return given
 }
 
-// Reported handles a state that a child reports, and reports whether the child must connect.
-// Endpoints stay connected even without calls, so that the policy can be a warm standby. now is
-// used only if the state is READY.
+// Reported is called when a child reports a state. It returns true if the child must be made to
+// connect: endpoints are connected even if there are no calls, so that the policy can serve as a
+// warm standby. now is used only if the state is READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -179,8 +179,8 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.told == nil || c.told.state != TransientFailure {
 			c.told = child
 		}
-		// The first failure changes Parts. Every failure may change the error of a failed
-		// policy.
+		// The first failure of a child changes Parts. If all children have failed, any failure may
+		// change the error of calls.
 		c.stale = c.stale || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
@@ -198,19 +198,21 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven sets whether an endpoint must answer a call before it counts as READY in Parts.
+// Unproven records whether an endpoint is unproven: it must answer a call before Parts counts it as
+// READY (see package outlierdetection).
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.stale = c.stale || child.unproven != unproven
 	child.unproven = unproven
 }
 
-// Parts returns three shares. ready and unproven are the shares of proven and unproven READY
-// endpoints in the weight of all endpoints that are READY or have failed. failed is the share of
-// failed endpoints in the weight of all endpoints. At least one endpoint must be READY.
+// Parts returns three shares of weight. Of the endpoints that are READY or have failed, ready is
+// the share of those that are READY, without unproven ones, and unproven is the share of READY
+// endpoints that are unproven. Of all endpoints, failed is the share of those that have failed. At
+// least one endpoint must be READY.
 //
-// A connecting endpoint does not count; otherwise the READY share would be too small while the
-// policy starts, grows or reconnects. An unproven endpoint that reconnects counts as failed,
-// because a lost connection proves nothing.
+// An endpoint that is connecting counts for neither ready nor unproven. Otherwise, the READY share
+// would be too small while the policy starts, grows or reconnects. An unproven endpoint that
+// reconnects counts as failed: losing a connection proves nothing.
 func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	var good, doubtful, bad uint64
 	for _, child := range c.order {
@@ -227,8 +229,8 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
-// Failed returns the child whose error is the error of calls, or nil if there are no children. It
-// returns the same child as long as that child fails, so that the error does not keep changing.
+// Failed returns the child whose error is the error of calls, or nil if there is no child. It is
+// the same child as long as that one fails, so that the error does not keep changing.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told

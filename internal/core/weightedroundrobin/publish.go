@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// PickerInterval times the number of READY children is the minimum time between two pickers. If
-// 10,000 endpoints connect at the same time, a new picker is made every 10 ms, instead of 10,000
-// pickers. Until the next picker, the newest endpoints receive no calls, and calls that pick a lost
-// endpoint wait.
+// PickerInterval, multiplied by the number of READY children, is the minimum time between two
+// pickers. If 10,000 endpoints connect at the same time, there is a new picker every 10 ms, instead
+// of 10,000 pickers. Until the next picker, endpoints that have just connected get no calls, and
+// calls that pick an endpoint without a connection wait.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the largest number of children for which a new picker costs less than a timer.
+// FewChildren is the largest number of children for which making a picker costs less than a timer.
 const FewChildren = 256
 
 type publication struct {
-	published State     // the last published state
-	begun     bool      // something was published
-	at        time.Time // when it was published
-	stale     bool      // the last publication is outdated
-	urgent    bool      // the next publication must not wait
+	published State     // state that was published last
+	begun     bool      // a state has been published
+	at        time.Time // when that was
+	stale     bool      // something has changed since then
+	urgent    bool      // publish without a delay
 	growing   bool      // a READY child is in its slow-start window
 }
 
-// End ends an update. The state is published immediately, unless the picker would not change.
+// End ends an update. It makes the state due at once, unless the picker would be the same as
+// before.
 func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
 
-// Outdated makes the core publish the state again with a new picker.
+// Outdated makes a new picker due, with the same state.
 func (c *Core[T]) Outdated() { c.stale = true }
 
-// Due returns when the state must be published, if at all. The zero time means immediately.
+// Due reports whether the state must be published, and when. The zero time means at once.
 func (c *Core[T]) Due() (at time.Time, due bool) {
 	if !c.begun || c.urgent || c.published != c.State() {
 		return time.Time{}, true
@@ -47,16 +48,16 @@ func (c *Core[T]) Due() (at time.Time, due bool) {
 	return time.Time{}, false
 }
 
-// Publish returns the state to publish. If it is Ready, the picker contains the children that
-// the Ready method returns.
+// Publish returns the state to publish. For Ready, the picker must contain the children that
+// Core.Ready returns.
 func (c *Core[T]) Publish(now time.Time) State {
 	c.published, c.begun, c.at = c.State(), true, now
 	c.stale, c.urgent, c.growing = false, false, false
 	return c.published
 }
 
-// Ready returns the READY children in order, and their weights, which are reduced in the
-// slow-start window.
+// Ready returns the READY children in order, and their weights. In the slow-start window, weights
+// are reduced.
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
 	children = make([]*Child[T], 0, n)

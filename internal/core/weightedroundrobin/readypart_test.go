@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Connecting endpoints do not count, but an endpoint that has failed counts until it is READY.
+// An endpoint that is connecting does not count, unless it has failed and has not been READY since.
 func TestReadyPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
@@ -41,7 +41,7 @@ func TestReadyPart(t *testing.T) {
 	}
 }
 
-// Only the first failure of an endpoint changes the READY share.
+// The READY share is published again for the first failure of an endpoint, not for later ones.
 func TestAFailureIsPublishedOnce(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 2)

@@ -13,15 +13,15 @@ type SlowStart struct {
 	MinWeightPercent float64
 }
 
-// slowStartSteps is the number of steps in a window. It is large enough that the steps are not
-// visible in an endpoint's load.
+// slowStartSteps is the number of steps in a window. With that many, the load of an endpoint seems
+// to grow evenly.
 const slowStartSteps = 50
 
-// slowStartScale multiplies all weights during a window, so that a fraction of weight 1 is an
-// integer.
+// slowStartScale is the factor for all weights during a window, so that fractions of weight 1 are
+// integers.
 const slowStartScale = 1000
 
-// Factor returns the fraction of its weight that an endpoint has after it has been READY for the
+// Factor returns which fraction of its weight counts for an endpoint that has been READY for the
 // given time.
 func (s SlowStart) Factor(ready time.Duration) float64 {
 	if ready >= s.Window {
@@ -36,8 +36,8 @@ func (s SlowStart) Step() time.Duration {
 	return max(s.Window/slowStartSteps, time.Millisecond)
 }
 
-// slowStartWeight returns the given fraction of a weight, multiplied by scale. The result is at
-// least 1, so that the endpoint receives some calls.
+// slowStartWeight returns a fraction of a weight, multiplied by scale. It is at least 1, so that
+// the endpoint gets some calls.
 func slowStartWeight(weight, scale uint32, factor float64) uint32 {
 	return max(1, uint32(float64(weight)*float64(scale)*factor))
 }

@@ -25,7 +25,7 @@ func TestSlowStartFactor(t *testing.T) {
 		{60 * time.Second, 1, 10, 59 * time.Second, 59.0 / 60},
 		{60 * time.Second, 0.5, 10, 60 * time.Second, 1},
 		{60 * time.Second, 1, 100, 0, 1},
-		{time.Second / 2, 1, 10, 0, 1}, // the minimum of one second exceeds the window
+		{time.Second / 2, 1, 10, 0, 1}, // the minimum of one second is longer than the window
 	}
 	for _, test := range tests {
 		s := SlowStart{Window: test.window, Aggression: test.aggression, MinWeightPercent: test.percent}

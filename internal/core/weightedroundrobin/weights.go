@@ -13,12 +13,13 @@ func addSaturating(a, b uint32) uint32 {
 	return sum
 }
 
-// scaleDown scales the weight of one of n endpoints so that all results sum to at most
-// math.MaxUint32, which sum exceeds. A result is rounded down, but at least 1:
+// scaleDown scales the weight of one of n endpoints whose weights add up to sum, which is more than
+// math.MaxUint32. The results add up to at most math.MaxUint32. Each is rounded down, but is at
+// least 1:
 //
 //	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
 func scaleDown(weight uint32, sum uint64, n int) uint32 {
-	// The weights that are rounded up to 1 add at most n to the sum.
+	// Rounding up to 1 adds at most n to the sum.
 	room := uint64(math.MaxUint32 - uint32(n))
 	high, low := bits.Mul64(uint64(weight), room)
 	scaled, _ := bits.Div64(high, low, sum)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Balance describes how calls are divided among zones, according to the capacity that has not
-// failed (docs/near.md). It replaces the configured weights.
+// Balance describes the zones between which calls are balanced (docs/near.md). The shares depend on
+// the capacity that has not failed, and replace the configured weights.
 type Balance struct {
 	Zones []Zone
 	Own   int // index of the client's zone, or -1 if that zone is not in Zones
@@ -21,20 +21,19 @@ type Zone struct {
 	Capacities map[string]float64
 }
 
-// Step is the smallest change of a zone's share of all capacity after which the shares of calls are
-// computed again. The change is measured since the last computation. The shares are also computed
-// again if a zone's share of capacity becomes 0 or is no longer 0.
+// Step limits how often shares are computed. They are computed again when a zone's share of all
+// capacity has changed by Step since the last time, and when it becomes 0 or is no longer 0.
 const Step = 1. / 64
 
-// ReserveRetention is how long a child without a share is kept, like an unused priority in gRFC
-// A56.
+// ReserveRetention is how long a child without a share is kept. It is the time for which gRFC A56
+// keeps an unused priority.
 const ReserveRetention = 15 * time.Minute
 
 const allCalls = 1 << 30
 
 type balanced struct {
 	*Balance
-	parts   []float64         // each zone's share of all capacity when the shares were computed
+	parts   []float64         // each zone's share of all capacity, as of the last computation
 	weights map[string]uint32 // weights of the children with a share; nil if no zone has capacity
 }
 
@@ -50,14 +49,14 @@ func (c *Core) SetBalance(b *Balance) {
 	}
 }
 
-// SetFailedPart sets the failed share of a READY child's weight.
+// SetFailedPart records which share of a READY child's weight has failed.
 func (c *Core) SetFailedPart(name string, part float64) {
 	if child, ok := c.children[name]; ok {
 		child.failed = part
 	}
 }
 
-// Rebalance adapts the shares to failures. It is called after reports and updates.
+// Rebalance computes the shares again if that is necessary. It is called after reports and updates.
 func (c *Core) Rebalance() (actions []Action) {
 	if c.balanced.Balance == nil || !c.moved() {
 		return nil
@@ -76,8 +75,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns the remaining capacity of a child after failures. A child that does not exist has
-// not failed.
+// left returns which capacity of a child has not failed. For a child that does not exist, that is
+// all of it.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:
@@ -89,8 +88,8 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns the remaining capacity of each zone, and the function that computes the
-// remaining capacity of a child. If everything has failed, failures are ignored.
+// capacity returns the capacity of each zone that has not failed, and the function left to use for
+// its children. If all capacity has failed, failures are ignored.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
 	for _, left = range []func(string, float64) float64{c.left, func(_ string, all float64) float64 { return all }} {
@@ -119,7 +118,6 @@ func (c *Core) moved() bool {
 	return false
 }
 
-// share computes the shares.
 func (c *Core) share() {
 	b := &c.balanced
 	zones, left := c.capacity()
@@ -160,9 +158,9 @@ func (c *Core) setReserve(name string) []Action {
 	return []Action{{Kind: Return, Child: name}}
 }
 
-// reserveEnded handles the end of a reserve's retention. A reserve that has failed is kept, because
-// its zone would otherwise receive its share again. A reserve that receives calls because no child
-// with a share is READY is kept as well.
+// reserveEnded is called when the retention of a reserve is over. A reserve that has failed is
+// kept: without it, its zone would seem to be intact and would get a share. A reserve that gets
+// calls, because no child with a share is READY, is kept as well.
 func (c *Core) reserveEnded(name string) []Action {
 	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure || slices.Contains(c.In(Ready), name) {
 		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
@@ -174,7 +172,7 @@ func (c *Core) reserveEnded(name string) []Action {
 // Balanced reports whether calls are divided by zones.
 func (c *Core) Balanced() bool { return c.balanced.Balance != nil }
 
-// Weight returns the weight of a child, given its configured weight. The weight of a reserve is
+// Weight returns the weight of a child. given is its configured weight. The weight of a reserve is
 // its share of all capacity.
 func (c *Core) Weight(name string, given uint32) uint32 {
 	if c.balanced.weights == nil {
@@ -193,7 +191,7 @@ func (c *Core) Weight(name string, given uint32) uint32 {
 			return weightOf(left(name, capacity) / sum)
 		}
 	}
-	return 1 // unreachable
+	return 1 // cannot happen
 }
 
 // IsReserve reports whether an existing child has no share.

@@ -11,16 +11,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byZone is a balanced core that records its actions.
+// byZone is a core that balances between zones. It records the actions.
 type byZone struct {
 	Core
 	names []string
 	did   []string
 }
 
-// update updates the core with zones such as "a=3 b=2+1 c=1x4". In this example, children a, b, b1
-// and c have these capacities, and zone c has 4 callers instead of 1. The client is in the first
-// zone.
+// update updates the core. In "a=3 b=2+1 c=1x4", zone a has one child with the capacity 3, zone b
+// has children b and b1 with 2 and 1, and zone c has 4 callers instead of 1. The client is in the
+// first zone.
 func (c *byZone) update(zones string) {
 	b := &Balance{}
 	c.names = nil
@@ -54,7 +54,7 @@ func (c *byZone) act(actions []Action) {
 	}
 }
 
-// report makes a child report a state and a failed share, for example "a READY 0.5".
+// report makes a child report a state and, after it, which share of it has failed: "a READY 0.5".
 func (c *byZone) report(text string) {
 	var name, state string
 	failed := 0.0
@@ -69,8 +69,8 @@ func (c *byZone) report(text string) {
 	}
 }
 
-// state returns the state, the shares of the children in percent, and the actions since the last
-// call.
+// state returns the state, the shares of the children in percent, and the actions since it was last
+// called.
 func (c *byZone) state() string {
 	text := c.State().String()
 	sum := 0.0
@@ -96,7 +96,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"a READY 0.3333", "READY a 100; keep b"}, // U of a is 2/5
 		{"a READY 0.6667", "READY a 75 b 25; take b"},
 		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3 and 1/3, so only b has spare capacity
-		{"a CONNECTING", "READY b 100"},                // a still counts as failed
+		{"a CONNECTING", "READY b 100"},                // after a failure, CONNECTING counts as failed
 		{"b READY 0.5", "READY b 100; create c"},
 		{"c READY", "READY b 50 c 50"},
 		{"b TRANSIENT_FAILURE", "READY c 100; keep b"},
@@ -109,7 +109,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"end b", "READY a 100; destroy b"},
 		{"end b", "READY a 100"},
 		{"update a=3 b=2 c=1", "READY a 100"},
-		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a and c each have half of the calls, but c is still connecting
+		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a and c have half of the calls each, but c is not connected yet
 		{"c CONNECTING", "READY a 100"},
 		{"c READY", "READY a 50 c 50"},
 		{"update a=1x0 b=2 c=3", "READY a 100; keep c"}, // no other zone has spare capacity
@@ -134,13 +134,13 @@ func TestBalanceInSteps(t *testing.T) {
 	c.update("a=100 b=100 c=100")
 	for _, step := range []struct {
 		failed string
-		want   float64 // the share that stays in zone a, in percent
+		want   float64 // percentage of calls that stay in zone a
 	}{
 		{"0", 100},
-		{"0.02", 100}, // U is 0.3289, a change of 0.0044
-		{"0.06", 100}, // a change of 0.0142
+		{"0.02", 100}, // U is 0.3289; it has changed by 0.0044
+		{"0.06", 100}, // it has changed by 0.0142
 		{"0.08", 94.52},
-		{"0.12", 94.52}, // a change of 0.0095
+		{"0.12", 94.52}, // by 0.0095 more
 		{"0.16", 88.73},
 		{"0.1", 88.73},
 		{"0", 100},
@@ -150,7 +150,7 @@ func TestBalanceInSteps(t *testing.T) {
 			t.Errorf("%s of a has failed: %.2f %% stay, want %v", step.failed, got, step.want)
 		}
 	}
-	c = &byZone{} // a zone with any capacity at all must have a share
+	c = &byZone{} // a zone with capacity always has a share, however small
 	c.update("a=1 b=100 c=100")
 	for _, state := range []string{"READY", "TRANSIENT_FAILURE", "READY"} {
 		c.report("a " + state)
@@ -160,8 +160,8 @@ func TestBalanceInSteps(t *testing.T) {
 	}
 }
 
-// While a child with a share is connecting, calls go to the READY reserves in proportion to their
-// remaining capacity.
+// While a child with a share is connecting, calls go to READY reserves, in proportion to the
+// capacity that has not failed.
 func TestReservesStandIn(t *testing.T) {
 	c := &byZone{}
 	c.update("a=1 b=1+1 c=4")
@@ -180,8 +180,8 @@ func TestReservesStandIn(t *testing.T) {
 	}
 }
 
-// In a random schedule, calls never wait or fail while a child is READY, shares are at most one
-// step out of date, and a failed reserve is not destroyed.
+// In random schedules, calls do not wait or fail while a child is READY, shares are out of date by
+// one Step at most, and a reserve that has failed is not destroyed.
 func TestBalanceAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &byZone{}
@@ -225,7 +225,7 @@ func TestBalanceAtRandom(t *testing.T) {
 	})
 }
 
-// check compares the weights with a simple computation.
+// check compares the weights of the children with those of a simple computation.
 func (c *byZone) check(t *rapid.T) {
 	now, all := make([]float64, 3), make([]float64, 3)
 	callers := make([]float64, 3)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// State is a connectivity state.
+// State is a connectivity state of gRPC, without SHUTDOWN.
 type State int
 
-// The states are in order of precedence. The aggregated state is the first one that any child has.
+// The state of the policy is the first of these that any child is in.
 const (
 	Ready State = iota
 	Connecting
@@ -31,7 +31,7 @@ func (s State) String() string {
 type Action struct {
 	Kind  Kind
 	Child string
-	After time.Duration // for Retain: how long to keep the child
+	After time.Duration // for Retain: after which time to call RetentionEnded
 }
 
 // Kind is the kind of an Action.
@@ -41,29 +41,29 @@ type Kind int
 const (
 	Create  Kind = iota // create a child; an Update follows
 	Update              // update a child's configuration and endpoints
-	Retain              // keep a child without calls, and call RetentionEnded after After
-	Return              // stop the timer of a retained child because the child is in use again
+	Retain              // keep a child without calls; call RetentionEnded when After is over
+	Return              // the retained child is in use again: stop its timer
 	Destroy             // close a child
 )
 
 // Core contains the children of one policy. The zero value is ready to use.
 type Core struct {
 	children  map[string]*child
-	published State // the last published state
-	stale     bool  // the last publication is outdated
+	published State // state that was published last
+	stale     bool  // something has changed since then
 	balanced  balanced
 }
 
 type child struct {
-	state    State // the last reported state, except for CONNECTING after a failure
-	refused  bool  // the child's last update returned an error, and the child has not reported since
-	retained bool  // not configured, but kept for some time
-	woken    bool  // Wake has returned the child since its last report
-	reserve  bool  // the child has no share; see SetBalance
+	state    State // state that the child counts as, unless refused is set
+	refused  bool  // the child has refused its last update, and has not reported since
+	retained bool  // no longer configured, but kept for a while
+	woken    bool  // Wake has returned the child since it last reported
+	reserve  bool  // the child has no share of the calls, see SetBalance
 	failed   float64
 }
 
-// out reports whether the child is retained or a reserve, and therefore normally receives no calls.
+// out reports whether the child usually gets no calls, because it is retained or a reserve.
 func (ch *child) out() bool { return ch.retained || ch.reserve }
 
 func (ch *child) counts() State {
@@ -73,8 +73,8 @@ func (ch *child) counts() State {
 	return ch.state
 }
 
-// Update sets the configured children. Other existing children are destroyed, or retained if
-// retention is not 0. The shell must publish the state.
+// Update sets the configured children. A child that is no longer configured is destroyed or, with a
+// retention, kept for that time. The shell must publish after an update.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -101,13 +101,13 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 	return actions
 }
 
-// configure updates a configured child and creates it if needed.
+// configure updates a configured child, which it creates first if necessary.
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
 	case ch == nil && c.isReserve(name):
 		return nil
 	case ch == nil:
-		// A new child is CONNECTING, so that calls wait for it if all others have failed.
+		// A new child counts as CONNECTING. If all others have failed, calls wait for it.
 		c.children[name] = &child{state: Connecting}
 		actions = append(actions, Action{Kind: Create, Child: name})
 	case ch.retained:
@@ -118,7 +118,7 @@ func (c *Core) configure(name string) (actions []Action) {
 	return append(actions, c.setReserve(name)...)
 }
 
-// RetentionEnded handles the end of a child's retention.
+// RetentionEnded is called when the time is over for which a child was retained.
 func (c *Core) RetentionEnded(name string) []Action {
 	child, ok := c.children[name]
 	switch {
@@ -131,9 +131,9 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report records a state that a child reports, and reports whether the child now counts as being in
-// that state. A child that reports CONNECTING after a failure still counts as failed, because
-// children that never connect would otherwise keep calls waiting.
+// Report records a state that a child reports. It returns false if the child does not count as
+// being in that state: after a failure, CONNECTING counts as failed, because calls would otherwise
+// wait for a child that never connects.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -153,8 +153,8 @@ func (c *Core) Report(name string, state State) (counts bool) {
 	return counts
 }
 
-// Refuse records that a child has rejected its update. It counts as failed until it reports or
-// is updated again.
+// Refuse records that a child has refused its update. It counts as failed until it reports or is
+// updated again.
 func (c *Core) Refuse(name string) {
 	if child, ok := c.children[name]; ok {
 		before := child.counts()
@@ -163,20 +163,20 @@ func (c *Core) Refuse(name string) {
 	}
 }
 
-// changed handles a change of a child's state or picker.
+// changed is called when a child's state or picker may have changed.
 func (c *Core) changed(child *child, before State) {
 	now := child.counts()
-	// a failure changes the READY share
+	// the READY share changes when a child fails or recovers
 	failure := before != now && (before == TransientFailure || now == TransientFailure)
 	if !child.retained && (before == c.published || now == c.published || failure || c.State() != c.published) {
 		c.stale = true
 	}
 }
 
-// Stale reports whether the last publication is outdated.
+// Stale reports whether the state must be published again.
 func (c *Core) Stale() bool { return c.stale }
 
-// Publish returns the state to publish.
+// Publish returns the state to publish, and records that it is published.
 func (c *Core) Publish() State {
 	c.published, c.stale = c.State(), false
 	return c.published
@@ -194,8 +194,8 @@ func (c *Core) State() State {
 	return all
 }
 
-// In returns the sorted names of the configured children in the given state. If no child with a
-// share is READY, In(Ready) returns the READY reserves.
+// In returns the names of the configured children that count as being in the given state, sorted.
+// If no child with a share is READY, In(Ready) returns the READY reserves.
 func (c *Core) In(state State) []string {
 	var names, reserves []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
@@ -213,9 +213,9 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the sorted names of the IDLE children that must connect. Calls do not reach these
-// children while another child is READY or CONNECTING. A child is returned at most once for each of
-// its reports.
+// Wake returns the IDLE children that the shell must make connect, sorted: while another child is
+// READY or CONNECTING, they get no call that would do so. A child is returned at most once for each
+// of its reports.
 func (c *Core) Wake() []string {
 	if all := c.State(); all != Ready && all != Connecting {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// runner runs a scenario against the core. Package weightedtarget runs the same scenarios.
+// runner runs a scenario on the core. Package weightedtarget runs the same scenarios on the policy.
 type runner struct {
 	core    Core
 	weights map[string]string
@@ -60,7 +60,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// oracle implements A28 as simply as possible, from the whole history.
+// oracle is a simple implementation of A28, which computes the result from the whole history.
 func oracle(history []step) (State, []string) {
 	reported, configured, refused := map[string]State{}, map[string]bool{}, map[string]bool{}
 	forget := func(name string) {
@@ -76,7 +76,7 @@ func oracle(history []step) (State, []string) {
 				reported[s.name] = Connecting
 			}
 			configured[s.name] = s.what == "add"
-			for name := range reported { // the step is an update
+			for name := range reported { // an update
 				if !configured[name] && !s.retain {
 					forget(name)
 				}

@@ -63,7 +63,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// If all callers divide their calls by their shares, each zone receives its share of all capacity.
+// If all clients divide their calls by their shares, the load of each zone is its share of all
+// capacity.
 func TestTheLoadOfAllCallers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(0, 7).Draw(t, "number")) })
