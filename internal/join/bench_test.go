@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// BenchmarkAnIdenticalAnswer repeats an answer of 10,000 endpoints with an identity.
+// BenchmarkAnIdenticalAnswer measures a repeated answer with 10,000 endpoints and an Identity.
 func BenchmarkAnIdenticalAnswer(b *testing.B) {
 	s := &source{}
 	c, err := Start(&channel{}, configOf(b.Name(), "", s))

@@ -23,21 +23,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ChannelConfig is a channel's configuration besides its mechanisms.
+// ChannelConfig is the configuration that only a channel has, as opposed to other consumers.
 type ChannelConfig struct {
 	Config
 	// ServiceConfig is the user's service config in JSON, without load balancing, or "" if there is
 	// none.
 	ServiceConfig string
-	// Logger receives failovers. It may be nil.
+	// Logger receives a record for each failover. It may be nil.
 	Logger *slog.Logger
-	// InUse receives the priority in use. It may be nil.
+	// InUse is called with the priority in use. It may be nil.
 	InUse *stateattr.InUseReporter
 	// Settings are the settings of the policies.
 	Settings topology.Settings
 }
 
-// Channel is the resolver.Resolver of one channel.
+// Channel is the resolver.Resolver of a channel.
 type Channel struct {
 	Join
 	config  *ChannelConfig
@@ -45,8 +45,8 @@ type Channel struct {
 	teller  *stateattr.InUseChannel
 	json    string // the last service config
 	parsed  *serviceconfig.ParseResult
-	childOf map[string]core.ID // the mechanism of each child in the last tree
-	noticed bool               // whether it was logged that a cluster's outlier detection has no effect
+	childOf map[string]core.ID // mechanism of each child in the last tree, by the child's name
+	noticed bool               // it was logged that the outlier detection of a cluster has no effect
 }
 
 // Start starts the resolver of a channel. It starts no source if the service config is invalid.
@@ -67,20 +67,20 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
 }
 
-// endpointsFail reports to the core that endpoints of a child of the priority policy fail. It
-// ignores names that it does not know.
+// endpointsFail is called when connections to endpoints of a child of the priority policy fail.
+// Names of unknown children are ignored.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
 
 func (c *Channel) close() { c.teller.Close() }
 
-// tell sends the channel a message.
+// tell passes a message of the core to the channel.
 func (c *Channel) tell(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
 		return c.send(m.List)
-	case core.Report: // a plain error: a status error would fail wait-for-ready calls
+	case core.Report: // not a status error, which would fail wait-for-ready calls
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
 		c.teller.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
@@ -90,12 +90,12 @@ func (c *Channel) tell(m core.Message) error {
 	return nil
 }
 
-// send sends the channel the priorities of mechanisms.
+// send sends an update with the trees of the mechanisms to the channel.
 func (c *Channel) send(list []core.Shown) error {
 	about := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.teller, ResetBackoff: c.config.Settings.ResetBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
-	var empty []string // the reasons of trees without priorities
+	var empty []string // why trees have no priorities
 	for i := range list {
 		m := &list[i]
 		tree := c.tree(m)
@@ -131,8 +131,8 @@ func (c *Channel) send(list []core.Shown) error {
 	return c.cc.UpdateState(hierarchy.Seal(state))
 }
 
-// parse returns the user's service config combined with the policies. It parses the config again
-// only if it has changed.
+// parse returns the user's service config, merged with the policies. It parses the result only if
+// it has changed.
 func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	json, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, policies)
 	if err != nil {
@@ -144,8 +144,8 @@ func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	return c.parsed
 }
 
-// near returns the preference for the endpoints of a mechanism. This is the channel's preference
-// or, if the channel has none and the client's location is known, the mechanism's preference.
+// near returns the preference for endpoints of a mechanism: that of the channel, or else that of
+// the mechanism if the client's location is known.
 func (c *Channel) near(s *slot) topology.Near {
 	settings := c.config.Settings
 	if settings.Prefer != "" {
@@ -158,14 +158,15 @@ func (c *Channel) near(s *slot) topology.Near {
 	return topology.Near{}
 }
 
-// tree returns the tree of a mechanism. The server names come from the mechanism, because a source
-// must not choose the names in certificates unless the user trusts it.
+// tree returns the tree of a mechanism. The server name of its endpoints is that of the mechanism:
+// unless the user trusts it, a source must not choose the name that certificates are verified
+// against.
 func (c *Channel) tree(m *core.Shown) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
 	if content == nil || s.of != content {
 		if content != nil {
-			if content.Resolved == nil { // the source provides localities
+			if content.Resolved == nil { // the answer has localities
 				s.translator.Near = c.near(s)
 				c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
 			}
@@ -182,13 +183,13 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 			c.noticed = true
 			logger.Warning(c.line(m.Name, "outlier_detection of the cluster has no effect with pickFirst"))
 		}
-		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // validated before
+		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // checked when the list arrived
 		tree = tree.WithOutlierDetection(o)
 	}
 	return tree
 }
 
-// notePreference logs, once per mechanism, that a preference has no effect on an answer.
+// notePreference logs that the preference has no effect on an answer, once for each mechanism.
 func (c *Channel) notePreference(name string, s *slot, content *topology.Checked) {
 	given := c.config.Settings.Prefer
 	if given == "" || s.placeless {
@@ -206,8 +207,7 @@ func (c *Channel) notePreference(name string, s *slot, content *topology.Checked
 	}
 }
 
-// noteZones logs the zones that have callers but are not in any answer, once for each set of such
-// zones.
+// noteZones logs which zones in zoneCallers no answer contains, whenever these change.
 func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	if text := strings.Join(zones, ", "); text != n.unnamed {
 		if n.unnamed = text; text != "" {
@@ -216,14 +216,14 @@ func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	}
 }
 
-// naming assigns names to the children of a mechanism. Mechanisms that have the same name in
-// successive lists share a naming.
+// naming chooses the names of a mechanism's child policies. A mechanism in a list uses the naming
+// of the one with the same name in the previous list, so that the names stay the same.
 type naming struct {
-	child      string // prefix of the names of the mechanism's children, for a cluster
-	plain      string // name of the mechanism's only child, for the endpoints of a gRPC resolver
+	child      string // prefix of the children's names, for an answer with localities
+	plain      string // name of the only child, for an answer of a gRPC resolver
 	translator topology.Translator
-	placeless  bool   // whether it was logged that nothing can be preferred
-	unnamed    string // the last logged zones that have callers but are not in any answer
+	placeless  bool   // it was logged that the preference has no effect
+	unnamed    string // zones in zoneCallers that were last logged because no answer contains them
 }
 
 // newNaming returns the naming of a mechanism.
@@ -237,8 +237,8 @@ func (j *Join) newNaming(s *slot) *naming {
 	return n
 }
 
-// prefix returns the prefix for the names of a mechanism's children. The prefix is the mechanism's
-// name, unless a child of another mechanism could then have the same name.
+// prefix returns the prefix for the names of a mechanism's children. It is the mechanism's name,
+// with a number if otherwise a child of another mechanism could have the same name.
 func (j *Join) prefix(name string) string {
 	given := name
 	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == given })
@@ -250,8 +250,8 @@ func (j *Join) prefix(name string) string {
 	return name
 }
 
-// childName returns the prefix for a mechanism that is added later. No other prefix begins with the
-// returned prefix, and the returned prefix does not begin with any other.
+// childName returns a prefix for a mechanism in a list. Neither does it begin with another prefix,
+// nor another prefix with it.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -265,7 +265,7 @@ func (j *Join) childName(name string) string {
 	}
 }
 
-// translate returns the tree for an answer, which may be nil.
+// translate returns the tree for an answer. For nil, the tree has no endpoints.
 func (s *slot) translate(c *topology.Checked) topology.Tree {
 	if c == nil || c.Resolved != nil {
 		return s.plainTree(c)
@@ -283,8 +283,8 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 	return tree
 }
 
-// plainTree returns the tree of a mechanism for plain endpoints. It omits endpoints without an
-// address.
+// plainTree returns the tree for an answer of a gRPC resolver. Endpoints without an address are
+// left out.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	part := topology.Target{Name: s.plain}
 	if part.Name == "" {
@@ -306,11 +306,11 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	return topology.Targets([]topology.Target{part})
 }
 
-// nameOf returns the name of priority n of a mechanism. title is the priority's name in the
-// mechanism's tree.
+// nameOf returns the name of a mechanism's priority number n. title is what the mechanism's tree
+// calls the priority.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
-		return "" // the priority's number suffices
+		return "" // the number of the priority is sufficient
 	}
 	if title == topology.Nowhere || title == "" {
 		title = fmt.Sprintf("priority %d", n)
@@ -321,8 +321,8 @@ func nameOf(mechanism string, n int, title string) string {
 	return mechanism + ": " + title
 }
 
-// logRefusal logs that the channel refused the endpoints. Policies themselves report a priority
-// without endpoints, which does not mean that the other priorities were refused.
+// logRefusal logs that the channel has refused endpoints. It does not log that a priority has no
+// endpoints: the policies report that, and the channel has accepted the other priorities.
 func (j *Join) logRefusal(err error) {
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)

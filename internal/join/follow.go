@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Found is the state of one mechanism of a target.
+// Found is what one mechanism has found.
 type Found struct {
 	Name string // "" if the target has only one mechanism
 	// Answer is the last answer of the mechanism, or nil if there is none.
@@ -18,27 +18,27 @@ type Found struct {
 	Trouble string
 }
 
-// News is the state that a channel to a target would have at the same time.
+// News is what a channel with the same target would have received.
 type News struct {
 	// Found holds the mechanisms that have answered or failed, in priority order. It is empty
-	// before the first answer; in that case, Why describes what the target waits for, or what
-	// failed.
+	// before the first answer. Then Why describes what has failed, or what the target is waiting
+	// for.
 	Found []Found
 	Why   string
-	// Waiting holds the names of the mechanisms that have neither answered nor failed.
+	// Waiting names the mechanisms that have neither answered nor failed yet.
 	Waiting []string
 }
 
-// follower is a consumer that has no channel.
+// follower is a consumer without a channel.
 type follower struct {
 	Join
 	news func(News)
-	last News // the last message
-	told bool // news has not yet received last
+	last News // last message
+	told bool // news has already been called for last
 }
 
-// Follow starts the mechanisms without a channel. It calls news after each change, until Close.
-// Calls of news do not overlap; news may call Close and must not block.
+// Follow runs the mechanisms of a target without a channel. Until Close, it calls news after each
+// change. Calls of news do not overlap. news may call Close, and must not block.
 func Follow(config Config, news func(News)) (*Join, error) {
 	f := &follower{news: news}
 	f.config, f.to, f.settled = config, f, f.passOn
@@ -47,7 +47,7 @@ func Follow(config Config, news func(News)) (*Join, error) {
 
 func (*follower) close() {}
 
-// tell records a message.
+// tell stores a message for passOn.
 func (f *follower) tell(m core.Message) error {
 	var n News
 	for i := range m.List {
@@ -63,8 +63,8 @@ func (f *follower) tell(m core.Message) error {
 	return nil
 }
 
-// passOn calls news with the last message and the problems of the sources. Unlike a follower, a
-// channel receives those problems only if it has no answer.
+// passOn calls news with the last message and the present problems of all sources. A channel gets
+// these only while it has no answer.
 func (f *follower) passOn() {
 	troubles := make(map[string]string)
 	var waiting []string

@@ -1,11 +1,11 @@
-// Package join runs the discovery mechanisms of a channel according to the decisions of
-// internal/core/join. It starts and stops their sources, runs the timers, stores the last good
-// answers, writes the log, and updates the channel or another consumer.
+// Package join executes what internal/core/join decides for the mechanisms of a channel: it starts
+// and stops sources, runs timers, stores the last good answers, logs, and updates the channel or
+// another consumer.
 //
-// Events run one at a time. Each report of a source becomes an event, and the source does not wait
-// for it. Sources may block, so they are called outside of events, one call per channel at a time.
-// Close may be called from anywhere, including the stack of an update or of a source. After Close
-// nothing is started.
+// Events run one at a time. A report of a source is queued as an event, and the source does not
+// wait for it. A source may block, so sources are called outside events, one call at a time. Close
+// may be called from anywhere, even from inside an update or a call of a source. After Close, no
+// source is started.
 package join
 
 import (
@@ -37,11 +37,11 @@ type Config struct {
 	Scheme string
 	// Target is the channel's target as the user wrote it.
 	Target string
-	// Hide removes the target's passwords and tokens from a text. It is nil if the target has none.
+	// Hide removes passwords and tokens of the target from a text. nil removes nothing.
 	Hide func(string) string
-	// Patience limits how long a slow mechanism delays the others; 0 means the default.
+	// Patience limits how long a slow mechanism delays the others. 0 means core.Patience.
 	Patience time.Duration
-	// Recorder receives the metrics, labeled with gRPC's name for the target. It may be nil.
+	// Recorder receives the metrics. It may be nil.
 	Recorder estats.MetricsRecorder
 	Label    string
 	// Mechanisms holds at least one mechanism, in priority order.
@@ -50,26 +50,26 @@ type Config struct {
 
 // Mechanism is one discovery mechanism of a channel (gRFC A37).
 type Mechanism struct {
-	// Mechanism contains the source and the name, which is empty only if there is no other
-	// mechanism.
+	// Mechanism has the source and the name. The name is empty only if there is no other mechanism.
 	discovery.Mechanism
-	// ServerName is set on each address. If it is "", the channel's authority is used.
+	// ServerName is what certificates of the endpoints are verified against. "" means the channel's
+	// authority.
 	ServerName string
-	// TrustNames uses the hostname that the answer has for an endpoint, if there is one, instead of
-	// ServerName.
+	// TrustNames verifies an endpoint against the Hostname in the answer, if there is one, instead
+	// of ServerName.
 	TrustNames bool
-	// Key is the key under which the last good answer is stored while the channel is idle.
-	// Mechanisms with equal keys have the same endpoints. If Key is nil, no answer is stored.
+	// Key identifies the mechanism's endpoints: the last good answer is stored under it while the
+	// channel is idle. If it is nil, no answer is stored.
 	Key any
 }
 
-// partKey is the key for the stored answers of an entry in a list.
+// partKey is the Key of a mechanism in a list.
 type partKey struct {
 	whole any
 	part  string
 }
 
-// consumer receives the messages of the core. It is called in events.
+// consumer receives the messages of the core, in events.
 type consumer interface {
 	tell(core.Message) error
 	close()
@@ -79,55 +79,55 @@ type consumer interface {
 type Join struct {
 	config Config
 	events serial.Serializer // guards the fields below
-	calls  serial.Serializer // serializes calls of sources
+	calls  serial.Serializer // serializes the calls of sources
 	closed atomic.Bool
 
 	core    *core.Core
 	slots   map[core.ID]*slot
-	retired []core.ID // their slots are removed after this batch
+	retired []core.ID // mechanisms whose slots are removed after this batch of events
 	timers  map[core.Timer]*serial.Timer
 	to      consumer
-	settled func()  // called when no events remain; may be nil
-	caller  *caller // the caller whose answer is being sent to the channel
+	settled func()  // called after each batch of events; may be nil
+	caller  *caller // the call of Update whose answer is being passed to the channel; may be nil
 
 	lookAgain serial.Slot
 	live      *live.Channel
 	shown     atomic.Pointer[[]live.Source]
-	vain      error // why the only source could not be started; written before start returns
-	ended     bool  // Close has run
+	vain      error // why the only source could not be started
+	ended     bool  // Close has been called
 }
 
-// slot is the state of a mechanism.
+// slot is what belongs to one mechanism besides the core's state.
 type slot struct {
 	Mechanism
 	id    core.ID
-	whole *slot // the mechanism whose list contains this one, or nil
+	whole *slot // slot of the mechanism that sent the list with this one, or nil
 	*naming
-	of    *topology.Checked // the last translated answer
-	tree  topology.Tree     // the tree of that answer
-	noted string            // the last logged notes about the answer
+	of    *topology.Checked // the answer that tree was made from
+	tree  topology.Tree     // tree of the answer
+	noted string            // notes about an answer that were last logged
 
-	gone atomic.Bool // set when the reports of the source no longer have any effect
+	gone atomic.Bool // the mechanism was removed, so reports of its source have no effect
 
-	// Used by calls of sources only.
-	started        *discovery.Started // nil if there is nothing to call
+	// Used only in calls of sources.
+	started        *discovery.Started // nil before the start and after the end
 	asks, failures serial.Slot
 }
 
-// caller is an Update call that waits for the channel's result.
+// caller is a call of Update that returns the channel's error.
 type caller struct {
 	id      core.ID
 	verdict atomic.Pointer[error]
 }
 
-// start starts the sources on the caller's stack. Their answers during start become one update. A
-// source that cannot be started counts as failed. start returns an error only if it is the only
-// source and has no stored answer.
+// start starts the sources on the caller's stack. Their answers during the start become one update.
+// A source that cannot be started counts as failed. If it is the only one, and no answer is stored,
+// start returns its error.
 func (j *Join) start() error {
 	j.slots, j.timers = make(map[core.ID]*slot), make(map[core.Timer]*serial.Timer)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shown.Store(new([]live.Source))
-	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil if nobody views the debug page
+	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil unless debug pages are enabled
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
 		list[i] = given(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
@@ -146,10 +146,10 @@ func (j *Join) start() error {
 	if j.vain != nil {
 		j.Close()
 	}
-	return j.vain // written in an event that has finished
+	return j.vain // was set in an event, which has finished
 }
 
-// given converts a mechanism for the core. m is nil for an entry of a list.
+// given describes a mechanism to the core. m is nil for a mechanism in a list.
 func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	source := any(p.Source)
 	if !reflect.ValueOf(source).Comparable() {
@@ -161,9 +161,8 @@ func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: p.Name, Source: source, OutlierDetection: p.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. It does not wait for an update or a call of a source in progress,
-// because Close may be on its stack. The sources are closed after the update
-// or call.
+// Close stops the sources. Close may be called from inside an update or a call of a source, so it
+// does not wait for these: the sources are then closed afterwards.
 func (j *Join) Close() {
 	j.closed.Store(true)
 	j.calls.Run(func() {
@@ -179,12 +178,12 @@ func (j *Join) Close() {
 	})
 }
 
-// event returns a function that runs actions and carries out the actions that it returns.
+// event returns a function that calls actions and executes the actions it returns.
 func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }
 
-// flush sends the changes to the consumer.
+// flush passes messages of the core to the consumer. It is called after each batch of events.
 func (j *Join) flush() {
 	for _, id := range j.retired {
 		delete(j.slots, id)
@@ -206,7 +205,7 @@ func (j *Join) flush() {
 	}
 }
 
-// told handles the result that the consumer returned.
+// told passes the consumer's response to a message on to the core.
 func (j *Join) told(err error) {
 	var by core.ID
 	if j.caller != nil {
@@ -222,7 +221,7 @@ func (j *Join) told(err error) {
 	j.do(actions)
 }
 
-// do carries out actions.
+// do executes actions of the core.
 func (j *Join) do(actions []core.Action) {
 	for i := range actions {
 		a := &actions[i]
@@ -265,7 +264,7 @@ func (j *Join) do(actions []core.Action) {
 	}
 }
 
-// log logs a text about a mechanism.
+// log logs the text of an action, or shows it on the debug page.
 func (j *Join) log(s *slot, a *core.Action) {
 	text := a.Text
 	if a.Kind == core.ShowWell {
@@ -281,8 +280,8 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.live.Note(line)
 }
 
-// note logs the notes about an answer, and the reason why no call can be made, whenever they
-// change.
+// note logs the notes about an answer, and why no call can be made, if they are not the same as
+// before.
 func (j *Join) note(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -299,8 +298,8 @@ func (j *Join) note(s *slot, a core.Answer) {
 	s.noted = notes
 }
 
-// line returns text about a mechanism as one line for an error or the log. Names of clusters come
-// from outside and could otherwise add lines.
+// line returns a text about a mechanism for an error or the log. The name may come from a server,
+// so it must not contain line breaks.
 func (j *Join) line(name, text string) string {
 	prefix := j.config.Scheme + ": "
 	if name != "" {
@@ -318,7 +317,7 @@ func (j *Join) startTimer(t core.Timer, after time.Duration) {
 	}))
 }
 
-// kept returns the stored answer of a mechanism.
+// kept returns what is stored for a mechanism, for the core.
 func (j *Join) kept(id core.ID) (core.Kept, bool) {
 	now := time.Now()
 	said, age, some := lastgood.Process.Get(j.slots[id].Key, now)
@@ -336,15 +335,15 @@ func answer(c *topology.Checked, version string, names lastgood.Names) core.Answ
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-// saidOf converts an answer to the form in which it is stored.
+// saidOf returns an answer as it is stored.
 func saidOf(a core.Answer) (s lastgood.Said) {
 	s.Answer, _ = a.Content.(*topology.Checked)
 	s.Names, _ = a.Names.(lastgood.Names)
 	return s
 }
 
-// confirm records the time at which said was valid. If said has no answer, the time applies to the
-// stored answer.
+// confirm records until when said was valid. If said has no answer, it records that for the stored
+// answer.
 func confirm(key any, said lastgood.Said, at time.Time) {
 	if said.Answer == nil {
 		lastgood.Process.Confirm(key, at)
@@ -353,16 +352,16 @@ func confirm(key any, said lastgood.Said, at time.Time) {
 	}
 }
 
-// Stable returns err without the local address of a connection, so that the same failure always has
-// the same text. Errors of package net contain that address, as in "read udp
-// 127.0.0.1:51234->127.0.0.1:53: i/o timeout".
+// Stable returns err without the local address of a connection, so that a failure has the same text
+// each time. Errors of package net contain it, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
+// timeout".
 func Stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
 }
 
 var nearEnd = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
 
-// textOf returns the text of a source's error as one line without the target's secrets.
+// textOf returns the text of a source's error in one line, without secrets of the target.
 func (j *Join) textOf(err error) string {
 	text := strings.TrimSpace(Stable(err).Error())
 	if isMistake(err) {

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// channel accepts all updates and records their numbers of endpoints.
+// channel is a fake channel that accepts all updates and records how many endpoints they have.
 type channel struct {
 	resolver.ClientConn
 	updates []int
@@ -35,7 +35,7 @@ func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// source passes its receiver to a test.
+// source is a source that leaves its reports to the test.
 type source struct {
 	*discovery.Receiver
 	err error
@@ -53,7 +53,7 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// A source no longer counts as running after it was closed, or if it could not be started.
+// A source that was closed, or could not be started, no longer counts as running (lastgood.AtWork).
 func TestNoSourceStaysAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()
@@ -85,8 +85,8 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 	})
 }
 
-// A source that answers faster than the channel applies the answers does not have to wait. The
-// channel receives only the first and the last answer.
+// A source may send answers faster than the channel applies them. It does not wait, and the channel
+// gets only the first and the last answer.
 func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
@@ -125,8 +125,8 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns even during a call of a source and an update of the channel. Nothing is sent after
-// Close, not even an answer that is already queued.
+// Close returns even while a source is being called and the channel is being updated. After Close,
+// the channel gets nothing, not even an answer that is already queued.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blocking{asked: make(chan struct{}), release: make(chan struct{})}
@@ -152,7 +152,7 @@ func TestNothingIsToldAfterClose(t *testing.T) {
 	})
 }
 
-// A failure between two answers is not lost.
+// A failure counts even if answers are queued before and after it.
 func TestAFailureBetweenAnswersCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}

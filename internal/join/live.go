@@ -5,7 +5,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// show updates what the debug page shows of the channel.
+// show updates what the debug page shows of the mechanisms.
 func (j *Join) show() {
 	var sources []live.Source
 	for _, s := range j.core.Look() {

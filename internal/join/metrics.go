@@ -26,8 +26,8 @@ const (
 	gaveNone   result = "failed"
 )
 
-// count counts a source's report under the name of the mechanism in the target. Names from lists
-// are not used, because a management server may choose any number of them, and each counted name
+// count counts a report of a source. For a mechanism in a list, it uses the name of the mechanism
+// that sent the list: a management server may choose any number of names, and each name in a metric
 // takes memory.
 func (j *Join) count(s *slot, r result) {
 	if j.config.Recorder == nil || j.closed.Load() || s.gone.Load() {
@@ -43,7 +43,7 @@ func (j *Join) count(s *slot, r result) {
 	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(name), string(r))
 }
 
-// resultOf returns "refused" if err refused an answer, and otherwise "failed".
+// resultOf returns "refused" if err is marked with discovery.Refused, and otherwise "failed".
 func resultOf(err error) result {
 	if r, ok := errors.AsType[interface {
 		error
@@ -54,7 +54,7 @@ func resultOf(err error) result {
 	return gaveNone
 }
 
-// isMistake reports whether err is marked as a mistake.
+// isMistake reports whether err is marked with discovery.Mistake.
 func isMistake(err error) bool {
 	m, ok := errors.AsType[interface {
 		error

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// add creates the slot of a mechanism that is to be started.
+// add creates the slot of a mechanism whose source will be started.
 func (j *Join) add(a *core.Action) *slot {
 	s := &slot{Mechanism: *a.Given.(*Mechanism), id: a.ID, whole: j.slots[a.Whole]}
 	if s.whole != nil {
@@ -34,7 +34,7 @@ func (j *Join) add(a *core.Action) *slot {
 	return s
 }
 
-// remembered returns the names that a source may use when it starts.
+// remembered returns the results of earlier look-ups that a source may use when it starts.
 func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	now := time.Now()
 	said, age, there := lastgood.Process.Get(s.Key, now)
@@ -45,12 +45,11 @@ func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	case !a.At.IsZero():
 		age = 0
 	case !there:
-		age = lastgood.For // the actual age is at least this
+		age = lastgood.For // its true age is at least this
 	}
 	return known.Since(time.Time{}, now.Add(-age))
 }
 
-// startSource starts the source of s.
 func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	if j.closed.Load() {
 		j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.NotStarted(now, s.id, "") }))
@@ -66,7 +65,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 				if j.vain = err; s.Name != "" {
 					j.vain = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 				}
-				j.closed.Store(true) // prevents updates to the channel
+				j.closed.Store(true) // so that the channel gets no update
 			}
 			return actions
 		}))
@@ -77,7 +76,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
 }
 
-// confirm records the time at which the source last confirmed its answer.
+// confirm records until when the source's last answer is valid. said is that answer.
 func (s *slot) confirm(said lastgood.Said) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
@@ -86,7 +85,6 @@ func (s *slot) confirm(said lastgood.Said) {
 	confirm(s.Key, said, at)
 }
 
-// stop closes the source of the slot.
 func (s *slot) stop() {
 	lastgood.Process.End(s.Key)
 	started := s.started
@@ -96,14 +94,14 @@ func (s *slot) stop() {
 	}
 }
 
-// call calls a source, unless the source or the channel is closed.
+// call calls f with a started source, unless the source or the channel is closed.
 func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	if s.started != nil && !j.closed.Load() {
 		f(s.started)
 	}
 }
 
-// receiver returns the receiver of a source.
+// receiver returns the receiver to start a source with.
 func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discovery.Receiver {
 	in := &inlet{join: j, slot: s}
 	return new(discovery.Receiver).With(discovery.Hooks{
@@ -141,18 +139,18 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 	})
 }
 
-// inlet receives the reports of one source.
+// inlet turns the calls of one source's receiver into events.
 type inlet struct {
 	join  *Join
 	slot  *slot
 	last  atomic.Pointer[topology.Checked] // the last answer
-	waits atomic.Pointer[serial.Slot]      // the queued answer; nil if another report has been queued since
+	waits atomic.Pointer[serial.Slot]      // where an answer is queued; nil if something else was queued after it
 }
 
-// over reports whether the source's reports no longer have any effect.
+// over reports whether calls of the receiver no longer have an effect.
 func (in *inlet) over() bool { return in.join.closed.Load() || in.slot.gone.Load() }
 
-// say queues an event.
+// say queues an event for the core.
 func (in *inlet) say(actions func(time.Time) []core.Action) {
 	if in.over() {
 		return
@@ -161,7 +159,7 @@ func (in *inlet) say(actions func(time.Time) []core.Action) {
 	in.join.events.Enqueue(in.join.event(actions))
 }
 
-// fail handles a failure.
+// fail queues a failure.
 func (in *inlet) fail(err error, r result) {
 	text := in.join.textOf(err)
 	in.say(func(now time.Time) []core.Action {
@@ -170,9 +168,9 @@ func (in *inlet) fail(err error, r result) {
 	})
 }
 
-// update handles an answer. An answer of a gRPC resolver is sent to the channel on the caller's
-// stack, so that update can return the channel's error. If events are already running, the answer
-// is queued instead.
+// update checks an answer and queues it. One of a gRPC resolver is instead passed to the channel on
+// the caller's stack, so that update can return the channel's error. If events are running already,
+// it is queued, too.
 func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
@@ -206,16 +204,16 @@ func (in *inlet) update(a discovery.Answer) error {
 	return nil
 }
 
-// answered handles an answer in an event.
+// answered passes an answer to the core. It is called in an event.
 func (j *Join) answered(s *slot, a core.Answer) {
 	last, some := j.core.Said(s.id)
 	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
-		a.Content = c // the core compares contents by identity
+		a.Content = c // the core recognizes equal contents by the pointer
 	}
 	j.do(j.core.Answered(time.Now(), s.id, a))
 }
 
-// parts handles a list of mechanisms.
+// parts queues a list of mechanisms.
 func (in *inlet) parts(parts []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range parts {
@@ -228,8 +226,8 @@ func (in *inlet) parts(parts []discovery.Mechanism) {
 	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
 }
 
-// put queues an answer. While the answer is queued, the next answer replaces it, so that a fast
-// source does not make the queue long.
+// put queues an answer. It replaces an answer that is still queued, so that a source that is faster
+// than the channel does not make the queue long.
 func (in *inlet) put(a core.Answer) {
 	slot := in.waits.Load()
 	if slot == nil {
