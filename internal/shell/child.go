@@ -15,48 +15,49 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child whose policy may change its type from update to update. It is used in events,
-// and never after Close.
+// Child is a child whose policy may change to another type. It is used in events, and not after
+// Close.
 //
-// During a change the child has two policies. The pending policy takes over when it reports a state
-// other than CONNECTING, or when the current policy leaves READY.
+// While it changes, the child has two policies, the current and the pending one. The pending one
+// takes over when it reports a state other than CONNECTING, or when the current one is no longer
+// READY.
 type Child struct {
 	shell    *Shell
 	name     string
 	handlers Handlers
 
 	current, pending *Instance
-	latestName       string // name of the most recently updated policy
+	latestName       string // name of the policy that was updated last
 	first            Instance
 
 	state   balancer.State
-	since   int64 // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
-	refused bool  // the last update returned an error that counts
+	since   int64 // when the connectivity state last changed, in Unix nanoseconds; 0 if unknown
+	refused bool  // the child has refused its last update, and counts as failed because of that
 	failed  error
 	past    *past
 	timers  [timersEach]serial.Timer
-	ends    [timersEach]time.Time // when the running timers end
+	ends    [timersEach]time.Time // when running timers end
 }
 
 const timersEach = 6
 
-// Handlers are the callbacks of a policy for its children.
+// Handlers are called when a child does something.
 type Handlers struct {
-	// Reported is called in an event with each new state of the child.
+	// Reported is called for each new state of the child, in an event.
 	Reported func(c *Child, state balancer.State)
-	// Refused is called with the failed state of a child that refused its update. The child counts
-	// as failed until its next report or accepted update. If Refused is nil, Reported is called
-	// instead, and again with the child's own state when an update succeeds.
+	// Refused is called when the child has refused its update, with the state that it counts as
+	// until it reports or accepts an update. If Refused is nil, Reported is called with that state,
+	// and later with the child's own state if it accepts an update.
 	Refused func(c *Child, failed balancer.State)
-	// Title returns the child's title in errors and logs. If Title is nil or returns "", the
-	// child's name is used.
+	// Title returns how errors and logs call the child. If Title is nil or returns "", that is its
+	// name.
 	Title func(name string) string
-	// ResolveNow is called synchronously when the child requests re-resolution. If it is nil, the
-	// request is passed to the ClientConn.
+	// ResolveNow is called when the child requests a re-resolution, on the child's stack. If it is
+	// nil, the request is passed to the ClientConn.
 	ResolveNow func(name string)
 }
 
-// NewChild returns a child without a policy. The first Update builds the policy.
+// NewChild returns a child without a policy. Its first Update builds one.
 func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
 }
@@ -85,29 +86,29 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists reports whether the child has a policy, that is, whether it was ever updated.
+// Exists reports whether the child has a policy, because it was updated.
 func (c *Child) Exists() bool { return c.current != nil }
 
-// State returns the last reported state, or CONNECTING before the first report.
+// State returns the state that was last reported. Before the first report, it is CONNECTING.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused reports whether the child counts as failed because it refused its last update and has not
-// reported since.
+// Refused reports whether the child counts as failed because it has refused its last update. This
+// ends when it reports.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the child's last known error, or nil.
+// LastError returns the last error of the child that is known, or nil.
 func (c *Child) LastError() error { return c.failed }
 
-// Update gives the child its policy, configuration and endpoints. If the policy's type changes, a
-// new policy takes over gracefully. The child's reports during the update are handled before its
-// error.
+// Update passes the child its policy, configuration and endpoints. If the policy is of another type
+// than before, it takes over gracefully. What the child reports during the update is handled before
+// its error.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	before := c.refused
 	c.refused = false
 	err := c.update(policy, state)
 	if err == nil {
 		if before {
-			c.noteFailure(c.state) // the refusal is over: the child's own report counts again
+			c.noteFailure(c.state) // the child's own report counts again
 		}
 		if before && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)
@@ -140,12 +141,11 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		}
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // the policy took over during the update
+	if latest != c.pending { // latest is the current policy, perhaps since this update
 		return err
 	}
-	// The caller attributes the error to the current policy, and ignores the error while that
-	// policy serves. The error is therefore also recorded as the state of the pending policy, which
-	// may never report a state.
+	// The error counts as that of the current policy, and is ignored while that one serves. The
+	// pending policy may never report a state, so the error also becomes its state.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -164,7 +164,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending, c.latestName = nil, "" // latestName was the name of the pending policy
+	c.pending, c.latestName = nil, "" // it was the name of the pending policy
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)
@@ -181,7 +181,7 @@ func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	return i
 }
 
-// Reported implements Owner for both policies of the child.
+// Reported implements Owner, for both policies.
 func (c *Child) Reported(i *Instance, state balancer.State) {
 	switch i {
 	case c.current:
@@ -221,7 +221,7 @@ func (c *Child) noteFailure(state balancer.State) {
 	}
 }
 
-// ErrUntold replaces the error of a child whose picker does not report its error.
+// ErrUntold is the error of a failed child whose picker does not report its error (FailureOf).
 var ErrUntold = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
 // ResolveNow implements Owner.
@@ -233,14 +233,14 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts or restarts a timer of the child; timer is less than timersEach. When the timer
-// fires, fired runs in an event.
+// StartTimer starts a timer of the child, or restarts it. Timers are numbered from 0 to
+// timersEach-1. When the timer fires, fired runs in an event.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.ends[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)
 }
 
-// TimerEnds returns when a timer of the child ends, and whether it is running.
+// TimerEnds returns when a timer of the child fires, and whether it is running.
 func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 	return c.ends[timer], c.timers[timer].Runs()
 }
@@ -248,14 +248,15 @@ func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 // StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
-// ResolverError passes an error of the resolver to the latest policy.
+// ResolverError passes an error of the resolver to the pending policy if there is one, or else to
+// the current one.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {
 		latest.ResolverError(err)
 	}
 }
 
-// ExitIdle makes the latest policy connect.
+// ExitIdle makes the pending policy connect if there is one, or else the current one.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()

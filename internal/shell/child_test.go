@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// parent is a policy with one child that records the child's reports.
+// parent is a policy with one child. It records what the child reports.
 type parent struct {
 	Shell
 	cc    *lbtest.ClientConn
@@ -52,7 +52,7 @@ func (p *parent) update(builder balancer.Builder, id string) (err error) {
 	return err
 }
 
-// want checks the reports since its last call.
+// want checks what the child has reported since the last call of want.
 func (p *parent) want(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -115,8 +115,8 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	})
 }
 
-// Row P16 of docs/scenarios.md: the old policy serves until the new one leaves CONNECTING, or until
-// the old one leaves READY.
+// When a child's policy changes to another type, the old one serves until the new one is no longer
+// CONNECTING, or until the old one is no longer READY (row P16 of docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(oldStub, newStub *lbtest.Stub)
@@ -152,8 +152,8 @@ func TestGracefulSwitch(t *testing.T) {
 	}
 }
 
-// The new policy fails its first update and reports no state. When the old policy leaves READY,
-// calls fail with the new policy's error instead of waiting.
+// A new policy refuses its first update and reports nothing. When the old one is no longer READY,
+// calls fail with the error of the new one. They do not wait.
 func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
@@ -173,7 +173,7 @@ func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	})
 }
 
-// A new policy that reports CONNECTING and then fails its update also counts as failed.
+// The same happens if the new policy reports CONNECTING before it refuses the update.
 func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -192,7 +192,8 @@ func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// A third type replaces the pending policy. The current policy stays in use.
+// While a second policy is connecting, the type changes again. The third policy replaces the
+// second, and the first stays in use.
 func TestSwitchAgainWhileSwitching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y, z := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}, &lbtest.StubBuilder{PolicyName: "z"}
@@ -210,7 +211,8 @@ func TestSwitchAgainWhileSwitching(t *testing.T) {
 	})
 }
 
-// leaver creates a subchannel and never shuts it down, which gRPC permits.
+// leaver is a policy that creates a subchannel and does not shut it down in Close. gRPC permits
+// that.
 type leaver struct{ balancer.Balancer }
 
 type leaverBuilder struct{ listener func(balancer.SubConnState) }
@@ -241,7 +243,7 @@ func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
 	}
 }
 
-// gRPC fails even wait-for-ready calls if the picker's error is or wraps a status error.
+// A picker's error must not contain a status error, which would fail even wait-for-ready calls.
 func TestFailedIsNeverAStatusError(t *testing.T) {
 	state := Failed(fmt.Errorf("the resolver failed: %w", status.Error(codes.NotFound, "no such thing")))
 	_, err := state.Picker.Pick(balancer.PickInfo{})
@@ -250,7 +252,7 @@ func TestFailedIsNeverAStatusError(t *testing.T) {
 	}
 }
 
-// A pending policy that fails one update and accepts the next one does not count as failed.
+// A new policy refuses one update and accepts the next. It does not count as failed.
 func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := errors.New("no good")
@@ -275,8 +277,8 @@ func (nobody) Name() string { return "nobody" }
 
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// A builder that returns no policy discards the pending one. An update with the pending policy's
-// type is a change of type again.
+// The type changes, but the builder returns no policy. The pending policy is closed. If the type is
+// that of the pending one again, that is another change.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

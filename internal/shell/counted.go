@@ -2,20 +2,21 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// Counted is a subchannel that wraps one of gRPC's to observe how the calls on it end. gRPC accepts
-// only its own subchannels from a picker. So a policy that supports Counted publishes the
-// subchannel's Picker, and no picker of a parent has to unwrap each pick.
+// Counted is a subchannel that wraps one of gRPC to observe how calls on it end. gRPC accepts only
+// its own subchannels from a picker. If every policy above had to unwrap the picked subchannel,
+// picks would be slower. A policy that knows Counted publishes Picker instead, whose results
+// contain gRPC's subchannel.
 type Counted interface {
 	balancer.SubConn
-	// Picked registers a policy that supports Counted. It is called before Connect.
+	// Picked is called by a policy that uses Picker, before Connect.
 	Picked(user CountedUser)
-	// Picker returns a picker of the subchannel. It may be called with any lock held.
+	// Picker returns a picker that picks this subchannel. It may be called with any lock held.
 	Picker() balancer.Picker
 }
 
 // CountedUser is a policy that uses the pickers of Counted subchannels.
 type CountedUser interface {
-	// PickerChanged is called when Picker begins to return another picker. It must only queue an
+	// PickerChanged is called when Picker returns another picker than before. It may only queue an
 	// event.
 	PickerChanged()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// Priority holds the details that package priority's policy adds to a Snapshot.
+// Priority holds the Details of a Snapshot of package priority's policy.
 type Priority struct {
 	// InUse is the name of the child in use, or "".
 	InUse string
@@ -19,24 +19,24 @@ type Priority struct {
 	Unused []string
 }
 
-// PriorityChild holds the details that package priority's policy adds to a ChildSnapshot.
+// PriorityChild holds the Details of a ChildSnapshot of package priority's policy.
 type PriorityChild struct {
 	CountsAs priority.State
-	Since    time.Time // last change of CountsAs
-	// Priority is the child's priority, or -1 if the child is deactivated.
+	Since    time.Time // when CountsAs last changed
+	// Priority is the index of the child, or -1 if it is no longer a priority.
 	Priority  int
 	Endpoints int
-	// Why explains why the child has failed since it was last READY, or what is wrong with a READY
+	// Why is the reason for the child's last failure since it was READY, or the problem of a READY
 	// child.
 	Why string
-	// Failover is when the child will count as failed, Failback when it will take over from the
-	// priority in use, and Deactivation when it will be closed. Each is zero if its timer is not
+	// Failover is when the child will count as failed. Failback is when it will take over from the
+	// priority in use. Deactivation is when it will be closed. Each is zero if its timer is not
 	// running.
 	Failover, Failback, Deactivation time.Time
 	Standby                          bool // connected although it is not needed yet
 }
 
-// OutlierDetection holds the details that package outlierdetection's policy adds to a Snapshot.
+// OutlierDetection holds the Details of a Snapshot of package outlierdetection's policy.
 type OutlierDetection struct {
 	Tier    Condition
 	Ejected []Ejected
@@ -44,33 +44,33 @@ type OutlierDetection struct {
 
 // Ejected is an ejected endpoint.
 type Ejected struct {
-	Name  string // the endpoint's first address
+	Name  string // first address of the endpoint
 	By    outlierdetection.Algorithm
-	Until time.Time // earliest end; the ejection ends with the next interval
+	Until time.Time // the ejection ends at the first interval after this
 }
 
-// WeightedTarget holds the details that package weightedtarget's policy adds to a Snapshot.
+// WeightedTarget holds the Details of a Snapshot of package weightedtarget's policy.
 type WeightedTarget struct {
-	// Scheduled returns how many calls the schedule has given to each child since watching began.
-	// It may be called at any time and never blocks.
+	// Scheduled returns how many calls each child has been given since the policy is being watched.
+	// It may be called at any time and does not block.
 	Scheduled func() []uint64
 }
 
-// Target holds the details that package weightedtarget's policy adds to a ChildSnapshot.
+// Target holds the Details of a ChildSnapshot of package weightedtarget's policy.
 type Target struct {
-	Weight   uint32               // 0 if the child is deactivated
-	CountsAs weightedtarget.State // may differ from the reported state
+	Weight   uint32               // 0 for a child that is no longer configured or has no share
+	CountsAs weightedtarget.State // may differ from the state that the child has reported
 }
 
-// WeightedRoundRobin holds the details that package weightedroundrobin's policy adds to a Snapshot.
+// WeightedRoundRobin holds the Details of a Snapshot of package weightedroundrobin's policy.
 type WeightedRoundRobin struct {
 	// Scheduled has the same meaning as in WeightedTarget.
 	Scheduled func() []uint64
 }
 
-// Endpoint holds the details that package weightedroundrobin's policy adds to a ChildSnapshot.
+// Endpoint holds the Details of a ChildSnapshot of package weightedroundrobin's policy.
 type Endpoint struct {
-	Addresses []resolver.Address // the endpoint's addresses; must not be modified
-	Weight    uint32             // without slow start
-	Record    *Record            // calls while the policy was watched; still being updated
+	Addresses []resolver.Address // must not be modified
+	Weight    uint32             // configured weight, without slow start
+	Record    *Record            // calls while the policy was watched; still changing
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Split groups endpoints by the first element of their paths, the name of a child, and removes that
-// element. It logs a warning if some endpoints belong to no known child and the previous update had
-// no such endpoints.
+// Split groups endpoints by the first element of their paths, which is the name of a child, and
+// removes that element. If an endpoint belongs to no known child, Split logs a warning, unless the
+// previous update had such endpoints as well.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
 	strays := len(endpoints)
@@ -26,8 +26,8 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// firstStray describes the first endpoint that belongs to no child. It is slow, because it copies
-// every path that it checks.
+// firstStray describes the first endpoint that belongs to no known child. It is slow, because it
+// copies paths.
 func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
@@ -37,7 +37,7 @@ func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) st
 	return ""
 }
 
-// LogOnce logs a warning and sets *said, unless *said is already set.
+// LogOnce logs a warning if *said is false, and then sets *said.
 func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	if !*said {
 		*said = true
@@ -45,8 +45,8 @@ func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	}
 }
 
-// WithEndpoints returns state with only these endpoints and their addresses. It sets Addresses
-// because policies built with base.NewBalancerBuilder ignore Endpoints.
+// WithEndpoints returns state with the given endpoints, and with their addresses in Addresses:
+// policies from base.NewBalancerBuilder use only these.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

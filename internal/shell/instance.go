@@ -11,21 +11,21 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OwnsSubConns marks the builders of policies that shut down all of their subchannels in Close.
-// gRPC only recommends this, so an Instance shuts down the subchannels of other policies.
+// OwnsSubConns is implemented by the builders of policies that shut down all their subchannels in
+// Close. gRPC only recommends this. If a policy does not, its Instance does so.
 type OwnsSubConns interface{ OwnsSubConns() }
 
 // Owner handles the reports and requests of an Instance.
 type Owner interface {
-	// Reported is called in an event with each state that the policy reports.
+	// Reported is called for each state that the policy reports, in an event.
 	Reported(i *Instance, state balancer.State)
-	// ResolveNow is called synchronously when the policy requests re-resolution.
+	// ResolveNow is called when the policy requests a re-resolution, on the policy's stack.
 	ResolveNow()
 }
 
-// Instance is one child policy and the ClientConn that it is built with. It is small, because there
-// may be tens of thousands. Exported methods are called in events, except those of
-// balancer.ClientConn. A child whose policy may change its type is a Child.
+// Instance is one child policy, and the ClientConn that it is built with. There may be tens of
+// thousands, so it is small. Its exported methods are called in events, except for those of
+// balancer.ClientConn. If a child's policy may change its type, use Child.
 type Instance struct {
 	balancer.ClientConn
 
@@ -33,13 +33,13 @@ type Instance struct {
 	owner Owner
 	lb    balancer.Balancer // nil after Close
 	state balancer.State
-	since int64 // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
+	since int64 // when the connectivity state last changed, in Unix nanoseconds; 0 if unknown
 	past  *past
 
 	mu       sync.Mutex
-	remember bool    // track subchannels: the policy may leave some open when it closes
-	closed   bool    // closed or about to be closed: its reports are ignored
-	said     *report // reports that no event has handled yet, oldest first
+	remember bool    // keep track of subchannels, because the policy may leave some open in Close
+	closed   bool    // closed or about to be closed; reports are ignored
+	said     *report // reports that are queued, oldest first
 	last     *report
 	subConns map[balancer.SubConn]struct{}
 }
@@ -49,10 +49,10 @@ type report struct {
 	next  *report
 }
 
-// reports reuses reports: 10,000 endpoints that connect send 30,000.
+// reports are reused: 10,000 endpoints that connect make 30,000 of them.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
-// Build builds the policy. It returns false if the builder returns nil.
+// Build builds the policy. It returns false if the builder has returned nil.
 func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	_, owns := builder.(OwnsSubConns)
 	i.ClientConn, i.shell, i.owner = s.ClientConn, s, owner
@@ -64,8 +64,9 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 // State returns the last reported state, or CONNECTING before the first report.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the policy and returns its error. An error that counts (see Shell.Refused) is
-// handled like a report of TRANSIENT_FAILURE. name is the child's name in errors and logs.
+// Update updates the policy and returns its error. If the error makes the child count as failed
+// (Shell.Refused), it is treated like a report of TRANSIENT_FAILURE. Errors and logs call the child
+// name.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
@@ -78,8 +79,9 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// update updates the policy and returns its error, made Plain. It handles all reports from before
-// and during the update: gRFC A56 runs child.Update() and then reads the child's state.
+// update updates the policy. It returns the error without a status, see Plain. All reports before
+// and during the update are handled when it returns: A56 calls child.Update() and then looks at the
+// child's state.
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.takeAll()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -87,7 +89,7 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 	return Plain(err)
 }
 
-// UpdateState queues a report of the policy, because the policy may hold locks during this call.
+// UpdateState queues a report. It must not be handled now, because the policy may hold locks.
 func (i *Instance) UpdateState(state balancer.State) {
 	i.say(state)
 	i.shell.serial.Queue((*taking)(i))
@@ -106,12 +108,13 @@ func (i *Instance) say(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// taking is the event that handles one report, unless the report has already been handled.
+// taking is the event for one report. It does nothing if that report was handled before.
 type taking Instance
 
 func (t *taking) Run() { (*Instance)(t).take() }
 
-// take handles the oldest queued report. It returns false if there is none or the policy is closed.
+// take handles the oldest report that is queued. It returns false if there is none, or if the
+// policy is closed.
 func (i *Instance) take() bool {
 	i.mu.Lock()
 	r, closed := i.said, i.closed
@@ -140,7 +143,7 @@ func (i *Instance) takeAll() {
 	}
 }
 
-// ResolveNow passes a request for re-resolution to the owner.
+// ResolveNow implements balancer.ClientConn.
 func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 	if !i.isClosed() {
 		i.owner.ResolveNow()
@@ -149,7 +152,8 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy called NewSubConn")
 
-// NewSubConn creates a subchannel and tracks it if the policy may leave it open.
+// NewSubConn implements balancer.ClientConn. It keeps track of the subchannel if the policy may
+// leave it open.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed
@@ -202,25 +206,24 @@ func (i *Instance) isClosed() bool {
 // ResolverError passes an error of the resolver to the policy.
 func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 
-// ExitIdle makes the policy connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// ResetBackoff implements BackoffResetter. Policies of other modules do not support it.
+// ResetBackoff implements BackoffResetter. It does nothing for policies of other modules.
 func (i *Instance) ResetBackoff() {
 	if r, ok := i.lb.(BackoffResetter); ok {
 		r.ResetBackoff()
 	}
 }
 
-// Connect makes the policy connect and handles the reports that the policy makes during ExitIdle.
-// As a result, the parent does not publish IDLE if the policy has already changed to CONNECTING.
+// Connect makes the policy connect, and handles what the policy reports meanwhile. If it is
+// CONNECTING at once, the parent does not publish that it was IDLE.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.takeAll()
 }
 
-// Remove closes the policy after its parent has published the next state, because its subchannels
-// serve calls until then. Its reports are ignored from now on.
+// Remove closes the policy once its parent has published another state, because until then, calls
+// use its subchannels. Reports are ignored from now on.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true
@@ -228,8 +231,8 @@ func (i *Instance) Remove() {
 	i.shell.removed = append(i.shell.removed, i)
 }
 
-// Close closes the policy and shuts down the subchannels that it left open. It does nothing on a
-// nil Instance.
+// Close closes the policy, and shuts down subchannels that it has left open. It does nothing if i
+// is nil.
 func (i *Instance) Close() {
 	if i == nil {
 		return

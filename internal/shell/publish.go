@@ -6,11 +6,12 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish makes the shell publish the policy's state once, after the events that are queued now, or
-// at the end of the current update.
+// Publish makes the shell publish the policy's state, once, after the current batch of events. In
+// an update, that is after its end.
 func (s *Shell) Publish() { s.stale = true }
 
-// Updating reports whether an update is in progress, from the start of Begin until the end of End.
+// Updating reports whether an update is in progress: Begin has been called, and End has not
+// returned.
 func (s *Shell) Updating() bool { return s.updating }
 
 func (s *Shell) endBatch() {
@@ -25,7 +26,8 @@ func (s *Shell) endBatch() {
 	s.began.Store(0)
 }
 
-// flush publishes the policy's state after a batch of events, or starts a timer for it.
+// flush publishes the policy's state if that is due, or starts a timer for it. It is called after
+// each batch of events.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:
@@ -56,13 +58,13 @@ func (s *Shell) publishWhenDue() {
 	}
 }
 
-// wake makes flush run again at the given time.
+// wake makes flush run again at a time.
 func (s *Shell) wake(at time.Time) {
 	if s.timer.Runs() && !at.Before(s.wakeAt) {
 		return
 	}
 	s.wakeAt = at
-	s.timer.Start(&s.serial, time.Until(at), func() {}) // flush runs after this event
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // an empty event, which flush follows
 }
 
 func (s *Shell) publish(state balancer.State) {

@@ -10,44 +10,45 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Record counts the calls to one endpoint. All users of the endpoint share its record. It has one
-// Done function for all calls, so that counting does not allocate. It is safe for concurrent use.
+// Record counts the calls to an endpoint. All users of the endpoint share it. All calls have the
+// same Done function, so that counting allocates nothing. It is safe for concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
 	recent                 [slots]slot
 	done                   func(balancer.DoneInfo)
 }
 
-// A slot counts the calls that end within two seconds. A call may be missed while a slot is reused.
+// A slot counts the calls that end within the same two seconds. While it is reused, a call may not
+// be counted.
 const (
 	slotSeconds = 2
-	slots       = RecentSeconds/slotSeconds + 1 // one more slot is being filled
+	slots       = RecentSeconds/slotSeconds + 1 // one more, which is being filled
 )
 
 type slot struct {
-	number        atomic.Int64 // index of the two seconds since the epoch
+	number        atomic.Int64 // how many times two seconds have passed since the epoch
 	ended, failed atomic.Uint32
-	codes         atomic.Uint32 // status codes of the failed calls, one bit each
+	codes         atomic.Uint32 // status codes of failed calls, one bit each
 }
 
-// RecentSeconds is the longest time that Recent covers.
+// RecentSeconds is the longest time that Record.Recent can look back.
 const RecentSeconds = 10
 
-// Recent counts the calls that ended in the last few seconds.
+// Recent is how many calls have ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // calls with a code in trouble
+	Failed uint64 // with a status code in trouble
 	codes  uint32
 }
 
-// Add adds the counts and codes of other.
+// Add adds the calls of other.
 func (r *Recent) Add(other Recent) {
 	r.Ended += other.Ended
 	r.Failed += other.Failed
 	r.codes |= other.codes
 }
 
-// Codes returns the status codes of the failures in numerical order.
+// Codes returns the status codes of the failures, in numerical order.
 func (r Recent) Codes() (all []codes.Code) {
 	for rest := r.codes; rest != 0; rest &= rest - 1 {
 		all = append(all, codes.Code(bits.TrailingZeros32(rest))) //nolint:gosec // at most 31
@@ -55,8 +56,8 @@ func (r Recent) Codes() (all []codes.Code) {
 	return all
 }
 
-// trouble are the status codes that indicate a failing backend. Other codes, such as NOT_FOUND, are
-// normal answers.
+// trouble are the status codes of a backend that is failing. Others, such as NOT_FOUND, are normal
+// answers.
 const trouble = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
 
@@ -91,8 +92,8 @@ func (r *Record) note(err error) {
 	}
 }
 
-// Recent returns the counts of the calls that ended within the given number of seconds before now,
-// at most RecentSeconds, with a precision of two seconds.
+// Recent returns how many calls have ended within a number of seconds before now. The number is at
+// most RecentSeconds, and the precision is two seconds.
 func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	number := now.Unix() / slotSeconds
 	for i := range r.recent {
@@ -103,23 +104,22 @@ func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	return recent
 }
 
-// Calls returns how many calls have started, how many have ended, and how many have ended with an
-// error.
+// Calls returns how many calls have started, ended, and ended with an error.
 func (r *Record) Calls() (started, ended, failed uint64) {
 	failed, ended = r.failed.Load(), r.ended.Load() // in this order, so that failed ≤ ended ≤ started
 	return r.started.Load(), ended, failed
 }
 
-// Recorded is a picker whose calls are recorded.
+// Recorded is a picker that records its calls.
 type Recorded struct {
 	balancer.Picker
 	Record *Record
 }
 
-// Picks returns how many calls the endpoint was given, including calls from other pickers.
+// Picks returns how many calls the endpoint was given, even by other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
-// Pick picks and records the call.
+// Pick picks and counts the call.
 func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := p.Picker.Pick(info)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Refusal is the error of calls to a child that refused its update. It wraps no status error, so
-// that wait-for-ready calls wait.
+// Refusal is the error of calls to a child that has refused its update. It contains no status
+// error, so wait-for-ready calls wait.
 type Refusal struct {
 	who string
 	err error
@@ -19,7 +19,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v
 
 func (r *Refusal) Unwrap() error { return r.err }
 
-// AllFailed is the error of calls if each of several endpoints has failed.
+// AllFailed is the error of calls to a policy all of whose endpoints have failed.
 type AllFailed struct {
 	Endpoints int
 	One       error
@@ -31,18 +31,18 @@ func (a *AllFailed) Error() string {
 
 func (a *AllFailed) Unwrap() error { return a.One }
 
-// Refused handles the error with which a child refused its update. It returns the error that calls
-// to the child fail with, and reports whether the child counts as failed because of it.
+// Refused handles the error err with which a child has refused its update. It returns the error of
+// calls to the child, and whether the child counts as failed because of err.
 //
-// A child whose last report is READY or IDLE stays in use. A child that has reported
-// TRANSIENT_FAILURE keeps its own, more specific error if err is only balancer.ErrBadResolverState;
-// refusal is nil then.
+// A child whose last report is READY or IDLE stays in use. If a child has reported
+// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, the error that the child has
+// reported is more specific, so refusal is nil.
 //
-// child is the child's title, such as "the child".
+// child is how errors and logs call the child, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	who := s.name + ": " + child
 	refusal = &Refusal{who, Plain(err)}
-	if s.updating { // outside an update, there is no caller to return the error to
+	if s.updating { // otherwise, there is no caller to return it to
 		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)
@@ -58,15 +58,15 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (r
 	return refusal, true
 }
 
-// Refuse adds err to the errors of the current update. The update returns one of these errors if
-// the policy has failed.
+// Refuse adds err to the errors of the current update. The update returns these if the policy
+// itself has failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error
 
-// join returns the first error that is not balancer.ErrBadResolverState, with the number of the
-// others. If there is none, it returns balancer.ErrBadResolverState unwrapped, because gRPC
-// compares with ==.
+// join returns the first error that is not balancer.ErrBadResolverState, with the number of other
+// errors. If there is none, it returns balancer.ErrBadResolverState itself, because gRPC compares
+// with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

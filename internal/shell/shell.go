@@ -36,41 +36,41 @@ import (
 // Logger is the logger of all policies.
 var Logger = grpclog.Component("understudy")
 
-// Policy is the interface of a policy. The shell calls it in events, and never after Close. C is
-// the policy's configuration, a type of package lbconfig.
+// Policy is what a policy implements. It is called in events, and not after Close. C is the
+// policy's configuration, a type in package lbconfig.
 type Policy[C any] interface {
-	// Begin applies a configuration and a resolver state by updating the children.
+	// Begin applies a configuration and a resolver state. It updates the children.
 	Begin(config *C, state resolver.State)
-	// End completes the update. It is called after all reports of children during Begin have been
-	// handled.
+	// End ends the update. Everything that children have reported during Begin has been handled by
+	// then.
 	End()
 	PolicyMethods
 }
 
-// PolicyMethods are the methods of a Policy that do not depend on its configuration.
+// PolicyMethods are the methods of Policy that do not depend on C.
 type PolicyMethods interface {
 	// State returns the state to publish.
 	State() balancer.State
-	// Children yields all existing children with their names.
+	// Children yields the children, with their names.
 	Children(yield func(name string, child Below) bool)
-	// ExitIdle connects the children that the policy wants to be connected.
+	// ExitIdle makes those children connect that should be connected.
 	ExitIdle()
 }
 
-// Scheduled is implemented by a policy that decides when to publish. All other policies call
+// Scheduled is implemented by policies that decide when their state is published. Others call
 // Shell.Publish.
 type Scheduled interface {
 	// Due reports whether State is to be published, and when. The zero time means immediately.
 	Due() (at time.Time, due bool)
 }
 
-// Settler is implemented by a policy that has work to do after each batch of events, and once after
-// Close.
+// Settler is implemented by policies that must do something after each batch of events, and once
+// after Close.
 type Settler interface {
 	Settled(closed bool)
 }
 
-// Below is the shell's view of a child, which is a Child or an Instance.
+// Below is a child as the shell sees it: a Child or an Instance.
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
@@ -79,40 +79,41 @@ type Below interface {
 	look() ChildSnapshot
 }
 
-// Shell is the shell of one policy. The policy uses its fields and methods in events.
+// Shell is the part of a policy that this package implements. The policy uses its fields and
+// methods in events.
 type Shell struct {
-	// ClientConn is the parent's ClientConn, which creates the subchannels.
+	// ClientConn is that of the parent. It creates the subchannels.
 	ClientConn balancer.ClientConn
-	// Options are the policy's build options. The children are built with the same options.
+	// Options are the options that the policy was built with. Its children are built with the same.
 	Options balancer.BuildOptions
 
 	name      string
 	parts     PolicyMethods
-	scheduled Scheduled // nil if the policy does not implement Scheduled
+	scheduled Scheduled // nil for a policy that calls Publish
 	settler   Settler
 
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
 
-	configured bool // the policy has received a valid configuration
-	updating   bool // from the start of Begin until the end of End
+	configured bool // there has been a valid configuration
+	updating   bool // Begin has been called, and End has not returned
 	closed     bool
-	settled    bool // the policy has been notified of Close
-	stale      bool // Publish was called
-	strays     bool // the last update had endpoints that belong to no child
+	settled    bool // Settler was called for Close
+	stale      bool // Publish has been called
+	strays     bool // some endpoints in the last update belong to no child
 	refusals   refusals
-	removed    []*Instance // closed after the next flush, when they receive no more calls
+	removed    []*Instance // closed after the next flush, when they get no more calls
 
 	published balancer.State
-	since     time.Time // the last change of the published connectivity state
+	since     time.Time // when the published connectivity state last changed
 	timer     serial.Timer
 	wakeAt    time.Time
 
 	channel *stateattr.Channel
-	above   *Instance     // this policy as a child of another policy of this module, or nil
-	ending  bool          // the current batch ends with the next publication
-	live    *live.Channel // nil if the debug pages are disabled
-	unwatch func()        // set on the topmost policy of a channel on the debug pages
+	above   *Instance     // this policy as a child of another one of this module, or nil
+	ending  bool          // the state is published as the last action of a batch of events
+	live    *live.Channel // nil unless the debug pages are enabled
+	unwatch func()        // set for the topmost policy of a channel that the debug pages watch
 	watch
 }
 
@@ -135,12 +136,12 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 			return
 		}
 		b.attach(stateattr.ChannelOf(ccs.ResolverState))
-		b.stale = b.stale || !b.configured // the first configuration is always published
+		b.stale = b.stale || !b.configured // the first state is always published
 		b.configured, b.updating = true, true
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// Reports that arrive on other goroutines in the meantime are queued between the two events.
+	// Reports of other goroutines may be queued between the two events, and are handled there.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -151,7 +152,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	return err
 }
 
-// Do runs f in an event and returns after f has returned. It must not be called from an event.
+// Do runs f in an event and returns when f has returned. It must not be called in an event.
 func (s *Shell) Do(f func()) { s.serial.Do(f) }
 
 func (s *Shell) end() error {
@@ -165,8 +166,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// refuse makes calls fail with err if no valid configuration has been received. Without it, these
-// calls would wait forever.
+// refuse makes calls fail with err if there has been no valid configuration. Otherwise, they would
+// wait forever.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -176,7 +177,8 @@ func (s *Shell) refuse(err error) error {
 	return err
 }
 
-// ResolverError passes the error to all children. If there are none, calls fail with it.
+// ResolverError implements balancer.Balancer. It passes the error to all children. Without
+// children, calls fail with it.
 func (s *Shell) ResolverError(err error) {
 	s.resolverErrors.Enqueue(&s.serial, func() {
 		if s.closed {
@@ -193,10 +195,11 @@ func (s *Shell) ResolverError(err error) {
 	})
 }
 
-// UpdateSubConnState does nothing: subchannels report to the child that created them.
+// UpdateSubConnState implements balancer.Balancer. It does nothing, because subchannels report to
+// the children.
 func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle connects the children that the policy wants to be connected.
+// ExitIdle implements balancer.Balancer.
 func (s *Shell) ExitIdle() {
 	s.exitIdles.Enqueue(&s.serial, func() {
 		if !s.closed {
@@ -205,16 +208,16 @@ func (s *Shell) ExitIdle() {
 	})
 }
 
-// BackoffResetter is implemented by policies that can end the backoff of their subchannels.
+// BackoffResetter is implemented by policies that can end the backoff of all their subchannels.
 type BackoffResetter interface {
 	// ResetBackoff must not block, like ExitIdle.
 	ResetBackoff()
 }
 
-// ResetBackoff makes all subchannels below the policy retry now instead of after gRPC's backoff. It
-// never blocks.
+// ResetBackoff makes all subchannels below the policy connect now, instead of after their backoff.
+// It does not block.
 //
-// It does not use grpc.ClientConn.ResetConnectBackoff, which has a data race with the creation of
+// grpc.ClientConn.ResetConnectBackoff is not used: it has a data race with the creation of
 // subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff() {
 	s.Event(func() {

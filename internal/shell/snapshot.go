@@ -13,65 +13,66 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Snapshot is the state of a policy at one point in time. It is immutable.
+// Snapshot is the state of a policy at one time. It is immutable.
 type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
-	State    connectivity.State // last published
-	Since    time.Time          // last change of State; zero if nothing was published
-	Error    error              // the error of calls, if known
+	State    connectivity.State // as last published
+	Since    time.Time          // when State last changed; zero if nothing was published
+	Error    error              // the error with which calls fail, if it is known
 	Children []ChildSnapshot
-	Details  any // added by the policy, see Describer
+	Details  any // set by the policy, see Describer
 }
 
 // ChildSnapshot is the state of one child of a policy.
 type ChildSnapshot struct {
 	Name      string
-	Title     string             // display title; "" if unknown
-	State     connectivity.State // last reported
-	Since     time.Time          // last change of State; zero if not recorded
+	Title     string             // to display; "" if unknown
+	State     connectivity.State // as last reported
+	Since     time.Time          // when State last changed; zero if unknown
 	LastError error              // last known error, even if the child has recovered
-	FailedAt  time.Time          // time of the last failure; zero if not recorded
+	FailedAt  time.Time          // when the child last failed; zero if unknown
 	Details   any
 	// Below is the child's policy if it is Watchable, or nil.
 	Below Watchable
 }
 
-// Watchable is a policy that takes snapshots. All policies that are built on a Shell are Watchable.
+// Watchable is implemented by policies that can be watched. All policies on a Shell are Watchable.
 type Watchable interface {
-	// Watch makes the policy and all policies below it keep a snapshot until stop is called. It
+	// Watch makes the policy, and all policies below it, keep a snapshot until stop is called. It
 	// does not wait for the first one.
 	Watch() (stop func())
-	// Snapshot returns the last snapshot, or nil before the first one and while nobody watches. It
-	// never blocks.
+	// Snapshot returns the last snapshot. It is nil before the first one, and while nobody watches.
+	// It does not block.
 	Snapshot() *Snapshot
-	// Busy returns when the policy began to handle the current batch of events. It returns zero if
-	// there is no batch or nobody watches. It never blocks.
+	// Busy returns since when the policy has been handling a batch of events. It is zero if there
+	// is none, or if nobody watches. It does not block.
 	Busy() time.Time
 }
 
 // Describer is implemented by policies that add details to their snapshots.
 type Describer interface {
-	// Describe sets the Details of a snapshot and of its children.
+	// Describe sets the Details of a snapshot and of the children in it.
 	Describe(*Snapshot)
 }
 
 // Watcher is implemented by policies that do extra work while they are watched.
 type Watcher interface {
-	// Watched is called when the first watcher arrives and when the last one leaves.
+	// Watched is called when the policy begins to be watched, and when it is no longer watched.
 	Watched(on bool)
 }
 
-// snapshotInterval times the number of children is the minimum time between two snapshots.
+// snapshotInterval, multiplied by the number of children, is the minimum time between two
+// snapshots.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
 	watchers atomic.Int64
 	snapshot atomic.Pointer[Snapshot]
-	began    atomic.Int64 // start of the current batch of events in Unix nanoseconds, or 0
+	began    atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
 
-	// The remaining fields are used in events.
-	below map[Watchable]func() // functions that stop watching the children
+	// These fields are used only in events.
+	below map[Watchable]func() // for each policy below that is watched, the function that ends this
 	made  time.Time
 	again serial.Timer
 }
@@ -79,7 +80,7 @@ type watch struct {
 // Watch implements Watchable.
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // lookAround runs after this event
+	s.serial.Enqueue(func() {}) // an empty event, which lookAround follows
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -89,7 +90,7 @@ func (s *Shell) Watch() (stop func()) {
 // Snapshot implements Watchable.
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// lookAround takes a snapshot after a batch of events if the policy is watched.
+// lookAround is called after each batch of events. It makes a snapshot if the policy is watched.
 func (s *Shell) lookAround() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -118,12 +119,12 @@ func (s *Shell) lookAround() {
 	s.snapshot.Store(next)
 }
 
-// tell notifies the policy that it is watched or no longer watched, and publishes the resulting
-// changes.
+// tell notifies the policy that it is watched, or no longer watched. If that changes its state, the
+// state is published.
 func (s *Shell) tell(watched bool) {
 	if w, ok := s.parts.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // flush runs after this event
+		s.serial.Enqueue(func() {}) // an empty event, which flush follows
 	}
 }
 
@@ -143,7 +144,7 @@ func (s *Shell) look() *Snapshot {
 	return now
 }
 
-// watchBelow starts to watch the policies of the children, and stops watching all others.
+// watchBelow watches the policies of the given children, and no others.
 func (s *Shell) watchBelow(children []ChildSnapshot) {
 	watched := make(map[Watchable]func())
 	for _, c := range children {
@@ -163,7 +164,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.below = watched
 }
 
-// noteSince records when a state changed, if the debug pages are enabled.
+// noteSince records when a state has changed, if the debug pages are enabled.
 func noteSince(since *int64, before, now connectivity.State) {
 	if live.On() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()

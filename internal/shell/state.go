@@ -17,14 +17,14 @@ func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }
 
-// Failed returns the state of a child that cannot serve because of err. Calls fail with UNAVAILABLE
-// and the text of err, and wait-for-ready calls wait.
+// Failed returns the state of a child that cannot take calls because of err. Wait-for-ready calls
+// wait; others fail with UNAVAILABLE and the text of err.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Failing returns a picker that fails calls with err. err must not be or wrap a status error, which
-// would fail wait-for-ready calls, too.
+// Failing returns a picker whose calls fail with err. err must not contain a status error, which
+// would fail wait-for-ready calls as well.
 func Failing(err error) balancer.Picker { return &failing{err} }
 
 type failing struct{ err error }
@@ -35,8 +35,9 @@ func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 func (f *failing) Failure() error { return f.err }
 
-// FailureOf returns the error that a picker fails calls with, or nil if unknown. It does not call
-// Pick, because another module's picker may connect or count a call.
+// FailureOf returns the error with which calls on a picker fail, or nil if it is unknown. It does
+// not pick, because with a picker of another module, that may start a connection or count as a
+// call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -44,9 +45,9 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// Plain returns err, or an error with the same text if err is or wraps a status error. gRPC fails
-// even wait-for-ready calls if a picker returns a status error. errors.Is on the result works as on
-// err.
+// Plain returns err if it does not contain a status error, and otherwise an error with the same
+// text. gRPC fails even wait-for-ready calls if a picker returns a status error. errors.Is on the
+// result is the same as on err.
 func Plain(err error) error {
 	if err == nil {
 		return nil
@@ -57,7 +58,7 @@ func Plain(err error) error {
 	return plain{err}
 }
 
-// plain does not embed the error, because the error's methods would reveal the status.
+// plain does not embed the error: a method of it would reveal the status.
 type plain struct{ err error }
 
 func (p plain) Error() string { return p.err.Error() }

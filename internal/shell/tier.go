@@ -6,44 +6,42 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Tier describes the endpoints below a policy beyond their connectivity state. The policy's picker
-// carries it.
+// Tier describes the endpoints below a policy beyond its connectivity state. The policy's picker
+// carries it to the parent.
 type Tier struct {
-	// Condition is not Usable if calls should go to another priority.
+	// Condition is not Usable if calls should rather go to another priority.
 	Condition Condition
-	// Interval is the maximum time between two trial calls to a HalfOpen tier.
+	// Interval is how often, at least, the policy must get a trial call while it is HalfOpen.
 	Interval time.Duration
-	// Failures lists the status codes of failed calls, such as "INTERNAL", if the tier is not
-	// Usable and they are known.
+	// Failures names the status codes with which calls fail, such as "INTERNAL". It is empty if the
+	// policy is Usable, or if they are unknown.
 	Failures string
-	// ReadyPart is the READY share of the weight that is READY or has failed. It ignores weight
-	// that is CONNECTING.
+	// ReadyPart is the share of the weight that is READY. Weight that is CONNECTING is left out.
 	ReadyPart float64
-	// UnprovenPart is the share of the same weight that is READY but has answered no call since its
-	// ejection. ReadyPart does not include it.
+	// UnprovenPart is a further share of the same weight: it is READY, but has not answered a call
+	// since its ejection.
 	UnprovenPart float64
-	// FailedPart is the failed share of all weight, including the weight that is still CONNECTING.
-	// Only package weightedroundrobin's policy sets it.
+	// FailedPart is the share of all weight that has failed; here, weight that is CONNECTING
+	// counts. Only package weightedroundrobin sets it.
 	FailedPart float64
 }
 
-// Condition is the condition of a tier, judged by the results of its calls.
+// Condition is the condition of the endpoints below a policy, judged by their calls.
 type Condition uint8
 
 const (
-	// Usable means that the tier takes calls normally.
+	// Usable means that calls succeed as far as is known.
 	Usable Condition = iota
-	// Emptied means that no endpoint of the tier responds well. The tier takes calls only if there
-	// is no better one.
+	// Emptied means that calls to all endpoints fail. The policy should get calls only if there is
+	// no better one.
 	Emptied
-	// HalfOpen means that a tier that was Emptied receives a few calls to test whether it responds
-	// well again.
+	// HalfOpen means that the policy was Emptied. A few calls must show whether it has recovered.
 	HalfOpen
 )
 
 func (c Condition) String() string { return [...]string{"usable", "emptied", "half-open"}[c] }
 
-// TierOf returns the Tier that a picker carries, by default a Usable one with all of its weight
+// TierOf returns the Tier of a picker. For a picker that has none, it is Usable, and all weight is
 // READY.
 func TierOf(picker balancer.Picker) Tier {
 	switch p := picker.(type) {

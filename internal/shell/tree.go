@@ -7,15 +7,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree holds the snapshots of a policy and of all policies below it. The snapshots may have been
-// taken at different times.
+// Tree is a snapshot of a policy and of the policies below it. They need not have been taken at the
+// same time.
 type Tree struct {
 	*Snapshot           // nil before the first snapshot
-	Busy      time.Time // start of the current batch of events; zero if there is none
-	Below     []*Tree   // one entry per child of Snapshot; nil if the child's policy is not Watchable
+	Busy      time.Time // since when the policy has been handling events; zero if it is not
+	Below     []*Tree   // one for each child in Snapshot; nil if the child's policy is not Watchable
 }
 
-// TreeOf returns the tree of a policy. It never blocks, even while the policies handle events.
+// TreeOf returns the tree of a policy. It does not block, even if a policy is handling events.
 func TreeOf(w Watchable) *Tree {
 	t := &Tree{Snapshot: w.Snapshot(), Busy: w.Busy()}
 	if t.Snapshot == nil {
@@ -45,7 +45,7 @@ func (s *Shell) begin() {
 	}
 }
 
-// attach registers the policy with the debug pages if it is the topmost policy of a channel.
+// attach makes the policy appear on the debug pages if it is the topmost one of a channel.
 func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.On() || s.live != nil {
 		return
@@ -60,7 +60,7 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	}
 	s.live = known
 	s.unwatch = s.Watch()
-	s.begin() // the batch began before Watch
+	s.begin() // the batch began before the policy was watched
 	var owner any
 	if s.Options.ChannelzParent != nil {
 		owner = s.Options.ChannelzParent
@@ -68,15 +68,15 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	known.Attach(Watchable(s), owner)
 }
 
-// detach stores the last tree of the policy for the debug pages.
+// detach leaves the last tree of the policy to the debug pages.
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)
-		last.Busy = time.Time{} // the current batch is Close itself
+		last.Busy = time.Time{} // the batch of events that is running is Close itself
 		s.live.Retire(last)
 		s.unwatch()
 	}
 }
 
-// Note adds an event to the channel's history on the debug pages, if they are enabled.
+// Note adds a line to the channel's history on the debug pages, if these are enabled.
 func (s *Shell) Note(text string) { s.live.Note(text) }
