@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// goroutine returns the number of the current goroutine.
+// goroutine returns the number of the goroutine that it is called on.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debugStack()), "[")
 	return name
@@ -19,8 +19,8 @@ func debugStack() []byte {
 	return buf[:runtime.Stack(buf, false)]
 }
 
-// tower returns serializers that each relay an event to the next, and a list of the goroutines that
-// run their batches.
+// tower returns serializers of which each relays an event to the next, and a list of the goroutines
+// on which their batches run.
 func tower(height int) (floors []*Serializer, ran *[]string) {
 	ran = new([]string)
 	for i := range height {
@@ -36,7 +36,7 @@ func tower(height int) (floors []*Serializer, ran *[]string) {
 	return floors, ran
 }
 
-// A report that passes through a tree uses one goroutine.
+// If an event is relayed from serializer to serializer, all of them run it on one goroutine.
 func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		floors, ran := tower(5)
@@ -48,7 +48,8 @@ func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	})
 }
 
-// Relayed events do not run on a caller's stack, because the caller may hold locks that they need.
+// If the batch runs on a caller's stack, relayed events run elsewhere: the caller may hold locks
+// that they need.
 func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	for name, call := range map[string]func(*Serializer){
 		"Do":  func(s *Serializer) { s.Do(func() {}) },
@@ -65,7 +66,7 @@ func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	}
 }
 
-// A relayed event waits neither for further events below nor for a goroutine that has ended.
+// A relayed event does not wait for further events of the serializer that relays it.
 func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer
@@ -85,7 +86,7 @@ func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	})
 }
 
-// A goroutine that already runs the events above also runs relayed ones.
+// A relayed event also runs if another goroutine runs the events of the serializer above first.
 func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer
@@ -109,7 +110,7 @@ func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	})
 }
 
-// Do and Run allocate nothing beyond their argument if no other goroutine runs events.
+// Without concurrency, Do and Run allocate nothing besides the function that they get.
 func TestDoAllocatesNothing(t *testing.T) {
 	var s Serializer
 	n := 0

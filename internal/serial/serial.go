@@ -1,10 +1,10 @@
-// Package serial runs one event at a time. Parents (updates, Close), children (reports) and timers
-// call a load-balancing policy concurrently.
+// Package serial runs events one at a time. A load-balancing policy needs that because it is called
+// concurrently by its parent (updates, Close), its children (reports) and timers.
 //
-// Calls from children only queue their event. Children, including grpc-go's, hold locks while they
-// report. An event that ran on a child's stack could therefore call back into the child and
-// deadlock. Updates, Close and timers return when their event has run. ExitIdle and ResolverError
-// only queue, because a parent may call them from inside its UpdateState, on the stack of an event.
+// Calls from children only queue an event. Children, including those of grpc-go, hold locks while
+// they report. If the event ran on their stack, it could call the child and deadlock. Calls of
+// updates, Close and timers return when the event has run. ExitIdle and ResolverError only queue an
+// event, because a parent may call them from inside its UpdateState, on the stack of another event.
 // No lock is held while an event runs.
 package serial
 
@@ -16,9 +16,9 @@ import (
 // background counts the goroutines that run events, for all serializers.
 var background atomic.Int64
 
-// Background returns the number of goroutines that run events of this process's serializers,
-// whether they were started for queued events or by timers. If it is 0, policies act only on the
-// stacks of callers. A simulation uses this to detect that its policies have settled.
+// Background returns the number of goroutines that run events of serializers of this process,
+// started for queued events or by timers. If it is 0, events run only on the stacks of callers.
+// Simulations use this to find out that all policies have settled.
 func Background() int { return int(background.Load()) }
 
 // Serializer runs events one at a time in the order in which they were queued. The zero value is
@@ -28,12 +28,12 @@ func Background() int { return int(background.Load()) }
 type Serializer struct {
 	mu       sync.Mutex
 	queue    []Event
-	draining bool // a goroutine runs events
+	draining bool // some goroutine is running events
 
-	// The following fields are used only by the goroutine that runs the events.
-	background bool // it was started by a serializer or a timer
+	// These fields are used only by the goroutine that runs events.
+	background bool // that goroutine was started by this package
 	hooks      *Hooks
-	relayed    *Serializer // received an event from the last flush, and may need a goroutine
+	relayed    *Serializer // serializer to which the last flush relayed an event, and which may need a goroutine
 }
 
 // Event is an action that a Serializer runs.
@@ -45,29 +45,29 @@ type Func func()
 // Run calls the function.
 func (f Func) Run() { f() }
 
-// awaited is an event that a caller of Do waits for.
+// awaited is an event for which a call of Do is waiting.
 type awaited struct {
 	Func
 	done chan struct{}
 }
 
-// Hooks are called around each batch of events, under the same rules as events.
+// Hooks are called before and after each batch of events. They must obey the same rules as events.
 type Hooks struct {
 	// Begin runs before a batch.
 	Begin func()
-	// Flush runs once all events queued so far have run, and before Do returns for any of them. It
-	// is for work that many events cause and that needs to be done once.
+	// Flush runs after a batch, when all events queued so far have run, and before Do returns for
+	// any of them. It is for work that needs to be done only once for many events.
 	Flush func()
 }
 
-// SetHooks sets the hooks of later batches.
+// SetHooks sets the hooks for later batches.
 func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
-// Enqueue queues f and returns immediately. It does not run events: if no goroutine is running
-// events, it starts one, which ends when the queue is empty.
+// Enqueue queues f and returns at once. It does not run events on its stack: if no goroutine is
+// running events, it starts one, which ends when the queue is empty.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
-// Queue is Enqueue for an event that is not a function, such as a frequent report.
+// Queue is Enqueue for an event that is not a function, which saves an allocation.
 func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
 	s.queue = append(s.queue, e)
@@ -79,10 +79,10 @@ func (s *Serializer) Queue(e Event) {
 	}
 }
 
-// Relay queues an event of another serializer, like Queue. It must be the last action of a flush of
-// s. If a goroutine of this package runs the events of s, it continues with the other serializer.
-// So a report that rises through a tree uses one goroutine instead of one for each policy, whose
-// stacks would have to grow.
+// Relay is Queue for an event of another serializer. It must be the last thing that a flush of s
+// does. If s runs on a goroutine of this package, that goroutine then runs the events of the other
+// serializer. A report that passes through a tree of policies therefore needs one goroutine and one
+// large stack, instead of one for each policy.
 func (s *Serializer) Relay(to *Serializer, e Event) {
 	if !s.background {
 		to.Queue(e)
@@ -94,15 +94,14 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 	s.relayed = to
 }
 
-// A Slot queues events of one kind of which only the last one matters: an event replaces a waiting
-// event. As a result, callers that do not wait cannot make the queue long. The zero value is ready
-// to use.
+// A Slot queues events of which only the latest matters: it replaces one that is still queued.
+// Callers that do not wait can then not make the queue long. The zero value is ready to use.
 type Slot struct {
 	mu     sync.Mutex
-	latest func() // nil if none waits
+	latest func() // the event that is queued, or nil
 }
 
-// Enqueue is Serializer.Enqueue for events of the slot's kind.
+// Enqueue is Serializer.Enqueue for the events of this slot.
 func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	slot.mu.Lock()
 	waiting := slot.latest != nil
@@ -120,10 +119,10 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	})
 }
 
-// Run queues f and runs the queued events on its own stack. If events are already running, in
-// another goroutine or further up this stack, Run returns immediately and f runs there. Run is for
-// callers that hold no lock that an event may need, such as a subchannel that reports to a policy
-// without children.
+// Run queues f and runs all queued events on its stack. If events are running already, on another
+// goroutine or further up this stack, it returns at once, and f runs there. Callers must not hold a
+// lock that an event may need. An example is a subchannel that reports to a policy without
+// children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -135,9 +134,9 @@ func (s *Serializer) Run(f func()) {
 	s.drain()
 }
 
-// Do queues f and returns when it has run. It runs earlier events and f on its own stack, unless
-// another goroutine is running events. It leaves later events to another goroutine, so that a
-// steady stream of them does not block the caller.
+// Do queues f and returns when f has run. It runs f, and the events before it, on its stack, unless
+// another goroutine is running events. Later events are left to another goroutine, so that a steady
+// stream of them does not keep Do from returning.
 func (s *Serializer) Do(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -157,11 +156,10 @@ func (s *Serializer) Do(f func()) {
 	}
 }
 
-// runFirst makes the caller run the waiting events and f. It is called with the lock held and
-// releases it.
+// runFirst runs the queued events and f. It is called with s.mu locked, and unlocks it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
-	var one [1]Event // usually no event waits, and nothing is allocated
+	var one [1]Event // no allocation in the usual case, in which no event is queued
 	batch := append(one[:0], Func(f))
 	if len(s.queue) > 0 {
 		batch = append(s.queue, Func(f))
@@ -186,11 +184,11 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// kept is the capacity that an idle queue keeps.
+// kept is the largest capacity of a slice that an empty queue keeps for reuse.
 const kept = 8
 
-// drain runs batches of events until the queue is empty. It returns a serializer whose events the
-// caller must run next, or nil.
+// drain runs batches of events until the queue is empty. The caller must then run the events of the
+// serializer that it returns, if that is not nil.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {
@@ -215,7 +213,7 @@ func (s *Serializer) drain() (next *Serializer) {
 	}
 }
 
-// ifIdle returns s if it has events that no goroutine runs. The caller must run them.
+// ifIdle returns s if s has events and no goroutine runs them. The caller must then do so.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil

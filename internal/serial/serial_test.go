@@ -66,7 +66,7 @@ func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
 	})
 }
 
-// Do returns even if each event queues another one.
+// Do returns even if each event queues another.
 func TestDoIsNotKeptByOthersEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -130,7 +130,7 @@ func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
 	}
 }
 
-// If a caller keeps queueing events to a slot, only the last of them stays in the queue.
+// However many events are queued in a slot, only the last one stays in the queue.
 func TestASlotKeepsTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -152,8 +152,8 @@ func TestASlotKeepsTheLastEvent(t *testing.T) {
 	})
 }
 
-// Background is 0 only after all queued events have run, including those that events queue
-// elsewhere and those that Do leaves.
+// Background is 0 only when everything has run: queued events, those that events queue in other
+// serializers, and those that Do leaves to a goroutine.
 func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()
@@ -182,7 +182,8 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	})
 }
 
-// A timer's event, and the events that are queued while it runs, run on the timer's goroutine.
+// When a timer fires, its event, and those that are queued meanwhile, run on the timer's goroutine.
+// Background counts it.
 func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Background()

@@ -2,16 +2,18 @@ package serial
 
 import "time"
 
-// A Timer runs an event after a delay. If a Timer is stopped or restarted while it fires, that
-// firing has no effect. The zero value is a stopped Timer. A Timer must only be used in events.
+// A Timer runs an event after a delay. If it is stopped or restarted when it has already fired, but
+// before the event runs, the event has no effect. The zero value is a stopped Timer. A Timer must
+// be used only in events of one serializer.
 type Timer struct{ current *time.Timer }
 
-// Start runs fired in an event of s after the given time. It replaces a pending run.
+// Start makes fired run in an event of s after the given time. An earlier Start that is still
+// pending has no effect then.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var own *time.Timer
 	own = time.AfterFunc(after, func() {
-		background.Add(1) // this goroutine also runs events that are queued in the meantime
+		background.Add(1) // this goroutine may also run other events, see Run
 		defer background.Add(-1)
 		s.Run(func() {
 			if t.current == own {
@@ -23,7 +25,6 @@ func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.current = own
 }
 
-// Stop stops the timer if it is running.
 func (t *Timer) Stop() {
 	if t.current != nil {
 		t.current.Stop()
@@ -31,5 +32,4 @@ func (t *Timer) Stop() {
 	}
 }
 
-// Runs reports whether the timer is running.
 func (t *Timer) Runs() bool { return t.current != nil }

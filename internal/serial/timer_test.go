@@ -29,7 +29,7 @@ func TestATimerRunsAnEvent(t *testing.T) {
 	})
 }
 
-// An event stops or restarts the timer while it fires.
+// When the timer has fired, an event that is still running stops or restarts it.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	for name, again := range map[string]bool{"stopped": false, "started again": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 			var fired []string
 			s.Do(func() { timer.Start(&s, time.Second, func() { fired = append(fired, "first") }) })
 			s.Do(func() {
-				time.Sleep(2 * time.Second) // the timer fires, and its event waits
+				time.Sleep(2 * time.Second) // the timer fires, and its event is queued
 				timer.Stop()
 				if again {
 					timer.Start(&s, time.Second, func() { fired = append(fired, "second") })
