@@ -1,8 +1,8 @@
 // Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
-// resolver of an idle channel, so a stored answer is needed if the source fails before it has
-// answered again. An answer is kept for an hour after its source last confirmed it, and longer if a
-// running source may still confirm it. The store holds at most 1,000 answers, 64 MiB in total.
-// Callers pass the current time.
+// resolver of an idle channel. If its source fails when the channel is used again, the stored
+// answer is used. An answer is stored for an hour after its source last confirmed it, and longer as
+// long as a source is running that may confirm it. The store holds at most 1,000 answers and 64
+// MiB. Callers pass the current time.
 package lastgood
 
 import (
@@ -14,23 +14,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Limits of the store.
+// These limit the store.
 const (
-	// For is how long an answer is kept after its last confirmation.
+	// For is how long an answer is stored after it was last confirmed.
 	For         = time.Hour
 	keptEntries = 1000
 	keptBytes   = 64 << 20
 )
 
-// Said is an answer of a source or, in place of an answer, a list of mechanisms. It must not be
-// modified.
+// Said is the last answer of a source or, instead of an answer, its list of mechanisms. It must not
+// be modified.
 type Said struct {
 	Answer *topology.Checked
 	Parts  []discovery.Mechanism
-	Names  Names // names of the answer, if known; not compared
+	Names  Names // results of look-ups that the answer was made from; not compared
 }
 
-// equal reports whether s and other are known to be the same answer.
+// equal reports whether s and other are known to be the same answer. false may also mean that this
+// is unknown.
 func (s Said) equal(other Said) bool {
 	if s.Answer == nil || other.Answer == nil {
 		return s.Answer == other.Answer
@@ -38,8 +39,8 @@ func (s Said) equal(other Said) bool {
 	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns the approximate size of s in bytes, including sources that report their size. For
-// the same s, the result is always the same.
+// size returns about how many bytes s takes, including those sources that report a size. It always
+// returns the same for the same s.
 func (s Said) size() int {
 	const part = 100
 	n := part*len(s.Parts) + s.Names.size()
@@ -57,14 +58,14 @@ func (s Said) size() int {
 // Process is the store of this process.
 var Process Store
 
-// Store keeps answers by key. The zero value is an empty store. It is safe for concurrent use.
-// Nothing is stored under the key nil.
+// Store holds answers by key. Nothing is stored under the key nil. The zero value is an empty
+// store. It is safe for concurrent use.
 type Store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
-	order   list.List // elements of type entry, the latest confirmation first
+	order   list.List // of type *entry, the latest confirmation first
 	bytes   int
-	atWork  map[any]int // number of running sources by the key of their answers
+	atWork  map[any]int // number of running sources, by the key of their answers
 }
 
 type entry struct {
@@ -73,8 +74,8 @@ type entry struct {
 	confirmed time.Time
 }
 
-// Begin records that a source is running whose answers are stored under key. Its answers do not
-// expire before the source ends, because a source may be silent for days.
+// Begin is called when a source is started whose answers are stored under key. They do not expire
+// before the source ends: it may be silent for days, and then confirm them.
 func (s *Store) Begin(key any) {
 	if key == nil {
 		return
@@ -87,7 +88,7 @@ func (s *Store) Begin(key any) {
 	s.atWork[key]++
 }
 
-// End records that a source reported to Begin was closed.
+// End is called when a source that Begin was called for is closed.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
@@ -99,16 +100,15 @@ func (s *Store) End(key any) {
 	}
 }
 
-// AtWork returns the number of keys with running sources.
+// AtWork returns the number of keys that have running sources.
 func (s *Store) AtWork() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.atWork)
 }
 
-// Put stores an answer with the time of its confirmation, in place of the previous answer. If the
-// new answer is too large to store, Put only removes the previous answer, which would otherwise
-// seem confirmed.
+// Put stores an answer, which replaces the previous one, with the time at which it was confirmed.
+// If it is too large, Put still removes the previous one, which is no longer the source's answer.
 func (s *Store) Put(key any, what Said, at time.Time) {
 	if key == nil {
 		return
@@ -129,8 +129,9 @@ func (s *Store) Put(key any, what Said, at time.Time) {
 	s.makeRoom(at)
 }
 
-// makeRoom removes expired entries, and then the oldest entries, starting with entries without a
-// running source. The caller holds the lock.
+// makeRoom removes answers that have expired, and then, if the store is full, those whose
+// confirmation is oldest. Answers of running sources are the last to be removed. The caller holds
+// mu.
 func (s *Store) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
 		e := last
@@ -146,7 +147,7 @@ func (s *Store) makeRoom(now time.Time) {
 
 func (s *Store) full() bool { return s.bytes > keptBytes || len(s.entries) > keptEntries }
 
-// Confirm records that the answer under key was valid at the given time.
+// Confirm records that the answer under key was valid at a time.
 func (s *Store) Confirm(key any, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +157,8 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is like Confirm, but if the answer was evicted and there is room, Renew stores it again.
-// The names may have changed.
+// Renew is like Confirm, but if the answer is no longer stored and there is room, it is stored
+// again. what may have newer Names than the stored answer.
 func (s *Store) Renew(key any, what Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
@@ -181,7 +182,7 @@ func (s *Store) Renew(key any, what Said, at time.Time) {
 	}
 }
 
-// Get returns the answer stored under key and the time since the answer was last confirmed.
+// Get returns the answer under key, and how long ago it was last confirmed.
 func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +191,7 @@ func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 		return Said{}, 0, false
 	}
 	if expired(e, now) {
-		if s.atWork[key] == 0 { // otherwise, the answer may still be confirmed
+		if s.atWork[key] == 0 { // a running source may still confirm it
 			s.remove(e)
 		}
 		return Said{}, 0, false
@@ -203,7 +204,7 @@ func expired(e *list.Element, now time.Time) bool {
 	return now.Sub(e.Value.(*entry).confirmed) > For
 }
 
-// remove removes an entry. The caller holds the lock.
+// remove removes an answer. The caller holds mu.
 func (s *Store) remove(e *list.Element) {
 	kept := s.order.Remove(e).(*entry)
 	delete(s.entries, kept.key)

@@ -7,11 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Names holds the names in an answer.
+// Names are the results of look-ups of names, by name.
 type Names map[string]discovery.Name
 
-// Since returns the names that were confirmed at earliest or later. A name without a time counts as
-// confirmed at the time otherwise.
+// Since returns the names that were confirmed at the time earliest or later. A name without a time
+// of its own counts as confirmed at the time otherwise.
 func (n Names) Since(earliest, otherwise time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range n {
@@ -25,8 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns n, except that a name that other confirmed later is taken from other. A name
-// without a time is still valid in n; in other, it was valid until the time confirmed.
+// orLater returns n with those names from other that were confirmed later. A name without a time of
+// its own is valid now in n, and was valid at the time confirmed in other.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {
