@@ -177,7 +177,7 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell tells the child whether the endpoint of s is ejected. It must be called in an event.
+// tell notifies the child of whether the endpoint of s is ejected. It must be called in an event.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())
@@ -201,7 +201,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Absent
 }
 
-// connectedTo tells the core the state of e's connection. It must be called in an event.
+// connectedTo passes the state of e's connection to the core. It must be called in an event.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))

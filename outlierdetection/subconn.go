@@ -68,7 +68,7 @@ type subConn struct {
 	health    balancer.SubConnState // last health that was reported, in run healthRun
 	healthRun int                   // 0 if none was reported
 	ejected   bool
-	toldRun   int // run in which the child was last told of the ejection
+	toldRun   int // run in which the child was last notified of the ejection
 }
 
 // ejected is the health that the child gets for an ejected endpoint.
@@ -157,8 +157,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected tells the child that the endpoint is ejected, or that the ejection has ended. In the
-// latter case, the child gets the last known health. It must be called in an event.
+// setEjected notifies the child that the endpoint is ejected, or that the ejection has ended. In
+// the latter case, the child gets the last known health. It must be called in an event.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()

@@ -44,7 +44,7 @@ type builder struct{ name string }
 
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns tells parents that Close shuts down every subchannel of the policy.
+// OwnsSubConns marks a policy whose Close shuts down every subchannel (shell.OwnsSubConns).
 func (builder) OwnsSubConns() {}
 
 // Build builds a policy. When UpdateClientConnState or Close returns, its effects have been

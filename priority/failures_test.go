@@ -15,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// If the error comes from the source, it does not say for how long the connection has been failing.
+// An error that comes from the source does not contain the time for which the connection has been
+// failing.
 func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}

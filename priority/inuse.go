@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// told is what the application was last told about the priority in use.
+// told is the last report to the application about the priority in use.
 type told struct {
 	child string // "" if no priority can take calls
 	since time.Time

@@ -44,8 +44,8 @@ func (p *policy) reasonOf(child string) reason {
 	why := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		// The child knows only that it has no endpoints, and the source knows why. When the child
-		// failed says nothing about the source's reason.
+		// The child knows only that it has no endpoints, and the source knows why. The time of the
+		// child's failure does not apply to the source's reason.
 		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
