@@ -158,7 +158,7 @@ func (c *conformant) want(state connectivity.State, pick string) {
 }
 
 // A parent may call the policy and its picker from inside UpdateState, while the policy handles an
-// event. Such calls must not make the policy request a lost connection twice.
+// event. Such calls must not make the policy connect twice after one connection is lost.
 func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		if c.stubs != nil {

@@ -63,7 +63,7 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	})
 }
 
-// If no endpoint of an answer can take calls and the source fails, too, the errors of calls contain
+// If no endpoint of an answer can take calls and the source then fails, the errors of calls contain
 // both reasons. Confirm removes the failure.
 func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

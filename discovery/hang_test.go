@@ -39,7 +39,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 			t.Errorf("after two seconds the channel saw %q, want %q", got, known)
 		}
 		<-time.After(time.Minute)
-		s.Fail(errors.New("cannot be reached")) // the source fails at last
+		s.Fail(errors.New("cannot be reached")) // the error of the hanging source
 		if got := cc.take(); got != "" || logged.Count(line) != before+1 {
 			t.Errorf("the channel saw %q, and the log says %d times what is used; want nothing, and once", got, logged.Count(line)-before)
 		}

@@ -14,8 +14,8 @@ import (
 // Parts returns the mechanisms of inner, a target nested in t, such as an entry of a failover
 // target. The builder by parses inner. It must come from Register or from a source of this module;
 // if it is nil, Parts uses the builder registered for inner's scheme. The options of t also apply
-// to inner, except those of policies, which apply to the whole target. Each mechanism has an
-// authority of its own, whatever that of t is.
+// to inner, except those of policies, which apply to the whole target. Each mechanism has its own
+// authority, regardless of t's.
 func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
 	if by == nil {
 		by = resolver.Get(inner.URL.Scheme)

@@ -54,7 +54,7 @@ type subConn struct {
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
-	run       int                         // number of the connectivity state; incremented when that changes
+	run       int                         // incremented on each change of the connectivity state
 	healthy   connectivity.State          // health in this run; IDLE until one is reported
 	listener  func(balancer.SubConnState) // health listener of the child for this run
 	user      shell.CountedUser
@@ -179,7 +179,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy records the health. It reports whether that changes connection.
+// setHealthy records the health. It reports whether the result of connection has changed.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	betweenResets = time.Minute
 )
 
-// outage records since when no child has been READY, and when backoffs were last reset.
+// outage records when the last READY child was lost, and when backoffs were last reset.
 type outage struct {
 	began time.Time // zero while a child is READY
 	reset time.Time

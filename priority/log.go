@@ -34,7 +34,7 @@ type journal struct {
 	told    told
 
 	left time.Time // when the highest priority was left; zero while it is in use
-	none time.Time // since when no priority can take calls; zero while one can
+	none time.Time // when the last usable priority was lost; zero if one can take calls
 
 	// records passes log records to the application's logger on a goroutine of its own. In an
 	// event, a handler that makes a call on this channel would deadlock.

@@ -30,7 +30,7 @@ type reason struct {
 	text      string
 	told      bool // text is the child's own error, not just its state
 	endpoints int
-	since     time.Time // since when the child has failed; zero if unknown
+	since     time.Time // when the child failed; zero if unknown
 }
 
 // reasonOf returns the reason why a failed child takes no calls.

@@ -190,7 +190,7 @@ func (r *recorder) Update(u scenario.Update) {
 	}
 }
 
-// state returns u as an update of gRPC.
+// state converts u to gRPC's type.
 func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},

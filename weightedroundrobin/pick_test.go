@@ -33,7 +33,7 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 		<-published
 	}
 	for exported && recorder.Export()["understudy.picks :///   "] == 0 {
-		cc.State().Picker.Pick(balancer.PickInfo{}) // gives the meter, which registers on another goroutine, time to do so
+		cc.State().Picker.Pick(balancer.PickInfo{}) // wait: the meter registers on another goroutine
 		runtime.Gosched()
 	}
 	return cc.State().Picker

@@ -40,7 +40,7 @@ type child struct {
 	place   weighted.Position // position in the pick sequence, as of the last picker with this child
 	counts  balancer.State    // last report that counts: a failed child counts as failed until it is READY or IDLE
 	lacks   float64           // the share of its weight that was not READY when the child was last READY
-	refused balancer.State    // the state instead of counts if the child has refused its update
+	refused balancer.State    // used instead of counts if the child has refused its update
 }
 
 const retention = 0

@@ -62,8 +62,8 @@ type source struct {
 	*location.Learned // receives the locality of the bootstrap's node before the first request
 }
 
-// Start implements discovery.Source. It fails if an option is invalid, or a bootstrap in an
-// environment variable. A file that is invalid is read again until it is valid.
+// Start implements discovery.Source. It returns an error if an option, or a bootstrap given
+// directly in the environment, is invalid. Invalid files are read again until they are valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }

@@ -63,8 +63,8 @@ var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "uni
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
-		// gRPC passes the authority of the first mechanism as that of the channel. It must not
-		// apply to the other mechanisms as if the user had set it.
+		// gRPC passes the first mechanism's authority as the channel's authority. It must not apply
+		// to the other mechanisms as if the user had set it.
 		outer.BuildOptions.Authority = ""
 	}
 	_, ours := builder.(program.Builder)
@@ -138,7 +138,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	case err != nil:
 		return discovery.Started{}, err
 	case way.byProxy:
-		// The channel cannot reject it for a better answer: there is none.
+		// The error is ignored, because there is no other answer.
 		_ = r.Update(answerWith(way.address))
 		return discovery.Started{}, nil
 	case way.address != "":

@@ -93,8 +93,8 @@ type watch struct {
 }
 
 // eds returns a source for the endpoints of an EDS cluster, which come from the management servers
-// of the xDS bootstrap. The source never requests the Cluster itself, whatever the user's options
-// for eds: targets are, because the file defines it.
+// of the xDS bootstrap. The source never requests the Cluster itself, because the file defines it.
+// The user's options for eds: targets do not change that.
 func (w *watch) eds(service string) (discovery.Source, error) {
 	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {

@@ -85,8 +85,8 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// home returns the default namespace: that of the pod. If there is none, but the program has given
-// a transport and so may run outside a cluster, it is "default".
+// home returns the namespace of the pod. Without one, the namespace is "default" if the program has
+// its own transport, because it may then run outside a cluster.
 func (h *host) home() (string, error) {
 	b, err := h.file("namespace")
 	switch {

@@ -26,7 +26,7 @@ type item struct {
 	rank
 	priority, weight int
 	address, family  string
-	id               string // identifies the pod and the port, whatever the address family
+	id               string // identifies the pod and the port in both address families
 	of               *endpoint
 }
 

@@ -235,8 +235,8 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// reach records up to which version the slices are known. A version that is too long for a URL
-// counts as none.
+// reach records the version of the known slices. A version that is too long for a URL counts as
+// none.
 func (w *watch) reach(version string) {
 	if len(version) > maxText {
 		version = ""

@@ -28,7 +28,7 @@ type zone struct {
 	most    int
 }
 
-// zoneOf returns a zone with the given SRV records. "HOST PRIORITY N" are N records of that
+// zoneOf returns a zone with the given SRV records. "HOST PRIORITY N" means N records of that
 // priority, for the hosts HOST0, HOST1 and so on.
 func zoneOf(records ...string) *zone {
 	z := &zone{}

@@ -250,8 +250,8 @@ func (j *Join) prefix(name string) string {
 	return name
 }
 
-// childName returns a prefix for a mechanism in a list. Neither does it begin with another prefix,
-// nor another prefix with it.
+// childName returns a prefix for a mechanism in a list. The prefix does not begin with any other
+// prefix, and no other prefix begins with it.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -306,8 +306,8 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	return topology.Targets([]topology.Target{part})
 }
 
-// nameOf returns the name of a mechanism's priority number n. title is what the mechanism's tree
-// calls the priority.
+// nameOf returns the name of priority n of a mechanism. title is the priority's name in the
+// mechanism's tree.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
 		return "" // the number of the priority is sufficient

@@ -34,7 +34,7 @@ type follower struct {
 	Join
 	news func(News)
 	last News // last message
-	told bool // news has already been called for last
+	told bool // news was called with last
 }
 
 // Follow runs the mechanisms of a target without a channel. Until Close, it calls news after each

@@ -97,15 +97,15 @@ type Join struct {
 	ended     bool  // Close has been called
 }
 
-// slot is what belongs to one mechanism besides the core's state.
+// slot is the state of one mechanism beside that in the core.
 type slot struct {
 	Mechanism
 	id    core.ID
 	whole *slot // slot of the mechanism that sent the list with this one, or nil
 	*naming
-	of    *topology.Checked // the answer that tree was made from
+	of    *topology.Checked // the answer from which tree was made
 	tree  topology.Tree     // tree of the answer
-	noted string            // notes about an answer that were last logged
+	noted string            // the last notes that were logged
 
 	gone atomic.Bool // the mechanism was removed, so reports of its source have no effect
 
@@ -146,7 +146,7 @@ func (j *Join) start() error {
 	if j.vain != nil {
 		j.Close()
 	}
-	return j.vain // was set in an event, which has finished
+	return j.vain // written in an event that has finished
 }
 
 // given describes a mechanism to the core. m is nil for a mechanism in a list.
@@ -317,7 +317,7 @@ func (j *Join) startTimer(t core.Timer, after time.Duration) {
 	}))
 }
 
-// kept returns what is stored for a mechanism, for the core.
+// kept returns the stored answer or list of a mechanism.
 func (j *Join) kept(id core.ID) (core.Kept, bool) {
 	now := time.Now()
 	said, age, some := lastgood.Process.Get(j.slots[id].Key, now)
@@ -342,8 +342,8 @@ func saidOf(a core.Answer) (s lastgood.Said) {
 	return s
 }
 
-// confirm records until when said was valid. If said has no answer, it records that for the stored
-// answer.
+// confirm records the time at which said was known to be valid. If said has no answer, the time
+// applies to the stored answer.
 func confirm(key any, said lastgood.Said, at time.Time) {
 	if said.Answer == nil {
 		lastgood.Process.Confirm(key, at)

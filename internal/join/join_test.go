@@ -35,7 +35,7 @@ func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// source is a source that leaves its reports to the test.
+// source passes its receiver to the test, which makes the reports.
 type source struct {
 	*discovery.Receiver
 	err error

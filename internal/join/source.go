@@ -76,7 +76,8 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
 }
 
-// confirm records until when the source's last answer is valid. said is that answer.
+// confirm records the time at which the source's last answer was known to be valid. said is that
+// answer.
 func (s *slot) confirm(said lastgood.Said) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
@@ -144,7 +145,7 @@ type inlet struct {
 	join  *Join
 	slot  *slot
 	last  atomic.Pointer[topology.Checked] // the last answer
-	waits atomic.Pointer[serial.Slot]      // where an answer is queued; nil if something else was queued after it
+	waits atomic.Pointer[serial.Slot]      // the queued answer; nil if another report has been queued since
 }
 
 // over reports whether calls of the receiver no longer have an effect.
@@ -159,7 +160,7 @@ func (in *inlet) say(actions func(time.Time) []core.Action) {
 	in.join.events.Enqueue(in.join.event(actions))
 }
 
-// fail queues a failure.
+// fail queues a failure for the core.
 func (in *inlet) fail(err error, r result) {
 	text := in.join.textOf(err)
 	in.say(func(now time.Time) []core.Action {

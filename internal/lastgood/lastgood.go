@@ -1,8 +1,8 @@
 // Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
 // resolver of an idle channel. If its source fails when the channel is used again, the stored
-// answer is used. An answer is stored for an hour after its source last confirmed it, and longer as
-// long as a source is running that may confirm it. The store holds at most 1,000 answers and 64
-// MiB. Callers pass the current time.
+// answer is used. An answer is stored for an hour after its source last confirmed it, and longer
+// while a running source may still confirm it. The store holds at most 1,000 answers and 64 MiB.
+// Callers pass the current time.
 package lastgood
 
 import (
@@ -30,8 +30,8 @@ type Said struct {
 	Names  Names // results of look-ups that the answer was made from; not compared
 }
 
-// equal reports whether s and other are known to be the same answer. false may also mean that this
-// is unknown.
+// equal reports whether s and other are known to be the same answer. It may return false for equal
+// answers.
 func (s Said) equal(other Said) bool {
 	if s.Answer == nil || other.Answer == nil {
 		return s.Answer == other.Answer
@@ -147,7 +147,7 @@ func (s *Store) makeRoom(now time.Time) {
 
 func (s *Store) full() bool { return s.bytes > keptBytes || len(s.entries) > keptEntries }
 
-// Confirm records that the answer under key was valid at a time.
+// Confirm records that the answer stored under key was valid at the given time.
 func (s *Store) Confirm(key any, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -111,7 +111,7 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	for key := range 4 {
 		s.Confirm(key, two)
 	}
-	s.Confirm(4, start) // a channel whose source lost its server long ago
+	s.Confirm(4, start) // called for a channel that lost its server long ago
 	if got := held(&s, 5, start.Add(150*time.Minute)); got != "0 2 3 4" {
 		t.Errorf("%s are kept, want 0 2 3 4", got)
 	}
@@ -141,7 +141,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	put.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
 	s.Renew(0, put, at(30))
 	other := cluster(least + 1)
-	s.Renew(0, other, at(30)) // a channel whose answer is another one
+	s.Renew(0, other, at(30)) // called for a channel with another answer
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
 		known, age, _ := s.Get(0, at(minutes))
 		left := make(map[string]int)
@@ -158,7 +158,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 }
 
 // If two channels have the same answer, the store keeps those addresses of a name that were
-// confirmed last, whichever channel that was.
+// confirmed last, by either channel.
 func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 	start := time.Unix(0, 0)
 	name := func(address string, until int) discovery.Name {

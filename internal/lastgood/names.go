@@ -25,8 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns n with those names from other that were confirmed later. A name without a time of
-// its own is valid now in n, and was valid at the time confirmed in other.
+// orLater returns n, but takes names that other confirmed later from other. A name without a time
+// of its own is valid now in n, and was valid at the time confirmed in other.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {

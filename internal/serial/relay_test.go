@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// goroutine returns the number of the goroutine that it is called on.
+// goroutine returns the number of the current goroutine.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debugStack()), "[")
 	return name
@@ -36,7 +36,7 @@ func tower(height int) (floors []*Serializer, ran *[]string) {
 	return floors, ran
 }
 
-// If an event is relayed from serializer to serializer, all of them run it on one goroutine.
+// An event that is relayed from serializer to serializer runs on one goroutine in all of them.
 func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		floors, ran := tower(5)

@@ -2,10 +2,10 @@
 // concurrently by its parent (updates, Close), its children (reports) and timers.
 //
 // Calls from children only queue an event. Children, including those of grpc-go, hold locks while
-// they report. If the event ran on their stack, it could call the child and deadlock. Calls of
-// updates, Close and timers return when the event has run. ExitIdle and ResolverError only queue an
-// event, because a parent may call them from inside its UpdateState, on the stack of another event.
-// No lock is held while an event runs.
+// they report. If the event ran on their stack, it could call the child and deadlock. Updates,
+// Close and timers return when their event has run. ExitIdle and ResolverError only queue an event,
+// because a parent may call them from inside its UpdateState, on the stack of another event. No
+// lock is held while an event runs.
 package serial
 
 import (
@@ -30,7 +30,7 @@ type Serializer struct {
 	queue    []Event
 	draining bool // some goroutine is running events
 
-	// These fields are used only by the goroutine that runs events.
+	// The following fields are used only by the goroutine that runs events.
 	background bool // that goroutine was started by this package
 	hooks      *Hooks
 	relayed    *Serializer // serializer to which the last flush relayed an event, and which may need a goroutine
@@ -94,8 +94,9 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 	s.relayed = to
 }
 
-// A Slot queues events of which only the latest matters: it replaces one that is still queued.
-// Callers that do not wait can then not make the queue long. The zero value is ready to use.
+// A Slot queues events of one kind, of which only the latest matters: a new event replaces one that
+// is still queued. Callers that do not wait therefore cannot make the queue long. The zero value is
+// ready to use.
 type Slot struct {
 	mu     sync.Mutex
 	latest func() // the event that is queued, or nil

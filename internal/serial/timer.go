@@ -2,9 +2,9 @@ package serial
 
 import "time"
 
-// A Timer runs an event after a delay. If it is stopped or restarted when it has already fired, but
-// before the event runs, the event has no effect. The zero value is a stopped Timer. A Timer must
-// be used only in events of one serializer.
+// A Timer runs an event after a delay. If it is stopped or restarted after it has fired, but before
+// its event runs, that event has no effect. The zero value is a stopped Timer. A Timer must be used
+// only in events of one serializer.
 type Timer struct{ current *time.Timer }
 
 // Start makes fired run in an event of s after the given time. An earlier Start that is still
@@ -13,7 +13,7 @@ func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var own *time.Timer
 	own = time.AfterFunc(after, func() {
-		background.Add(1) // this goroutine may also run other events, see Run
+		background.Add(1) // this goroutine also runs events that are queued meanwhile
 		defer background.Add(-1)
 		s.Run(func() {
 			if t.current == own {

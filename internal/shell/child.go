@@ -18,9 +18,8 @@ import (
 // Child is a child whose policy may change to another type. It is used in events, and not after
 // Close.
 //
-// While it changes, the child has two policies, the current and the pending one. The pending one
-// takes over when it reports a state other than CONNECTING, or when the current one is no longer
-// READY.
+// During a change, the child has two policies. The pending policy takes over when it reports a
+// state other than CONNECTING, or when the current policy is no longer READY.
 type Child struct {
 	shell    *Shell
 	name     string
@@ -41,7 +40,7 @@ type Child struct {
 
 const timersEach = 6
 
-// Handlers are called when a child does something.
+// Handlers are a policy's callbacks for a child.
 type Handlers struct {
 	// Reported is called for each new state of the child, in an event.
 	Reported func(c *Child, state balancer.State)
@@ -49,8 +48,8 @@ type Handlers struct {
 	// until it reports or accepts an update. If Refused is nil, Reported is called with that state,
 	// and later with the child's own state if it accepts an update.
 	Refused func(c *Child, failed balancer.State)
-	// Title returns how errors and logs call the child. If Title is nil or returns "", that is its
-	// name.
+	// Title returns the child's title in errors and logs. If Title is nil or returns "", the
+	// child's name is used.
 	Title func(name string) string
 	// ResolveNow is called when the child requests a re-resolution, on the child's stack. If it is
 	// nil, the request is passed to the ClientConn.
@@ -86,7 +85,7 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists reports whether the child has a policy, because it was updated.
+// Exists reports whether the child has a policy, that is, whether it was ever updated.
 func (c *Child) Exists() bool { return c.current != nil }
 
 // State returns the state that was last reported. Before the first report, it is CONNECTING.
@@ -96,11 +95,11 @@ func (c *Child) State() balancer.State { return c.state }
 // ends when it reports.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the last error of the child that is known, or nil.
+// LastError returns the child's last known error, or nil.
 func (c *Child) LastError() error { return c.failed }
 
-// Update passes the child its policy, configuration and endpoints. If the policy is of another type
-// than before, it takes over gracefully. What the child reports during the update is handled before
+// Update passes the child its policy, configuration and endpoints. If the policy's type changes,
+// the new policy takes over gracefully. The child's reports during the update are handled before
 // its error.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	before := c.refused
@@ -164,7 +163,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending, c.latestName = nil, "" // it was the name of the pending policy
+	c.pending, c.latestName = nil, "" // latestName was the name of the pending policy
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)

@@ -153,7 +153,7 @@ func TestGracefulSwitch(t *testing.T) {
 }
 
 // A new policy refuses its first update and reports nothing. When the old one is no longer READY,
-// calls fail with the error of the new one. They do not wait.
+// calls fail with the new policy's error instead of waiting.
 func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
@@ -211,8 +211,8 @@ func TestSwitchAgainWhileSwitching(t *testing.T) {
 	})
 }
 
-// leaver is a policy that creates a subchannel and does not shut it down in Close. gRPC permits
-// that.
+// leaver is a policy that creates a subchannel and does not shut it down in Close. This is
+// permitted by gRPC.
 type leaver struct{ balancer.Balancer }
 
 type leaverBuilder struct{ listener func(balancer.SubConnState) }
@@ -277,8 +277,8 @@ func (nobody) Name() string { return "nobody" }
 
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// The type changes, but the builder returns no policy. The pending policy is closed. If the type is
-// that of the pending one again, that is another change.
+// If the type changes and the builder returns no policy, the pending policy is closed nevertheless.
+// A return to the pending policy's type is then another change of type.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

@@ -4,8 +4,8 @@ import "google.golang.org/grpc/balancer"
 
 // Counted is a subchannel that wraps one of gRPC to observe how calls on it end. gRPC accepts only
 // its own subchannels from a picker. If every policy above had to unwrap the picked subchannel,
-// picks would be slower. A policy that knows Counted publishes Picker instead, whose results
-// contain gRPC's subchannel.
+// picks would be slower. A policy that supports Counted therefore publishes the result of Picker,
+// which picks gRPC's subchannel.
 type Counted interface {
 	balancer.SubConn
 	// Picked is called by a policy that uses Picker, before Connect.

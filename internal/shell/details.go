@@ -51,8 +51,8 @@ type Ejected struct {
 
 // WeightedTarget holds the Details of a Snapshot of package weightedtarget's policy.
 type WeightedTarget struct {
-	// Scheduled returns how many calls each child has been given since the policy is being watched.
-	// It may be called at any time and does not block.
+	// Scheduled returns the number of calls that each child has been given since watching began. It
+	// may be called at any time and does not block.
 	Scheduled func() []uint64
 }
 

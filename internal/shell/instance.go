@@ -12,7 +12,7 @@ import (
 )
 
 // OwnsSubConns is implemented by the builders of policies that shut down all their subchannels in
-// Close. gRPC only recommends this. If a policy does not, its Instance does so.
+// Close, as gRPC recommends. For other policies, the Instance shuts down the subchannels.
 type OwnsSubConns interface{ OwnsSubConns() }
 
 // Owner handles the reports and requests of an Instance.
@@ -49,7 +49,7 @@ type report struct {
 	next  *report
 }
 
-// reports are reused: 10,000 endpoints that connect make 30,000 of them.
+// reports holds used reports for reuse: 10,000 endpoints that connect make 30,000 reports.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
 // Build builds the policy. It returns false if the builder has returned nil.
@@ -65,8 +65,8 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 func (i *Instance) State() balancer.State { return i.state }
 
 // Update updates the policy and returns its error. If the error makes the child count as failed
-// (Shell.Refused), it is treated like a report of TRANSIENT_FAILURE. Errors and logs call the child
-// name.
+// (Shell.Refused), it is treated like a report of TRANSIENT_FAILURE. name is the child's name in
+// errors and logs.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
@@ -215,8 +215,8 @@ func (i *Instance) ResetBackoff() {
 	}
 }
 
-// Connect makes the policy connect, and handles what the policy reports meanwhile. If it is
-// CONNECTING at once, the parent does not publish that it was IDLE.
+// Connect makes the policy connect, and handles what the policy reports meanwhile. If the policy is
+// CONNECTING immediately, the parent does not publish IDLE.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.takeAll()

@@ -26,7 +26,7 @@ const (
 )
 
 type slot struct {
-	number        atomic.Int64 // how many times two seconds have passed since the epoch
+	number        atomic.Int64 // index of the two seconds since the epoch
 	ended, failed atomic.Uint32
 	codes         atomic.Uint32 // status codes of failed calls, one bit each
 }
@@ -34,7 +34,7 @@ type slot struct {
 // RecentSeconds is the longest time that Record.Recent can look back.
 const RecentSeconds = 10
 
-// Recent is how many calls have ended in the last few seconds.
+// Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
 	Failed uint64 // with a status code in trouble
@@ -92,8 +92,8 @@ func (r *Record) note(err error) {
 	}
 }
 
-// Recent returns how many calls have ended within a number of seconds before now. The number is at
-// most RecentSeconds, and the precision is two seconds.
+// Recent counts the calls that ended within the given number of seconds before now, at most
+// RecentSeconds. The precision is two seconds.
 func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	number := now.Unix() / slotSeconds
 	for i := range r.recent {

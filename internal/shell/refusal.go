@@ -38,11 +38,11 @@ func (a *AllFailed) Unwrap() error { return a.One }
 // TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, the error that the child has
 // reported is more specific, so refusal is nil.
 //
-// child is how errors and logs call the child, such as "the child".
+// child is the child's title in errors and logs, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	who := s.name + ": " + child
 	refusal = &Refusal{who, Plain(err)}
-	if s.updating { // otherwise, there is no caller to return it to
+	if s.updating { // outside an update, there is no caller to return the error to
 		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)

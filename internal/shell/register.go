@@ -2,8 +2,8 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// builders holds a constructor for each registered policy, by the policy's own name. It gets the
-// name to build it under.
+// builders maps the own name of each registered policy to its constructor. The constructor's
+// argument is the name to build it under.
 var builders = make(map[string]func(name string) balancer.Builder)
 
 // Register registers a policy under its own name. It must be called from an init function.
@@ -12,6 +12,6 @@ func Register(policy string, newBuilder func(name string) balancer.Builder) {
 	balancer.Register(newBuilder(policy))
 }
 
-// NewBuilder returns a builder for a registered policy that has another name. It is safe for
-// concurrent use.
+// NewBuilder returns a builder of a registered policy under another name. It is safe for concurrent
+// use.
 func NewBuilder(policy, name string) balancer.Builder { return builders[policy](name) }

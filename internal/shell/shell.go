@@ -41,8 +41,7 @@ var Logger = grpclog.Component("understudy")
 type Policy[C any] interface {
 	// Begin applies a configuration and a resolver state. It updates the children.
 	Begin(config *C, state resolver.State)
-	// End ends the update. Everything that children have reported during Begin has been handled by
-	// then.
+	// End ends the update. By then, all reports of children during Begin have been handled.
 	End()
 	PolicyMethods
 }
@@ -53,7 +52,7 @@ type PolicyMethods interface {
 	State() balancer.State
 	// Children yields the children, with their names.
 	Children(yield func(name string, child Below) bool)
-	// ExitIdle makes those children connect that should be connected.
+	// ExitIdle connects the children that should be connected.
 	ExitIdle()
 }
 
@@ -82,9 +81,9 @@ type Below interface {
 // Shell is the part of a policy that this package implements. The policy uses its fields and
 // methods in events.
 type Shell struct {
-	// ClientConn is that of the parent. It creates the subchannels.
+	// ClientConn is the parent's ClientConn, which creates the subchannels.
 	ClientConn balancer.ClientConn
-	// Options are the options that the policy was built with. Its children are built with the same.
+	// Options are the policy's build options. The children are built with the same options.
 	Options balancer.BuildOptions
 
 	name      string
@@ -95,7 +94,7 @@ type Shell struct {
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
 
-	configured bool // there has been a valid configuration
+	configured bool // the policy has received a valid configuration
 	updating   bool // Begin has been called, and End has not returned
 	closed     bool
 	settled    bool // Settler was called for Close

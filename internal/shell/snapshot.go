@@ -19,7 +19,7 @@ type Snapshot struct {
 	Channel  *stateattr.Channel
 	State    connectivity.State // as last published
 	Since    time.Time          // when State last changed; zero if nothing was published
-	Error    error              // the error with which calls fail, if it is known
+	Error    error              // the error of calls, if known
 	Children []ChildSnapshot
 	Details  any // set by the policy, see Describer
 }
@@ -45,8 +45,8 @@ type Watchable interface {
 	// Snapshot returns the last snapshot. It is nil before the first one, and while nobody watches.
 	// It does not block.
 	Snapshot() *Snapshot
-	// Busy returns since when the policy has been handling a batch of events. It is zero if there
-	// is none, or if nobody watches. It does not block.
+	// Busy returns the time at which the policy began to handle the current batch of events. It is
+	// zero if there is no batch or nobody watches. It does not block.
 	Busy() time.Time
 }
 
@@ -72,7 +72,7 @@ type watch struct {
 	began    atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
 
 	// These fields are used only in events.
-	below map[Watchable]func() // for each policy below that is watched, the function that ends this
+	below map[Watchable]func() // stops the watching of each watched policy below
 	made  time.Time
 	again serial.Timer
 }

@@ -36,8 +36,7 @@ func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 func (f *failing) Failure() error { return f.err }
 
 // FailureOf returns the error with which calls on a picker fail, or nil if it is unknown. It does
-// not pick, because with a picker of another module, that may start a connection or count as a
-// call.
+// not call Pick: a picker of another module may start a connection or count a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -58,7 +57,7 @@ func Plain(err error) error {
 	return plain{err}
 }
 
-// plain does not embed the error: a method of it would reveal the status.
+// plain does not embed the error, because the error's methods would reveal the status.
 type plain struct{ err error }
 
 func (p plain) Error() string { return p.err.Error() }

@@ -9,9 +9,9 @@ import (
 // Tier describes the endpoints below a policy beyond its connectivity state. The policy's picker
 // carries it to the parent.
 type Tier struct {
-	// Condition is not Usable if calls should rather go to another priority.
+	// Condition is not Usable if calls should go to another priority.
 	Condition Condition
-	// Interval is how often, at least, the policy must get a trial call while it is HalfOpen.
+	// Interval is the maximum time between two trial calls while the policy is HalfOpen.
 	Interval time.Duration
 	// Failures names the status codes with which calls fail, such as "INTERNAL". It is empty if the
 	// policy is Usable, or if they are unknown.
@@ -21,8 +21,8 @@ type Tier struct {
 	// UnprovenPart is a further share of the same weight: it is READY, but has not answered a call
 	// since its ejection.
 	UnprovenPart float64
-	// FailedPart is the share of all weight that has failed; here, weight that is CONNECTING
-	// counts. Only package weightedroundrobin sets it.
+	// FailedPart is the failed share of all weight, including weight that is CONNECTING. Only
+	// package weightedroundrobin sets it.
 	FailedPart float64
 }
 

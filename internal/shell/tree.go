@@ -11,7 +11,7 @@ import (
 // same time.
 type Tree struct {
 	*Snapshot           // nil before the first snapshot
-	Busy      time.Time // since when the policy has been handling events; zero if it is not
+	Busy      time.Time // when the policy began to handle the current events; zero if there are none
 	Below     []*Tree   // one for each child in Snapshot; nil if the child's policy is not Watchable
 }
 
@@ -68,7 +68,7 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	known.Attach(Watchable(s), owner)
 }
 
-// detach leaves the last tree of the policy to the debug pages.
+// detach stores the last tree of the policy for the debug pages.
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)

@@ -118,8 +118,8 @@ func (s *Subscriptions) names() []string {
 
 // request returns a request for all subscribed resources. Before the first response on a stream, it
 // has no version, although the protocol asks for the last one. With the version, a server might see
-// that nothing has changed and not respond, and would seem to hang. Others take it as a sign that
-// the client has all resources, and do not send new ones.
+// that nothing has changed and not respond, and would seem to hang. Other servers take the version
+// as a sign that the client has all resources, and do not send new ones.
 func (s *Subscriptions) request() *Request {
 	r := &Request{Names: s.names(), Nonce: s.nonce, answers: s.responses}
 	if s.phase == answered {

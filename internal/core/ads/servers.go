@@ -1,7 +1,8 @@
 package ads
 
-// Servers decides which management servers a target asks, and which one's resources it uses (gRFC
-// A71). The list of servers is in order of preference. All resources in use come from one server.
+// Servers decides which management servers a target subscribes to, and which server's resources it
+// uses (gRFC A71). The servers are listed in order of preference. All resources in use come from
+// one server.
 //
 // At first, only the first server is asked. The next one is asked as well when the last one asked
 // cannot be reached and has not sent all resources. A preferred server that has sent all resources

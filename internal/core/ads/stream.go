@@ -35,10 +35,10 @@ func (s *Subscriptions) Outset() *Request {
 // Closed is called when the stream has ended. Watched resources stay in use. Others are dropped,
 // because the server no longer updates them.
 //
-// err is the reason if the stream has ended without a response: that is a failure. It is none after
-// a response, because servers end streams to rebalance their clients (gRFC A57). It is nil if the
-// client itself has renewed the stream. The timers continue. Otherwise, a server that ends each
-// stream early would put them off forever.
+// If the stream has ended without a response, that is a failure, and err is the reason. After a
+// response it is no failure, because servers end streams to rebalance their clients (gRFC A57). err
+// is nil if the client itself has renewed the stream. The timers continue. Otherwise, a server that
+// ends each stream early would put them off forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil

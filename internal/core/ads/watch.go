@@ -8,8 +8,8 @@ const (
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of a resource. Deliver or Fail contains what is known of it, for the new
-// watcher only.
+// Watch adds a watcher of a resource. Deliver or Fail contains the resource's current state, for
+// the new watcher only.
 //
 // mayCome means that the resource may arrive soon, although it was missing when its last watcher
 // left. In that case, its failure is delayed by a short timer.
@@ -88,8 +88,7 @@ func (s *Subscriptions) forgetKept() {
 // ErrMissing means that the server does not have a resource: it was not sent in time.
 var ErrMissing = errors.New("the server has no such resource")
 
-// ErrSilent means that a resource was not sent in time, and nothing else was, so that the server
-// may hang.
+// ErrSilent means that the server sent nothing at all in time, so it may hang.
 var ErrSilent = errors.New("the server has no such resource, or hangs: no response since the request")
 
 // Expired is called when a timer fires. It has no effect if the timer was stopped.

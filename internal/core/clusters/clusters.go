@@ -50,8 +50,8 @@ type Entry struct {
 	Waiting bool
 }
 
-// Resolve returns the mechanisms of the cluster named first; there is at least one. asked are the
-// names that it passed to find, in order.
+// Resolve returns the list of mechanisms for the cluster first. The list has at least one entry.
+// asked contains the names that were passed to find, in order.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)

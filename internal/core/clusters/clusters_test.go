@@ -92,8 +92,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A cluster may be too deep on one path and not on another. It is listed then, and so are its
-// descendants.
+// A cluster that is too deep on one path but not on another is listed, with its descendants.
 func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {

@@ -35,7 +35,7 @@ func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {
 		next.Picks = q.stretch(q.length(size), s)
-		if len(next.Picks) == 0 { // the earliest deadline is later than that
+		if len(next.Picks) == 0 { // no entry has a deadline within length
 			q.end = q.earliest() - 1
 			next.Picks = q.stretch(q.length(size), s)
 		}

@@ -44,18 +44,18 @@ const (
 
 	// Keep stores an answer or a list, which replaces what was stored for the mechanism.
 	Keep
-	// Confirm records until when the stored answer was valid. If it is no longer stored, the action
-	// may contain it, and the shell stores it again.
+	// Confirm records the time At, at which the stored answer was known to be valid. If the answer
+	// is no longer stored and the action contains it, the shell stores it again.
 	Confirm
 	// ConfirmLast is like Confirm, but with the time that the source returns, or the present time
-	// if it returns none. It comes before all sources are stopped: after that, a source may no
-	// longer know.
+	// if it returns none. It precedes the Stop of all sources, because a stopped source may no
+	// longer know that time.
 	ConfirmLast
 
 	// Accept reports an answer or a list with new content. The shell counts it and logs its notes.
 	Accept
 	// Warn logs a warning about a mechanism, and Say logs information about it. Show adds a line to
-	// the channel's debug page only. ShowWell adds the line that a problem is over, which has
+	// the channel's debug page only. ShowWell adds a line that a problem is over; the problem
 	// lasted for After.
 	Warn
 	Say

@@ -97,14 +97,14 @@ type origin int
 const (
 	own         origin = iota // the mechanism's own source
 	memory                    // the mechanism's own source, before the channel was idle
-	predecessor               // another source, that of the mechanism with the same name in the previous list
+	predecessor               // the source of the mechanism with the same name in the previous list
 )
 
 // Trouble is a problem of a source.
 type Trouble struct {
 	Text      string // "" if there is none
 	Since     time.Time
-	Confirmed time.Time // until when the answer in use was known to be valid; zero without an answer, or if it still is
+	Confirmed time.Time // when the answer in use was last known to be valid; zero without an answer, or if it still is valid
 }
 
 type mechanism struct {
@@ -140,7 +140,7 @@ type mechanism struct {
 }
 
 // Core is the state of a channel's mechanisms. Each event is a method and returns the actions to
-// execute, in order. Next, Look and Said are no events. Events of a removed mechanism have no
+// execute, in order. Next, Look and Said are not events. Events of a removed mechanism have no
 // effect.
 type Core struct {
 	config  Config
@@ -358,7 +358,7 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	return c.take()
 }
 
-// confirm records that the last answer of m's source is valid at present.
+// confirm records that the last answer of m's source is still valid.
 func (c *Core) confirm(m *mechanism) {
 	c.well(m)
 	c.do(Action{Kind: Confirm, ID: m.id, Answer: m.said(), At: c.now})
@@ -373,8 +373,9 @@ func (m *mechanism) said() Answer {
 }
 
 // Doubted is called when a source cannot verify that its last answer is still valid. It is called
-// with an empty why when the source can do so again. confirmed is until when the answer was valid,
-// or zero if something else confirms it. Unlike a failure, a doubt does not affect calls.
+// with an empty why when the source can do so again. confirmed is the time at which the answer was
+// last known to be valid, or zero if something else confirms it. Unlike a failure, a doubt does not
+// affect calls.
 func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
 	m := c.at(now, id)
 	switch {
@@ -467,8 +468,8 @@ func (c *Core) stop(m *mechanism) {
 	delete(c.byID, m.id)
 }
 
-// inUse returns the mechanisms in use, in priority order. In place of a mechanism with a list, it
-// returns those in its list.
+// inUse returns the mechanisms in use, in priority order. A mechanism that has a list is replaced
+// by the mechanisms in that list.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -481,8 +482,8 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// all returns all mechanisms, whether in use or not: those with lists, and those in lists that are
-// not in use yet.
+// all returns all mechanisms, including those that have a list and those in lists that are not in
+// use yet.
 func (c *Core) all() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -491,7 +492,7 @@ func (c *Core) all() []*mechanism {
 	return list
 }
 
-// touch is called when something about m has changed. If m is in use, Next may have a message.
+// touch makes Next return a message if m is in use.
 func (c *Core) touch(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }

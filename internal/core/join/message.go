@@ -139,11 +139,12 @@ func awaited(list []*mechanism) Message {
 	return Message{}
 }
 
-// Taken is called after a message, with whether the channel accepted it. If it was refused because
-// of its endpoints, refused is true. This is not so if a mechanism without usable addresses
-// explains the refusal: its source knows that. After a refusal, each source whose answer was in the
-// update gets a re-resolution request, but no further one until the channel accepts an update. told
-// is the mechanism whose source learns of the refusal in another way.
+// Taken is called after each message; taken is set if the channel accepted it. refused is set if
+// the channel refused an update because of its endpoints. It is not set if the update contained a
+// mechanism without usable addresses: this explains the refusal, and the mechanism's source knows
+// of it. After a refusal, each source whose answer was in the update gets a re-resolution request,
+// but no further one until the channel accepts an update. told is the mechanism whose source learns
+// of the refusal in another way.
 func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	c.refused = false

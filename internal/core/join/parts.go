@@ -29,7 +29,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.take()
 }
 
-// split makes list the next list of m, and uses it at once if nothing needs to wait for it.
+// split makes list the next list of m, and uses it at once if it need not wait.
 func (c *Core) split(m *mechanism, list []Mechanism) {
 	c.spoke(m)
 	before := m.all()
@@ -108,7 +108,7 @@ func (c *Core) inherit(p, from *mechanism) {
 	}
 }
 
-// turn replaces the lists in use by their next lists where nothing needs to be waited for.
+// turn starts to use each next list that need not wait any longer.
 func (c *Core) turn() {
 	has := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
@@ -139,7 +139,7 @@ func (c *Core) useNext(m *mechanism) {
 	c.drop(m, before)
 }
 
-// drop stops those mechanisms in before that no list of m contains any more.
+// drop stops the mechanisms in before that m's lists no longer contain.
 func (c *Core) drop(m *mechanism, before []*mechanism) {
 	after := m.all()
 	for _, p := range before {

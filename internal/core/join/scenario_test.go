@@ -264,7 +264,8 @@ func (s *stage) told(m Message) {
 	s.do(actions)
 }
 
-// with returns the answer that comes with a confirmation, in case it is no longer stored.
+// with returns the text for the answer in a Confirm action, which is stored again if it was
+// evicted.
 func with(a Answer) string {
 	if a.Content == nil {
 		return ""

@@ -28,7 +28,7 @@ func play(seed uint64) (wrong string, log []string) {
 	var list []Mechanism
 	most := 3
 	if seed%2 == 0 {
-		most = 1 // with fewer mechanisms, more happens to each
+		most = 1 // with fewer mechanisms, each has more events
 	}
 	for _, name := range []string{"a", "b", "c"}[:1+rnd.IntN(most)] {
 		list = append(list, Mechanism{Name: name})

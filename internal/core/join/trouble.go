@@ -30,15 +30,15 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// failsStill reports whether calls see the failure of m's source: they cannot be made with its last
-// answer.
+// failsStill reports whether calls fail with the failure of m's source, because its last answer has
+// no usable endpoint.
 func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint.Text != "" }
 
 // well is called when the last answer of m is valid. A doubt about it ends, unless something else
 // must confirm the answer.
 func (c *Core) well(m *mechanism) {
 	if m.failsStill() {
-		c.touch(m) // calls see the failure no longer
+		c.touch(m) // calls no longer see the failure
 	}
 	c.over(m, &m.complaint)
 	if !m.lost.Confirmed.IsZero() {
@@ -58,8 +58,9 @@ func (c *Core) over(m *mechanism, t *Trouble) {
 // wrong records the last problem of m's source, for the debug page.
 func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
-// confirmedUntil returns until when the answer of m is known to be valid. A polling source confirms
-// it with each answer. A pushing source confirms it until it reports a change or a doubt.
+// confirmedUntil returns the time at which the answer of m was last known to be valid. A polling
+// source confirms it with each answer. A pushing source confirms it until it reports a change or a
+// doubt.
 func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	switch {
 	case m.phase != Answered:

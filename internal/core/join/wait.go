@@ -28,7 +28,7 @@ const (
 const (
 	// Patience is the default of Config.Patience, for channels that set no failover timeout.
 	Patience = 10 * time.Second
-	// Hush is how long a source that has a kept answer may take before that is used. A connection
+	// Hush is how long a source may stay silent before its kept answer is used. A connection
 	// attempt may hang for 20 s in gRPC; calls must not wait for that.
 	Hush = 2 * time.Second
 	// HushOfPart replaces Hush for a mechanism in a kept list: its source is started only when the
@@ -37,7 +37,7 @@ const (
 	// CallsSayAfter is the time after which the errors of calls report what a source is waiting
 	// for.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is the time after which the log reports it.
+	// LogSaysAfter is the time after which the log reports what a source is waiting for.
 	LogSaysAfter = 2 * time.Second
 )
 

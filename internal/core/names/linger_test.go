@@ -40,7 +40,7 @@ func TestNextKeepsTheLatestValue(t *testing.T) {
 	}
 }
 
-// A key is present if one of the last after answers contains it, where after is a number.
+// A key is kept as long as one of the latest answers contains it; after is their number.
 func TestNextAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))

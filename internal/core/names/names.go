@@ -31,8 +31,8 @@ type Name struct {
 	heard bool // the name has a result
 }
 
-// Held records until when the addresses of a name were known to be valid. Until is zero if they
-// still are.
+// Held records the time until which the addresses of a name were known to be valid. Until is zero
+// if they still are.
 type Held struct{ Until time.Time }
 
 // Lose records a failed look-up.
@@ -99,9 +99,8 @@ func (s *Set) Late() bool {
 	return s.unheard > 0
 }
 
-// Ready reports whether an answer or an error is to be passed on. This is so when each name has a
-// result. When Hold has expired, the result of one name suffices, or an address that belongs to no
-// name.
+// Ready reports whether it is time to pass on an answer or an error: each name has a result, or
+// Hold has expired and there is at least one result, or an address that belongs to no name.
 func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }

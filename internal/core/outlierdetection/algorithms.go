@@ -79,8 +79,8 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.settle()
 }
 
-// enough reports whether an endpoint had volume calls, and at least one, because otherwise it has
-// no rate.
+// enough reports whether an endpoint had at least volume calls, and at least one call. Without
+// calls there is no rate.
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }

@@ -81,7 +81,7 @@ type Endpoint[T any] struct {
 	lost       bool      // ended is set, and the connection of those calls is lost
 	multiplier int64     // A50's ejection time multiplier
 	unproven   bool      // see Unproven
-	doubt      int       // index in Core.doubted plus 1, or 0
+	doubt      int       // index in Core.doubted plus 1; 0 if not in it
 	epoch      uint64    // see Epoch
 	told       bool      // the child sees the endpoint as ejected
 }
@@ -113,7 +113,7 @@ func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome lists what events have changed, in order.
+// Outcome lists the changes that events have caused, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
@@ -141,7 +141,7 @@ type Core[T any] struct {
 	doubted   []*Endpoint[T] // the endpoints that are ejected or unproven, in any order
 	counts    counts
 	tells     bool           // the child sees ejections
-	touched   []*Endpoint[T] // endpoints that the child may have to see differently
+	touched   []*Endpoint[T] // endpoints whose Told may have to change
 	started   time.Time      // A50's timer start timestamp; zero if unset
 	phase     Phase
 	outcome   Outcome[T]

@@ -39,7 +39,7 @@ func (p Phase) String() string { return [...]string{"usable", "emptied", "half-o
 // Phase returns the current phase.
 func (c *Core[T]) Phase() Phase { return c.phase }
 
-// Interval is how often, at least, the parent must send a call to a HalfOpen priority.
+// Interval returns the time within which the parent must send a call to a HalfOpen priority.
 func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 
 // Connection is the condition of an endpoint's connection.

@@ -40,7 +40,8 @@ func randomList(r *rand.Rand) []string {
 	return all[:r.IntN(len(all)+1)]
 }
 
-// The core and the oracle use the same random numbers, so it is noticed if one of them uses more.
+// The core and the oracle draw the same random numbers, so a surplus draw on either side is
+// noticed.
 func TestAgainstTheOracle(t *testing.T) {
 	ejections := 0
 	for seed := range uint64(600) {

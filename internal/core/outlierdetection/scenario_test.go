@@ -160,8 +160,8 @@ func (a *alone) Advance(d time.Duration) {
 	a.now = end
 }
 
-// longest returns the call that will be the next to count as answered although it is still in
-// progress, or nil.
+// longest returns the call in progress that will be the next to count as answered without ending,
+// or nil.
 func (a *alone) longest() (next *call) {
 	for _, e := range a.core.Endpoints() {
 		for _, c := range e.Attached.calls {

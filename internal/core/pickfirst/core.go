@@ -145,8 +145,8 @@ func (c *Core) add(a Action) {
 	c.out = append(c.out, a)
 }
 
-// publish publishes a state unless it was published last. TRANSIENT_FAILURE is always published: it
-// may have another error.
+// publish publishes a state if it differs from the last one. TRANSIENT_FAILURE is always published,
+// because its error may be new.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return

@@ -55,7 +55,7 @@ type network struct {
 
 	since map[string]time.Duration
 	short map[string]bool          // the address's last connection was short-lived
-	ended map[string]time.Duration // when an address's second or later short-lived connection in a row ended
+	ended map[string]time.Duration // for an address with several short-lived connections in a row: when the last of them ended
 }
 
 func newNetwork(health bool) *network {

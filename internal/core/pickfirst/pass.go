@@ -85,7 +85,7 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // without the number of endpoints, which a parent adds
+		return errors.New(reason(last)) // a parent with several endpoints adds their number
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }

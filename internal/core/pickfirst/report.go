@@ -59,9 +59,9 @@ func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	return c.take()
 }
 
-// ended is called when a connection has ended. stood means that it was not short-lived. From the
-// second short-lived connection in a row on, the subchannel counts as failed until its backoff
-// ends.
+// ended is called when a connection has ended. stood means that it was not short-lived. After the
+// second short-lived connection in a row, and after each further one, the subchannel counts as
+// failed until its backoff ends.
 func (c *Core) ended(i int, stood bool) {
 	sub := &c.subs[i]
 	if stood {
@@ -146,7 +146,7 @@ func (c *Core) rest(i int) {
 	c.publish(Idle, 0, nil)
 }
 
-// settle stops the attempts on all addresses but i.
+// settle stops the attempts on all addresses except i.
 func (c *Core) settle(i int) {
 	c.do(StopTimer, 0)
 	for j := range c.subs {

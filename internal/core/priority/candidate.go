@@ -35,8 +35,8 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside reports whether a priority is a candidate that takes no calls yet. This is so while
-// the priority in use, a lower one, is READY or reconnecting.
+// standsAside reports whether a priority is a candidate that takes no calls yet, because the
+// priority in use, which is lower, is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
 	candidate := c.asides() && c.candidates[c.config.Priorities[priority]] || child != nil && child.late
@@ -79,8 +79,8 @@ func (c *Core) asideOf(aside, chosen int) int {
 	return aside
 }
 
-// heldBack reports whether a missing child is not to be created now: the failback delay protects a
-// lower priority, and a priority above the missing one may take over before it.
+// heldBack reports whether a missing child must not be created yet, because the failback delay
+// protects a lower priority, and a priority above the missing one may take over first.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

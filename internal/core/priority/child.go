@@ -13,7 +13,7 @@ type child struct {
 	reported State
 	tier     Tier
 	below    bool // less than the required share is READY
-	atMark   bool // with unproven weight, enough would be READY
+	atMark   bool // enough would be READY if unproven weight counted
 	lost     bool // the child is IDLE or CONNECTING; it was poor before that, or has been emptied since
 	// wellUntil is the number of reports (Core.reports) up to which the child was good or small.
 	wellUntil int
@@ -38,7 +38,7 @@ type child struct {
 	given    time.Duration
 
 	deactivation timer // runs while the child is deactivated
-	removed      bool  // the reason is that the child is no longer configured
+	removed      bool  // deactivated because it is no longer configured
 
 	// failback runs while the READY child waits to take over from a lower priority. It is fired
 	// when the child has waited long enough.
@@ -79,7 +79,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	if !child.good() {
 		c.failWhileWaiting(child)
 	}
-	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // a report of this may arrive only after the connections are lost
+	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // this condition may be reported only after the connections are lost
 	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
@@ -157,8 +157,8 @@ func (c *Core) stopFailover(child *child) {
 }
 
 // deactivate starts the timer after which the child is destroyed. If the timer is running, it
-// continues (A56, "Child Lifetime Management"). Only if the child has been removed from the
-// configuration in the meantime, and the time for removed children is shorter, does it start again.
+// continues (A56, "Child Lifetime Management"). It is restarted only if the child has been removed
+// from the configuration in the meantime, and removed children are kept for a shorter time.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
 	if removed {

@@ -72,7 +72,7 @@ type Core struct {
 	waitingFor      *child          // a child that the current choice has created; the choice continues when the child has been updated
 	standbyAsked    bool            // MakeStandby was returned, and StandbyDue has not been called yet
 
-	published *child   // child in use; nil before the first one and after PublishEmpty
+	published *child   // the child in use; nil before the first publication and after PublishEmpty
 	tried     []string // children that get trial calls
 	reports   int      // number of reports so far, from all children
 	stale     bool     // the state of the child in use has changed since it was published
@@ -110,7 +110,7 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
-// Given returns how long the failover timer of a child was last set to run.
+// Given returns the duration of the child's most recent failover timer.
 func (c *Core) Given(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
 		return child.given

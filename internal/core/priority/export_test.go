@@ -24,8 +24,8 @@ func (c *Core) Higher(name string) bool {
 	return false
 }
 
-// Waits reports whether the child is good and above the child in use, so that it may be waiting for
-// its failback delay.
+// Waits reports whether the child is good and above the child in use, so it may be waiting for its
+// failback delay.
 func (c *Core) Waits(name string) bool {
 	for _, p := range c.config.Priorities[:max(c.currentPriority, 0)] {
 		if p == name {

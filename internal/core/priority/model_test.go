@@ -137,7 +137,7 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child with exactly the share MinReady READY is not poor, in spite of rounding errors. Here, a
+// A child whose READY share is exactly MinReady is not poor, in spite of rounding errors. Here, a
 // locality of weight 1 is READY as a whole, and seven tenths of one of weight 2.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
 	for _, reported := range []core.State{core.Connecting, core.Ready} { // with a share below MinReady before, and without

@@ -15,8 +15,8 @@ const (
 	rowNothing                // A56's choice, although it is poor
 )
 
-// orderOfLastResorts returns the priority that takes the calls, and the row that selects it: the
-// first one that applies.
+// orderOfLastResorts returns the first row that applies, and the priority that takes the calls by
+// that row.
 //
 // chosen is the result of choiceOfA56. If it is not poor, it is the result. Otherwise, the result
 // is the highest good priority or, if there is none, the highest small one. As an exception, calls

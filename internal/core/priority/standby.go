@@ -5,7 +5,7 @@ import "slices"
 // lastStandby returns the index of the lowest standby while inUse is the priority in use. Without
 // standbys, it returns inUse.
 func (c *Core) lastStandby(inUse int) int {
-	last, numbers := inUse, 0 // how many numbers of source priorities there are below inUse
+	last, numbers := inUse, 0 // numbers counts the different numbers below inUse
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
 		if c.number(p) != c.number(p-1) {
 			numbers++
@@ -97,8 +97,8 @@ func (c *Core) wake(child *child) {
 
 // passes reports whether the choice skips a priority because a lower one is good or small
 // (Config.FastFailover). It skips a child that is connecting after it has lost its connections, a
-// standby that was never connected, and an IDLE child below a skipped one. Candidates are not its
-// concern, see standsAside.
+// standby that was never connected, and an IDLE child below a skipped one. For candidates, see
+// standsAside.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&

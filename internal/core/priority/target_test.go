@@ -20,7 +20,7 @@ type target struct {
 	update   scenario.Update
 	errors   []string
 	standby  bool // the core waits for StandbyDue
-	inside   bool // a child is being updated; its reports do not settle
+	inside   bool // a child is being updated
 
 	now    time.Duration
 	timers []*fakeTimer

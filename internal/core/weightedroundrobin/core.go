@@ -199,7 +199,7 @@ func (c *Core[T]) State() State {
 }
 
 // Unproven records whether an endpoint is unproven: it must answer a call before Parts counts it as
-// READY (see package outlierdetection).
+// READY (docs/a50.md).
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.stale = c.stale || child.unproven != unproven
 	child.unproven = unproven

@@ -17,8 +17,8 @@ const FewChildren = 256
 type publication struct {
 	published State     // state that was published last
 	begun     bool      // a state has been published
-	at        time.Time // when that was
-	stale     bool      // something has changed since then
+	at        time.Time // when it was published
+	stale     bool      // the last publication is outdated
 	urgent    bool      // publish without a delay
 	growing   bool      // a READY child is in its slow-start window
 }

@@ -13,15 +13,15 @@ type SlowStart struct {
 	MinWeightPercent float64
 }
 
-// slowStartSteps is the number of steps in a window. With that many, the load of an endpoint seems
-// to grow evenly.
+// slowStartSteps is the number of steps in a window. With so many steps, the load of an endpoint
+// grows smoothly.
 const slowStartSteps = 50
 
 // slowStartScale is the factor for all weights during a window, so that fractions of weight 1 are
 // integers.
 const slowStartScale = 1000
 
-// Factor returns which fraction of its weight counts for an endpoint that has been READY for the
+// Factor returns the fraction of its weight that an endpoint has after it has been READY for the
 // given time.
 func (s SlowStart) Factor(ready time.Duration) float64 {
 	if ready >= s.Window {

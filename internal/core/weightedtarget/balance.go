@@ -49,7 +49,7 @@ func (c *Core) SetBalance(b *Balance) {
 	}
 }
 
-// SetFailedPart records which share of a READY child's weight has failed.
+// SetFailedPart records the share of a READY child's weight that has failed.
 func (c *Core) SetFailedPart(name string, part float64) {
 	if child, ok := c.children[name]; ok {
 		child.failed = part
@@ -75,8 +75,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns which capacity of a child has not failed. For a child that does not exist, that is
-// all of it.
+// left returns the capacity of a child that has not failed. For a child that does not exist, that
+// is all of its capacity.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:
@@ -88,8 +88,8 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns the capacity of each zone that has not failed, and the function left to use for
-// its children. If all capacity has failed, failures are ignored.
+// capacity returns the capacity of each zone that has not failed, and a function that returns the
+// same for a child. If all capacity has failed, failures are ignored.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
 	for _, left = range []func(string, float64) float64{c.left, func(_ string, all float64) float64 { return all }} {

@@ -54,7 +54,7 @@ func (c *byZone) act(actions []Action) {
 	}
 }
 
-// report makes a child report a state and, after it, which share of it has failed: "a READY 0.5".
+// report makes a child report a state and its failed share, such as "a READY 0.5".
 func (c *byZone) report(text string) {
 	var name, state string
 	failed := 0.0
@@ -140,7 +140,7 @@ func TestBalanceInSteps(t *testing.T) {
 		{"0.02", 100}, // U is 0.3289; it has changed by 0.0044
 		{"0.06", 100}, // it has changed by 0.0142
 		{"0.08", 94.52},
-		{"0.12", 94.52}, // by 0.0095 more
+		{"0.12", 94.52}, // it has changed by a further 0.0095
 		{"0.16", 88.73},
 		{"0.1", 88.73},
 		{"0", 100},

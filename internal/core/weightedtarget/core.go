@@ -31,7 +31,7 @@ func (s State) String() string {
 type Action struct {
 	Kind  Kind
 	Child string
-	After time.Duration // for Retain: after which time to call RetentionEnded
+	After time.Duration // for Retain: how long to keep the child
 }
 
 // Kind is the kind of an Action.
@@ -41,7 +41,7 @@ type Kind int
 const (
 	Create  Kind = iota // create a child; an Update follows
 	Update              // update a child's configuration and endpoints
-	Retain              // keep a child without calls; call RetentionEnded when After is over
+	Retain              // keep a child without calls, and call RetentionEnded after After
 	Return              // the retained child is in use again: stop its timer
 	Destroy             // close a child
 )
@@ -49,8 +49,8 @@ const (
 // Core contains the children of one policy. The zero value is ready to use.
 type Core struct {
 	children  map[string]*child
-	published State // state that was published last
-	stale     bool  // something has changed since then
+	published State // the last published state
+	stale     bool  // the last publication is outdated
 	balanced  balanced
 }
 
@@ -118,7 +118,7 @@ func (c *Core) configure(name string) (actions []Action) {
 	return append(actions, c.setReserve(name)...)
 }
 
-// RetentionEnded is called when the time is over for which a child was retained.
+// RetentionEnded is called when a child's retention time is over.
 func (c *Core) RetentionEnded(name string) []Action {
 	child, ok := c.children[name]
 	switch {

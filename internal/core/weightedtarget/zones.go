@@ -1,8 +1,8 @@
 package weightedtarget
 
-// Shares returns which share of a client's calls goes to each zone. As many calls as possible stay
-// in the client's zone, as long as all endpoints get the same load. The formula is that of Envoy's
-// zone-aware routing, but the shares are exact instead of random.
+// Shares returns the share of a client's calls that goes to each zone. As many calls as possible
+// stay in the client's own zone, provided that all endpoints get the same load. The formula is that
+// of Envoy's zone-aware routing, but the shares are exact instead of random.
 //
 // capacity is the weight of the endpoints in each zone that can take calls. callers is the number
 // of clients in each zone, or a multiple of it. own is the index of the client's zone, or -1. The
