@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// buildCost is the cost per endpoint of a scheduler and its first pick.
+// buildCost is the cost of building a scheduler and making its first pick, per endpoint.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,7 +38,8 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// tail contains the latencies of the slowest picks on all cores, including reading the clock.
+// tail holds the 99.99th percentile and the maximum of the pick latencies, measured while all cores
+// pick. The latencies include reading the clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {
@@ -53,7 +54,7 @@ func measureTail(entries []edf.Entry, counts int) tail {
 }
 
 func tailOf(s *edf.Scheduler) tail {
-	const picks = 300_000 // on each core
+	const picks = 300_000 // per core
 	took := make([][]time.Duration, runtime.GOMAXPROCS(0))
 	for i := range took {
 		took[i] = make([]time.Duration, picks)

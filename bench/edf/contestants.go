@@ -13,15 +13,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// contestant is one way of picking. loop makes n picks. Each contestant has its own loop, so that
-// the compiler can optimize its calls as usual.
+// contestant is one way of picking an endpoint. loop makes n picks. Each contestant has its own
+// loop, so that the compiler can optimize the calls in it as usual.
 type contestant struct {
 	name  string
 	loop  func(n int)
 	close func() // nil if there is nothing to close
 }
 
-// contestants returns the columns of the table. The floor is the first.
+// contestants returns one contestant per column of the table. The first is the floor: a single
+// atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		floor(),

@@ -94,7 +94,7 @@ func weightedRoundRobin(weights []uint32) contestant {
 		weightOf[e.Addresses[0].Addr] = weights[i]
 	}
 	picker := p.picker()
-	for range weights { // the policy uses round robin until there are reports
+	for range weights { // the policy uses round robin until it has load reports
 		result, err := picker.Pick(balancer.PickInfo{})
 		must(err)
 		address := result.SubConn.(*lbtest.SubConn).Addresses[0].Addr

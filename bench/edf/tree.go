@@ -78,7 +78,7 @@ func answerOf(weights []uint32) *discovery.Answer {
 	return &discovery.Answer{Service: "bench", Priorities: []discovery.Priority{{Localities: []discovery.Locality{locality}}}}
 }
 
-// stateOf returns the state that the tree receives for the answer.
+// stateOf returns the resolver state that the tree receives for the answer.
 func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
 	generated, err := t.translator.Translate(answer)
 	must(err)
@@ -104,14 +104,16 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 	}
 }
 
-// generatedTree picks like a channel with one of this project's resolvers.
+// generatedTree returns a contestant that picks from the policies that a channel with one of this
+// project's resolvers uses.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// watchedTree is generatedTree with package debug, which also counts the ends of calls.
+// watchedTree returns the same contestant as generatedTree, but with package debug, which also
+// counts the ends of calls.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// work is the cost of an operation, including all goroutines.
+// work is the cost of an operation on all goroutines together.
 type work struct {
 	took          time.Duration
 	allocs, bytes uint64
 }
 
-// costOf measures f the given number of times, each time with a new result of prepare.
+// costOf runs f counts times and returns the medians of its cost. Each run gets a new value from
+// prepare, which is passed to done afterwards.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
 	var samples []work
 	for range counts {

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// contestant is a configuration for channels to two groups of backends.
+// contestant creates channels to two groups of backends.
 type contestant struct {
 	name        string
 	connections int // open connections of a channel before the failure

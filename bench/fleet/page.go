@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shown are the numbers of calls in the table.
+// shown lists the numbers of calls per client for which the tables have a row.
 var shown = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls

@@ -22,7 +22,7 @@ type result struct {
 	overload []float64
 	// worst holds, with the same index, the largest multiple of a fair share of any endpoint.
 	worst []float64
-	// busy holds, with the same index, the share of endpoints that got calls.
+	// busy holds, with the same index, the fraction of endpoints that have got any call.
 	busy []float64
 }
 
@@ -39,7 +39,7 @@ func (f fleet) simulate() []result {
 }
 
 // scheduler returns a client that picks by earliest deadline first, like weighted_round_robin with
-// all endpoints READY. left is where each endpoint starts in its interval.
+// all endpoints READY. left returns the part of an endpoint's first interval that remains.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -100,8 +100,8 @@ func (f fleet) measure(name string, newClient func() client) result {
 	return r
 }
 
-// summarise returns the load of the busiest endpoint as a multiple of its fair share, the largest
-// such multiple, and the share of endpoints with any load.
+// summarise returns the load of the busiest endpoint as a multiple of that endpoint's fair share,
+// the largest such multiple of any endpoint, and the fraction of endpoints with any load.
 func (f fleet) summarise(load []int, calls int) (overload, worst, busy float64) {
 	sum := 0
 	for i := range load {

@@ -19,11 +19,12 @@ type record struct {
 	seconds                       [][]int
 }
 
-// cost is memory and goroutines.
+// cost is an amount of memory and goroutines.
 type cost struct{ bytes, goroutines int }
 
-// The columns of a second are the calls to each backend, beginning with those of p0; connection
-// attempts to each backend; connection attempts to the management server; and failed calls.
+// A row of seconds has these columns: the calls to each backend, those of p0 first; the connection
+// attempts to each backend, in the same order; the connection attempts to the management server;
+// and the failed calls. The methods below return the indexes of these columns.
 func (r record) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }

@@ -74,7 +74,8 @@ type camera struct {
 	dir     string
 }
 
-// calm is a condition: the page is live, and some endpoint has more calls than the given number.
+// calm is a JavaScript condition: the page is live, and some endpoint has had more calls than the
+// given number.
 const calm = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
