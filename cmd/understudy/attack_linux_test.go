@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// With -attack.for, each attack lasts for the given time, and the durations of probes are checked;
-// see make attack. Without the flag, the number of streams is bounded, and durations are not
-// checked.
+// With -attack.for, each attack lasts for the given time, and the test also limits how long a probe
+// may take ("make attack" does this). Without it, each attack uses a limited number of streams, and
+// the duration of probes is only logged.
 var (
 	attackFor  = flag.Duration("attack.for", 0, "how long each attack lasts, and probes are timed")
 	attackBy   = flag.String("attack.by", "", "of the attacker's own process: the attack")
@@ -30,7 +30,7 @@ var (
 )
 
 const (
-	attackers  = 32  // connections
+	attackers  = 32  // concurrent connections of an attack
 	mostMemory = 200 // limit on the server's memory in MB
 	mostDelay  = 50 * time.Millisecond
 )
@@ -49,7 +49,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// withstand probes a server during an attack.
+// withstand attacks a server from another process. Meanwhile it probes the server as a normal
+// client, and at the end it checks how much memory the server used.
 func withstand(t *testing.T, name string) {
 	s := serving(t, nil, "--log-level", "debug")
 	conn := s.dial(t)
@@ -86,7 +87,7 @@ func withstand(t *testing.T, name string) {
 	}
 }
 
-// fetch requests endpoints on a new stream.
+// fetch requests the endpoints of a cluster on a new stream, and fails the test unless they arrive.
 func fetch(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

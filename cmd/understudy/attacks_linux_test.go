@@ -18,7 +18,7 @@ import (
 type attack func(ctx context.Context, to adsClient, n int) error
 
 var attacks = map[string]attack{
-	"none":      func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) }, // for comparison
+	"none":      func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) }, // no attack, for comparison
 	"types":     madeUpTypes,
 	"nacks":     func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 10) },
 	"reasons":   func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 1_000_000) },
@@ -34,7 +34,7 @@ type (
 	adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 )
 
-// pause sleeps.
+// pause waits for a second.
 func pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -51,7 +51,7 @@ func madeUpTypes(ctx context.Context, to adsClient, _ int) error {
 	return drained(stream, err)
 }
 
-// drained waits for the end of a stream.
+// drained reads from a stream until the stream ends.
 func drained(stream adsStream, err error) error {
 	for err == nil {
 		_, err = stream.Recv()
@@ -59,8 +59,8 @@ func drained(stream adsStream, err error) error {
 	return err
 }
 
-// rejections rejects every response with a different reason of the given length. When no response
-// comes, it requests another name and then the previous name again.
+// rejections rejects every response with a different reason of the given length, in bytes. After
+// each rejection, it also changes the requested name and changes it back.
 func rejections(ctx context.Context, to adsClient, reason int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	if err == nil {
 		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none"}, Node: node})
 	}
-	for i := 0; i < 20 && err == nil; i++ { // and keeps the stream open
+	for i := 0; i < 20 && err == nil; i++ { // keep the stream open and keep sending the node
 		_, err = stream.Recv()
 		if err == nil {
 			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none", fmt.Sprint(i)}, Node: node})

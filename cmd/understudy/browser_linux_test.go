@@ -44,7 +44,8 @@ func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *ch
 	return ctx, page
 }
 
-// until waits for a condition. If the condition stays false, it reports the page's text.
+// until waits until a JavaScript condition holds on the page. If it does not hold in time, the test
+// fails with the page's text.
 func until(ctx context.Context, t *testing.T, page *chromium.Page, condition string) {
 	t.Helper()
 	waiting, cancel := context.WithTimeout(ctx, 15*time.Second)
@@ -56,12 +57,12 @@ func until(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	}
 }
 
-// says returns the condition that the channel's first line contains a text.
+// says returns the JavaScript condition that the headline of the channel begins with text.
 func says(text string) string {
 	return fmt.Sprintf(`document.querySelector(".headline")?.innerText.startsWith(%q)`, text)
 }
 
-// press presses the button with an accessible label.
+// press presses the button with the given accessible label.
 func press(ctx context.Context, t *testing.T, page *chromium.Page, label string) {
 	t.Helper()
 	if err := page.Press(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
@@ -69,7 +70,8 @@ func press(ctx context.Context, t *testing.T, page *chromium.Page, label string)
 	}
 }
 
-// unfolded returns the condition that an element is unfolded if is is true, or folded otherwise.
+// unfolded returns the JavaScript condition that the named element is unfolded, or, if is is false,
+// that it is folded.
 func unfolded(name string, is bool) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("main details")].find(d => d.querySelector(".name")?.innerText === %q)?.open === %v`, name, is)
 }
@@ -84,7 +86,7 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/Not p0 us-east\/a, us-east\/b: connection refused by 127\.0\.0\.1:/.test(document.querySelector(".why").innerText)`)
 	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
 	until(ctx, t, page, `[...document.querySelectorAll(".controls .state")].filter(e => e.innerText === "killed").length === 3`)
-	if err := page.Key(ctx, chromium.Tab); err != nil { // the focus stays
+	if err := page.Key(ctx, chromium.Tab); err != nil { // the keyboard focus stays on the button
 		t.Fatal(err)
 	}
 	until(ctx, t, page, `document.activeElement.getAttribute("aria-label") === "Kill: p0 us-east/a, us-east/b"`)
@@ -135,8 +137,8 @@ func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+fits)
 }
 
-// On a phone the headline stays visible above the buttons, so that the effect of a button on the
-// calls is visible without scrolling.
+// On a phone, the headline stays visible above the buttons, so that the reader sees the effect of a
+// button on the calls without scrolling.
 func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740})
 	const seen = ` && (([answer, button]) => answer.top >= 0 && button.bottom <= innerHeight && answer.bottom <= button.top)([".headline", %q].map(s => document.querySelector(s).getBoundingClientRect()))`

@@ -18,8 +18,8 @@ import (
 // asDemo makes this test binary act as the understudy command.
 const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
 
-// However the demo with --hold ends, it leaves no backend behind, including hanging and restored
-// backends. An interrupt counts as success.
+// A demo with --hold leaves no backend process behind, whichever signal ends it and even if some
+// backends hang or have been restored. An interrupt counts as success.
 func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	}
 }
 
-// However the demo ends, it leaves no backend behind.
+// A demo leaves no backend process behind, whichever signal ends it.
 func TestNoBackendOutlivesTheDemo(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // heldDemo is a demo with --hold in its own process.
 type heldDemo struct {
 	*exec.Cmd
-	page string // its URL
+	page string // URL of the demo's page
 }
 
 // hold starts a demo and returns when its page is served.

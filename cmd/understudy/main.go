@@ -28,7 +28,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// failure is an error that neither the arguments nor the input caused.
+// failure is an error whose cause is neither an argument nor the input.
 type failure struct{ error }
 
 // Unwrap returns the error.
@@ -226,8 +226,8 @@ The fields of the output with -o json are described in docs/explain.md.`,
 	return command
 }
 
-// roleFlag adds the flag that prints a Role. It returns a function that prints the Role for a
-// target.
+// roleFlag adds the flag --rbac. It returns a function that prints the Role for a target and the
+// flag's service account.
 func roleFlag(command *cobra.Command) func(target string) error {
 	account := command.Flags().String("rbac", "", "print instead the manifests of the Role and the RoleBinding that a kubernetes: target needs, for the service `ACCOUNT` NAME or NAMESPACE:NAME (default: default)")
 	command.Flags().Lookup("rbac").NoOptDefVal = "default"
@@ -241,7 +241,7 @@ func roleFlag(command *cobra.Command) func(target string) error {
 }
 
 func runExplain(cmd *cobra.Command, opts explain.Options) error {
-	debug.SetGCPercent(400) // the process is short-lived
+	debug.SetGCPercent(400) // collect garbage less often, because the process is short-lived
 	err := explain.Run(cmd.Context(), opts)
 	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
 		return failure{err}
@@ -249,8 +249,8 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 	return err
 }
 
-// placeFlags adds the flags for the client's location. It returns a function that returns their
-// values as options.
+// placeFlags adds the flags for the client's location. It returns a function that returns those
+// that were set, in the form NAME=VALUE.
 func placeFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {

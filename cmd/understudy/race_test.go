@@ -2,6 +2,6 @@
 
 package main
 
-// underRace reports whether the race detector is on. The race detector needs several times the
+// underRace reports whether the race detector is on. With it, a process needs several times as much
 // memory.
 const underRace = true

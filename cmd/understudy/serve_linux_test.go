@@ -27,15 +27,16 @@ const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddr
 // served is a process that runs understudy serve.
 type served struct {
 	*exec.Cmd
-	out              *bufio.Reader // its log, which only the test reads
+	out              *bufio.Reader // the log of the process; not read unless the test calls log
 	outPipe, errPipe *os.File
 	address, metrics string
 	ended            chan struct{}
-	err              error // the error of the process, once it has ended
+	err              error // result of the process, set before ended is closed
 }
 
-// serving starts a server with a file of one endpoint, or with the paths in args, and reads the
-// server's log until it is serving. The pipes hold 4 KiB.
+// serving starts a server with a file of one endpoint, or with the paths in args, and reads its log
+// until it is serving. Its stdout and stderr are pipes that hold only 4 KiB, so that they fill up
+// quickly.
 func serving(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
 	if len(args) == 0 || strings.HasPrefix(args[0], "--") {
@@ -115,7 +116,7 @@ func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// probe fails the test unless the server reports health.
+// probe fails the test unless the server's health check succeeds.
 func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -25,7 +25,8 @@ type terminal struct {
 	more chan struct{}
 }
 
-// newTerminal opens a terminal of this size.
+// newTerminal opens a pseudo-terminal of the given size. theirs is the end for the program under
+// test.
 func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -72,7 +73,7 @@ func (term *terminal) resize(columns, rows uint16) {
 	}
 }
 
-// await waits for a text and returns the output since the last call.
+// await waits until the output contains text, and returns the output since the last call.
 func (term *terminal) await(text string) string {
 	term.t.Helper()
 	patience := time.After(time.Minute)
@@ -98,8 +99,8 @@ const (
 	left    = "\x1b[?25h\x1b[?1049l"
 )
 
-// However the view ends, it restores the terminal, and the exit code distinguishes success from
-// failure.
+// The view restores the terminal, whatever makes it end, and the exit code distinguishes success
+// from failure.
 func TestWatchGivesTheTerminalBack(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -138,10 +139,10 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 			if coloured := strings.Contains(shown, "\x1b[2m"); coloured == (test.env == "NO_COLOR=1") {
 				t.Errorf("with %s the view has colours: %v", test.env, coloured)
 			}
-			if name != "for" { // otherwise it may have ended
+			if name != "for" { // in that case, the watch may have ended already
 				term.resize(50, 10)
 				again := term.await("q ends")
-				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // it is redrawn each second
+				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // an earlier frame may still have the old size
 					if again = term.await("q ends"); frames == 20 || strings.Contains(again, left) {
 						t.Fatalf("resized to 10 rows the view is %q", again)
 					}

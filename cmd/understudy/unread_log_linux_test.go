@@ -18,7 +18,7 @@ import (
 
 var dropped = regexp.MustCompile(`(?m)^understudy_serve_log_lines_dropped_total [1-9]`)
 
-// visit connects, gets a response and leaves, which writes three log lines.
+// visit connects, gets a response and disconnects, which makes the server log three lines.
 func (s *served) visit(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceClient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -31,7 +31,7 @@ func (s *served) visit(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceC
 	}
 }
 
-// babble connects without speaking HTTP/2, which gRPC logs.
+// babble sends a request that is not HTTP/2, which makes gRPC log an error.
 func (s *served) babble(t *testing.T) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -45,7 +45,7 @@ func (s *served) babble(t *testing.T) {
 	}
 }
 
-// flood writes log lines until some of them are dropped.
+// flood makes the server log lines until it has to drop some of them.
 func (s *served) flood(t *testing.T) {
 	t.Helper()
 	ads := discoveryv3.NewAggregatedDiscoveryServiceClient(s.dial(t))

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// backendCommand is the hidden command that runs one backend.
+// backendCommand is the hidden subcommand that runs one backend.
 const backendCommand = "demo-backend"
 
 // backendServer answers with its own address.
@@ -36,9 +36,9 @@ func (b *backendServer) whoAmI(context.Context) (string, error) {
 	return b.address, nil
 }
 
-// RunBackend serves on a loopback address until stdin ends, which happens however the parent
-// process ends. It prints its listening address as one line on stdout. A line on stdin sets its
-// mode.
+// RunBackend serves on a loopback address until stdin is closed. The parent holds the other end of
+// stdin, so a backend never outlives its parent. RunBackend prints the address it listens on as one
+// line on stdout. Each line on stdin sets its mode.
 func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *spot) kill() {
 	}
 }
 
-// stop kills all backends.
+// stop kills all running backends.
 func (c *cluster) stop() {
 	for _, s := range c.spots {
 		s.kill()

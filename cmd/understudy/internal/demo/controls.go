@@ -27,8 +27,8 @@ type page struct {
 	debug http.Handler
 }
 
-// newPage returns the handler of the demo's page. It also serves the debug page alone at its
-// documented path.
+// newPage returns the handler of the demo's page. The handler also serves the debug page without
+// controls, at the path that package debug documents.
 func newPage(st *stage) http.Handler {
 	p := &page{stage: st, debug: debug.Handler()}
 	mux := http.NewServeMux()
@@ -43,8 +43,8 @@ func newPage(st *stage) http.Handler {
 	return guard(mux)
 }
 
-// guard accepts only requests from pages that this machine serves. Pages of other sites, too, can
-// send forms to a loopback address, under a host name that resolves to it.
+// guard rejects requests that do not come from a page served by this machine. Without it, a page of
+// another site could send forms to the demo, using a host name that resolves to a loopback address.
 func guard(next http.Handler) http.Handler {
 	next = debug.LoopbackOnly(http.NewCrossOriginProtection().Handler(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,8 +57,8 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// change returns a handler that applies a form and shows the page again at the form's anchor, which
-// preserves the keyboard focus.
+// change returns a handler that applies a form with do and then redirects to the anchor that do
+// returns, which preserves the keyboard focus.
 func (p *page) change(do func(url.Values) (place string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
@@ -117,7 +117,8 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	}
 	for _, edit := range []struct{ old, new string }{
 		{"<title>Understudy: channels</title>", "<title>Understudy: demo</title>\n<link rel=\"stylesheet\" href=\"/controls.css\">"},
-		// An automatic reload would discard text that is being typed. The buttons reload the page.
+		// Disable the automatic reload, which would discard text that is being typed. The buttons
+		// reload the page anyway.
 		{`<noscript><meta http-equiv="refresh" content="5"></noscript>`, ""},
 		{`<main id="main"`, added.String() + `<main id="main"`},
 	} {

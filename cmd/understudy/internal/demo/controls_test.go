@@ -26,7 +26,8 @@ func stageForTest(t *testing.T) (*stage, *httptest.Server) {
 	return st, server
 }
 
-// ask sends a request with an optional header, and returns the response's status and body.
+// ask sends a form with an optional header, and returns the status, body and header of the
+// response.
 func ask(t *testing.T, method, url string, form url.Values, header ...string) (int, string, http.Header) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(form.Encode()))
@@ -253,7 +254,7 @@ func TestThePageEndsWithTheDemo(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the page ended with %v", err)
 	}
-	io.Copy(io.Discard, response.Body) // returns when the page ends
+	io.Copy(io.Discard, response.Body) // returns when the server closes the connection
 }
 
 // A request that arrives when the demo ends does not start a backend, because nothing would stop

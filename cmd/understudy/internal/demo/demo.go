@@ -19,10 +19,10 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 )
 
-// ErrNotOK is returned by Run if the outcome of a phase is wrong.
+// ErrNotOK is returned by Run if a phase did not go as expected.
 var ErrNotOK = errors.New("a phase is not as it should be")
 
-// The sources of endpoints.
+// The values of Options.Source.
 const (
 	SourceFile = "file" // the endpoints file
 	SourceEDS  = "eds"  // a management server that serves the file
@@ -105,8 +105,8 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
-	// Calls return to a higher priority immediately, and a restored backend is connected within a
-	// second.
+	// With these options, calls return to a higher priority immediately, and the channel reconnects
+	// to a restored backend within a second.
 	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
 	options.Keepalive.Timeout = 2 * time.Second
 	change(&options)

@@ -15,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// Parameters of the calls with --hold. The deadline makes calls to a hanging backend fail.
+// The pause between calls with --hold, and their deadline, which makes calls to a hanging backend
+// fail.
 const (
 	heldPause    = 40 * time.Millisecond
 	heldDeadline = time.Second

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// mode is how a backend treats calls.
+// mode is the way a backend treats calls.
 type mode string
 
 // The modes. A backend receives its mode as a line on stdin, and echoes it on stdout when the mode
@@ -21,7 +21,7 @@ const (
 	hung    mode = "hung"    // neither reads nor writes, like a stopped process
 )
 
-// behaviour holds a backend's current mode.
+// behaviour holds a backend's current mode as flags that its handlers read.
 type behaviour struct {
 	failing atomic.Bool
 	gate    gate
@@ -39,8 +39,8 @@ func (b *behaviour) set(m mode) error {
 	return nil
 }
 
-// obey reads modes from stdin until stdin ends. Then it ends any hang, because a server that stops
-// waits for pending calls.
+// obey sets the modes that it reads from stdin. When stdin is closed, it ends a hang, because a
+// server that stops waits for pending calls.
 func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {

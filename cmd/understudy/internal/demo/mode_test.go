@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A backend returns errors or hangs as long as it is in that mode, even on existing connections.
-// Then it answers again.
+// A backend that is told to fail or to hang does so even on existing connections. When it is told
+// to serve, it answers again.
 func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {

@@ -13,12 +13,12 @@ const window = 2 * time.Second
 // settleLimit is how long a phase may take to settle.
 const settleLimit = 12 * time.Second
 
-// intervals is how long a priority that answered with errors takes to get all calls back: two
-// intervals of outlier detection, and a margin for a busy machine.
+// intervals is how long it takes until a priority that answered with errors has all calls again:
+// two intervals of outlier detection, and a margin for a busy machine.
 const intervals = 20*time.Second + 5*time.Second
 
-// reaction is how long shares may take to follow a change that no call reveals, such as a new
-// weight: an edit reaches the picker within a second.
+// reaction is how long to wait for a change that does not show in which backends answer, such as a
+// new weight. An edit of the file reaches the picker within a second.
 const reaction = time.Second
 
 // tolerance bounds the difference between a measured and an expected share.
@@ -32,7 +32,8 @@ type phase struct {
 	// settle waits until calls follow the change. n is the number of calls that had ended when act
 	// was called.
 	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
-	// stepsIn is set if another priority takes over. The time of its first answer is then measured.
+	// stepsIn is set if another priority takes over. The phase then measures the time until that
+	// priority answers for the first time.
 	stepsIn bool
 	// mayFail is the share of calls that may fail after the phase has settled.
 	mayFail float64
@@ -45,7 +46,8 @@ var phases = []phase{
 	{name: "priority-lost", act: killPriority0, settle: everyoneAnswers, stepsIn: true},
 	{name: "priority-restored", act: restore, settle: everyoneAnswers},
 	{name: "weights-changed", act: changeWeights, settle: reacted},
-	// One call in a hundred tests whether priority 0 has recovered.
+	// Here, one call in a hundred is a trial: it goes to priority 0 to test whether it has
+	// recovered.
 	{name: "errors", act: breakPriority0, settle: everyoneAnswers, stepsIn: true, mayFail: 0.02},
 	{name: "errors-over", act: mend, settle: noOtherAnswers},
 }

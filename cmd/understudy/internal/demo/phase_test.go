@@ -45,7 +45,8 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// calls returns the given number of calls for each address. The address "" makes failed calls.
+// calls returns calls that begin and end at the given time. counts alternates addresses and numbers
+// of calls. Calls to the address "" have failed.
 func calls(at time.Time, counts ...any) []call {
 	var all []call
 	for i := 0; i < len(counts); i += 2 {
@@ -64,7 +65,7 @@ func TestEvaluateFindsWhatIsWrong(t *testing.T) {
 	now := time.Now()
 	for name, test := range map[string]struct {
 		counted []call
-		want    string // in the problems; "" for none
+		want    string // text that a problem must contain; "" if there must be no problem
 		before  []call
 	}{
 		"lost on the way":   {calls(now, "a1", 500, "a2", 250, "b", 250), "2 of 1002 calls failed, although each is tried again: lost", calls(now, "", 2)},
@@ -134,7 +135,8 @@ func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	}
 }
 
-// A priority counts as recovered after many answers in a row, not after the first trial.
+// A priority that has recovered from errors gets all calls only after many successful answers in a
+// row, not after the first trial.
 func TestARowOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := &traffic{heard: make(chan struct{})}

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// stage is the cluster that the page's buttons control.
+// stage is the demo's cluster, as controlled by the buttons on the page.
 type stage struct {
 	mu      sync.Mutex
 	cluster *cluster
-	said    string // the last action, with its time
+	said    string // text that describes the last action
 	ended   bool
 }
 
@@ -59,7 +59,7 @@ func (s *spot) state() string {
 	return string(s.process.mode)
 }
 
-// rank is the level of a group in the cluster.
+// rank is the level of a group: priority, locality or endpoint.
 type rank string
 
 const (
@@ -210,7 +210,8 @@ func (st *stage) say(what string) {
 	st.said = strings.ToUpper(what[:1]) + what[1:] + " at " + time.Now().Format(time.TimeOnly) + "."
 }
 
-// look calls show with the groups and the last action, while no action is in progress.
+// look calls show with the groups and the text about the last action. It holds the lock, so that no
+// action runs in the meantime.
 func (st *stage) look(show func(groups []*group, said string) error) error {
 	if err := st.enter(); err != nil {
 		return err

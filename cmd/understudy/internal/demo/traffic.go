@@ -24,11 +24,11 @@ type traffic struct {
 
 	mu    sync.Mutex
 	calls []call
-	heard chan struct{} // closed and replaced at the end of each call
+	heard chan struct{} // closed and replaced whenever a call ends
 }
 
-// The number of concurrent senders, and each sender's pause between calls. With one more sender, a
-// dying backend could fail five calls, and outlier detection would eject it.
+// The number of concurrent senders, and the pause of each sender between calls. With five senders,
+// a dying backend could fail five calls in a row, and outlier detection would eject it.
 const (
 	senders = 4
 	pause   = 2 * time.Millisecond

@@ -15,13 +15,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// A child is the tree below one child of the priority policy: outlier detection, drops, and the
-// localities.
+// A child simulates one child of the priority policy and the policies below it: outlier detection,
+// drops, and the localities.
 type child struct {
 	outliers   *lbconfig.OutlierDetection
 	drops      []lbconfig.DropCategory
 	targets    *lbconfig.WeightedTarget
-	localities map[string]*locality // keyed by the name of the target
+	localities map[string]*locality // keyed by the name of the target in weighted_target
 	size       int                  // number of endpoints
 }
 
@@ -30,13 +30,13 @@ type report struct {
 	ready      bool
 	condition  priority.Condition
 	readyShare float64 // share of the weight that is READY
-	// If ready, share adds to the map the part of the given number of calls that each endpoint
-	// gets.
+	// share distributes the given number of calls over the endpoints, and adds each endpoint's part
+	// to the map. It is nil unless ready is set.
 	share func(calls float64, to map[*Endpoint]float64)
 	err   string // the error of calls, unless ready
 }
 
-// conditions maps the phases of outlier detection to the conditions of a child.
+// conditions maps the phases of outlier detection to the conditions that the priority policy knows.
 var conditions = [...]priority.Condition{
 	outlierdetection.Usable:   priority.Usable,
 	outlierdetection.Emptied:  priority.Emptied,
@@ -65,7 +65,7 @@ func newChild(policy lbconfig.Policy) (*child, error) {
 	return c, nil
 }
 
-// add adds an endpoint of the tree to the locality at its path.
+// add adds an endpoint of the tree to the child and the locality that its path names.
 func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	path := hierarchy.Path(e)
 	if len(path) != 2 || len(e.Addresses) == 0 || s.children[path[0]] == nil {
@@ -80,15 +80,15 @@ func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	c.size++
 }
 
-// finish ends the list of endpoints.
+// finish must be called after the last endpoint has been added.
 func (c *child) finish() {
 	for _, l := range c.localities {
 		l.finish()
 	}
 }
 
-// report returns the child's report under a hypothesis. If failing is set, each of the child's
-// endpoints fails enough consecutive calls to be ejected.
+// report returns what the child reports under a hypothesis. If failing is set, every endpoint of
+// the child fails enough consecutive calls to be ejected.
 func (c *child) report(h hypothesis, failing bool) report {
 	for _, l := range c.localities {
 		for _, e := range l.endpoints {
@@ -108,8 +108,8 @@ func (c *child) report(h hypothesis, failing bool) report {
 	return r
 }
 
-// eject runs outlier detection on endpoints whose calls all fail. It marks the endpoints that the
-// localities see as ejected.
+// eject runs outlier detection on the child's endpoints as if all of their calls failed. It sets
+// the ejected flag of endpoints that are ejected.
 func (c *child) eject() priority.Condition {
 	core := outlierdetection.New[*endpoint](func() uint32 { return 0 })
 	var endpoints []*outlierdetection.Endpoint[*endpoint]
@@ -199,7 +199,8 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 	}
 }
 
-// balance returns the zones of a balanced priority, or nil for other priorities.
+// balance returns the zones between which weighted_target balances the calls, or nil if it does not
+// balance them.
 func (c *child) balance() *weightedtarget.Balance {
 	b := c.targets.Balance
 	if b == nil {
@@ -218,10 +219,10 @@ func (c *child) balance() *weightedtarget.Balance {
 	return balance
 }
 
-// readyShares returns the share of the weight that is READY.
+// readyShares returns the share of the child's weight that is READY.
 func (c *child) readyShares(core *weightedtarget.Core) float64 {
 	var ready, all float64
-	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted: sums of floats depend on the order
+	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because sums of floats depend on the order
 		target := c.targets.Targets[name]
 		weight := float64(target.Weight)
 		if core.Balanced() {

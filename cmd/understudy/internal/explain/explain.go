@@ -56,8 +56,8 @@ type Options struct {
 	Out io.Writer
 }
 
-// Run explains a file or a target. Its errors concern the input, except for ErrNoEndpoint,
-// ErrNoAnswer, an *OutputError, and ctx's error.
+// Run explains a file or a target. An error other than ErrNoEndpoint, ErrNoAnswer, an *OutputError
+// and ctx's error means that the input is wrong.
 func Run(ctx context.Context, opts Options) error {
 	subjects, list, settings, err := find(ctx, opts)
 	if err != nil {
@@ -89,7 +89,8 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// find returns the clusters to explain, whether they are printed as a list, and the settings.
+// find returns the clusters to explain, whether to print them as a list, and the settings of the
+// channel.
 func find(ctx context.Context, opts Options) (subjects []*subject, list bool, settings topology.Settings, err error) {
 	if isTarget(opts.File) {
 		if opts.Cluster != "" {
@@ -132,7 +133,8 @@ func load(opts Options) (*clusterfile.Document, error) {
 	return clusterfile.Load(opts.File)
 }
 
-// write writes all results with a single call of Write, as a list or as one result.
+// write formats all results, as a list or as a single result, and writes them with a single call of
+// Write.
 func write(subjects []*subject, list bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {
@@ -181,7 +183,7 @@ func (r *Result) owners() map[partAddress]*Endpoint {
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
 		if e.LocalityWeight == 0 {
-			continue // the endpoint gets no calls and may share an address with another
+			continue // the endpoint gets no calls, so it must not own an address that it shares with another
 		}
 		for _, address := range e.addresses() {
 			key := partAddress{e.part, address}

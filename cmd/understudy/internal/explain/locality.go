@@ -12,21 +12,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 )
 
-// A locality is the policy over the endpoints of one locality: weighted_round_robin, or pick_first
-// over all addresses.
+// A locality simulates the policy of one locality: weighted_round_robin over its endpoints, or
+// pick_first over all of its addresses.
 type locality struct {
 	pickFirst bool
 	core      *weightedroundrobin.Core[*endpoint]
-	addresses []address   // all addresses, in the order of the endpoints
-	endpoints []*endpoint // if pick_first runs over all addresses, a single one
+	addresses []address   // only with pick_first: all addresses, in the order of the endpoints
+	endpoints []*endpoint // with pick_first, a single one that has all addresses
 }
 
-// An endpoint is the pick_first policy over the addresses of one endpoint.
+// An endpoint simulates the pick_first policy over the addresses of one endpoint.
 type endpoint struct {
 	leaf      *weightedroundrobin.Child[*endpoint] // nil if pick_first runs over the whole locality
 	addresses []address                            // in the order in which pick_first tries them
 	inUse     int                                  // index of the first address that connects, or -1
-	ejected   bool                                 // weighted_round_robin sees it as failed
+	ejected   bool                                 // outlier detection reports it as failed
 }
 
 // An address is one address of an endpoint.
@@ -50,7 +50,6 @@ func newLocality(pickFirst bool) *locality {
 	return l
 }
 
-// add adds an endpoint.
 func (l *locality) add(addresses []address, weight uint32) {
 	if l.pickFirst {
 		l.addresses = append(l.addresses, addresses...)
@@ -68,7 +67,7 @@ func (l *locality) add(addresses []address, weight uint32) {
 	}
 }
 
-// finish ends the list of endpoints.
+// finish must be called after the last call of add.
 func (l *locality) finish() {
 	if l.core.Endpoints(); len(l.addresses) > 0 {
 		l.endpoints = []*endpoint{newEndpoint(l.addresses)}
@@ -117,7 +116,7 @@ func (e *endpoint) failure() string {
 	return fmt.Sprintf("all %d addresses failed, the last with: %s", len(e.addresses), last)
 }
 
-// settle reports the endpoints' states to the core.
+// settle reports the state of each endpoint to the core of weighted_round_robin.
 func (l *locality) settle() {
 	if l.pickFirst {
 		return
@@ -139,8 +138,8 @@ func (l *locality) ready() bool {
 	return l.core.State() == weightedroundrobin.Ready
 }
 
-// readyShares returns the share of the weight that is READY and the share that has failed. The
-// locality must be ready.
+// readyShares returns the share of the locality's weight that is READY and the share that has
+// failed. It may only be called while the locality is ready.
 func (l *locality) readyShares() (ready, failed float64) {
 	if l.pickFirst {
 		return 1, 0
@@ -149,8 +148,8 @@ func (l *locality) readyShares() (ready, failed float64) {
 	return ready, failed
 }
 
-// share adds to the map the part of the given number of calls that each endpoint gets. The locality
-// must be ready.
+// share distributes the given number of calls over the endpoints, and adds each endpoint's part to
+// the map. It may only be called while the locality is ready.
 func (l *locality) share(calls float64, to map[*Endpoint]float64) {
 	sum := 0.0
 	for _, e := range l.endpoints {
@@ -172,7 +171,7 @@ func (e *endpoint) weight() float64 {
 	return float64(e.leaf.Weight())
 }
 
-// failure returns the error that calls get while the locality takes no calls.
+// failure returns the error of calls to a locality that is not ready.
 func (l *locality) failure() string {
 	switch {
 	case len(l.endpoints) == 0:

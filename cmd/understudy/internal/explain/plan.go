@@ -16,18 +16,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// plan is the tree over the mechanisms of a cluster, with the names of its priorities.
+// plan is the policy tree for the mechanisms of a cluster, with details that the tree itself does
+// not hold.
 type plan struct {
 	tree     topology.Tree
 	config   json.RawMessage   // configuration of the tree's policies
-	names    map[string]string // names of children
-	failures map[string]string // why children have no endpoints
-	clusters []string          // indexed by priority
+	names    map[string]string // the name of each child of the priority policy, for errors
+	failures map[string]string // why children of the priority policy have no endpoints
+	clusters []string          // the cluster of each priority
 	first    []int             // the first priority of each mechanism
-	notes    []string          // notes on fields without effect
+	notes    []string          // notes on fields and options that have no effect
 }
 
-// planOf returns the plan over the mechanisms of a cluster.
+// planOf returns the plan for the mechanisms of a cluster.
 func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, error) {
 	p := plan{names: make(map[string]string), failures: make(map[string]string)}
 	var trees []topology.Tree
@@ -64,8 +65,8 @@ func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, er
 	return p, nil
 }
 
-// treeOf returns the tree of mechanism i and notes on fields without effect. Attributes of the
-// addresses hold i.
+// treeOf returns the tree of the mechanism with index i, and notes on fields that have no effect.
+// It stores i in the attributes of each address.
 func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if several {
@@ -108,10 +109,10 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 // partAddress is an address of one mechanism. Another mechanism may have the same address.
 type partAddress struct {
 	part int
-	dial string // as gRPC dials it
+	dial string // the address that gRPC would dial
 }
 
-// partKey is the key of the mechanism in an address's attributes.
+// partKey is the key under which an address's attributes hold the index of its mechanism.
 type partKey struct{}
 
 func withPart(address resolver.Address, part int) resolver.Address {
@@ -124,8 +125,9 @@ func partAddressOf(address resolver.Address) partAddress {
 	return partAddress{part, address.Addr}
 }
 
-// stand returns an address that replaces endpoints that only a channel resolves, and a description
-// of these endpoints. Both are empty if there are no such endpoints.
+// stand returns a placeholder address for endpoints that only a channel would look up, such as
+// those behind a DNS name, and a description of these endpoints. Both are empty if the mechanism
+// lists its endpoints itself.
 func stand(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":
@@ -151,7 +153,7 @@ func isName(address string) bool {
 	return err != nil
 }
 
-// add adds the endpoints and drops of mechanism i, whose priorities begin with first.
+// add adds the endpoints and drops of the mechanism with index i, whose first priority is first.
 func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool) {
 	cluster := ""
 	if several {

@@ -64,7 +64,8 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	}
 }
 
-// printTiers prints what happens to each priority, if there are several priorities or any options.
+// printTiers prints what happens when each priority fails. It prints nothing for a single priority
+// without options.
 func (r *Result) printTiers(w *bytes.Buffer) {
 	if len(r.Tiers) == 0 || len(r.Tiers) == 1 && len(r.Options) == 0 {
 		return
@@ -96,7 +97,8 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 	t.Print(w)
 }
 
-// addTo adds the rows of e to the table, below those of last.
+// addTo adds the rows of e to the table. It omits cells that repeat those of last, the endpoint in
+// the rows above.
 func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	cluster := printable.Text(e.Cluster)
 	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
@@ -115,8 +117,8 @@ func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	}
 }
 
-// columns returns all columns if several is set. Otherwise it omits the second column, the
-// cluster's.
+// columns returns all cells of a row if several is set. Otherwise it omits the second cell, which
+// names the cluster.
 func columns[T any](several bool, all []T) []T {
 	if several {
 		return all
@@ -151,8 +153,8 @@ func (e *Endpoint) remark() string {
 	return e.addressRemark(e.Address)
 }
 
-// addressRemark returns a mark for an address that is down while other addresses of the endpoint
-// are not.
+// addressRemark returns the remark for an address that is down, or "" if all addresses of the
+// endpoint are down or this one is not.
 func (e *Endpoint) addressRemark(address string) string {
 	if !e.Down && e.isDown(address) {
 		return "address down"

@@ -25,11 +25,11 @@ type Result struct {
 	Drops []Drop `json:"drops"`
 	// Dropped is the share of the calls that are dropped.
 	Dropped float64 `json:"dropped"`
-	// Down lists what is down, as given.
+	// Down is Options.Down: what the user declared as down.
 	Down []string `json:"down"`
-	// Options are the channel's options, as given.
+	// Options is Options.Options: the channel options that the user gave.
 	Options []string `json:"options"`
-	// Error is the error of failing calls, if all calls fail or if some calls are dropped.
+	// Error is the error of failing calls. It is set if all calls fail or some calls are dropped.
 	Error string `json:"error,omitempty"`
 	// Notes names the fields of the file that have no effect.
 	Notes []string `json:"notes,omitempty"`
@@ -40,7 +40,8 @@ type Endpoint struct {
 	// Cluster is the endpoint's cluster within an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
-	// StandsFor describes the endpoints behind an address that only a channel resolves.
+	// StandsFor is set if Address stands for endpoints that only a channel would look up, such as
+	// those behind a DNS name. It describes these endpoints.
 	StandsFor           string   `json:"stands_for,omitempty"`
 	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
 	Locality            string   `json:"locality"`
@@ -56,7 +57,7 @@ type Endpoint struct {
 	// Health is set if the file keeps calls away from the endpoint.
 	Health string `json:"health,omitempty"`
 
-	part int // index of the mechanism
+	part int // index of the endpoint's mechanism
 }
 
 // Drop is a share of the calls that the file drops.

@@ -21,17 +21,17 @@ import (
 type hypothesis struct {
 	// down reports whether an address of an endpoint refuses connections.
 	down func(e *Endpoint, address string) bool
-	// failing is the child of the priority policy whose calls all end with an error, or "" if there
-	// is none.
+	// failing is the name of a child of the priority policy whose calls all end with an error, or
+	// "".
 	failing string
 }
 
-// An outcome is where calls go under a hypothesis.
+// An outcome tells where calls go under a hypothesis.
 type outcome struct {
-	inUse   string                // the child of the priority policy in use, "" for none
+	inUse   string                // name of the child of the priority policy that gets calls, "" if none does
 	ready   bool                  // calls succeed, unless they are dropped
-	shares  map[*Endpoint]float64 // shares of all calls
-	dropped float64               // share of all calls
+	shares  map[*Endpoint]float64 // each endpoint's share of all calls
+	dropped float64               // share of all calls that are dropped
 	err     error                 // the error of failing calls, nil if no call fails
 }
 
@@ -46,7 +46,7 @@ type simulation struct {
 	core    *priority.Core
 	assumed hypothesis
 	reports map[string]report // reports under the current hypothesis
-	standby bool              // set if the core asked for a standby
+	standby bool              // set if the core connects a standby
 }
 
 // newSimulation parses the plan's configuration and adds the plan's endpoints to the localities.
@@ -74,7 +74,7 @@ func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error)
 	return s, nil
 }
 
-// configOf returns the configuration of a policy, which has the type T.
+// configOf returns the configuration of a policy, which must have the type T.
 func configOf[T any](policy lbconfig.Policy) (T, error) {
 	config, ok := policy.Config.(T)
 	if !ok {
@@ -83,8 +83,8 @@ func configOf[T any](policy lbconfig.Policy) (T, error) {
 	return config, nil
 }
 
-// run starts a new priority policy under the first hypothesis, applies the others one after the
-// other, and returns where calls go at the end.
+// run starts with a new priority policy and the first hypothesis, switches to each further
+// hypothesis in order, and returns the outcome of the last one.
 func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	s.core = priority.New()
 	for i, h := range hypotheses {

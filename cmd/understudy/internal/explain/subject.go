@@ -19,8 +19,8 @@ type subject struct {
 	result *Result
 }
 
-// subjectsOf returns the cluster that opts selects. Otherwise it returns the only cluster of the
-// file, or all clusters of its list.
+// subjectsOf returns the cluster that opts selects. If opts selects none, it returns all clusters
+// of the file.
 func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	if doc.Clusters == nil {
 		name := doc.Endpoints.GetClusterName()
@@ -47,8 +47,8 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	return subjects, nil
 }
 
-// takeDown plans the subjects and marks what is down in their results. It returns an error if a
-// name matches nothing.
+// takeDown makes a plan and a result for each subject, and marks in the results what opts.Down
+// names. It returns an error if one of the names matches nothing.
 func takeDown(subjects []*subject, settings topology.Settings, opts Options) (err error) {
 	for _, s := range subjects {
 		if s.plan, err = planOf(s.parts, settings); err != nil {
@@ -75,7 +75,7 @@ func takeDown(subjects []*subject, settings topology.Settings, opts Options) (er
 	return nil
 }
 
-// takeDown marks the matches of a name and reports whether there are any.
+// takeDown marks what the name matches as down, and reports whether it matches anything.
 func (s *subject) takeDown(name string) bool {
 	found := s.has(name)
 	for i := range s.result.Endpoints {
@@ -87,8 +87,8 @@ func (s *subject) takeDown(name string) bool {
 	return found
 }
 
-// has reports whether name is a priority, a locality, or a cluster of an aggregate. Any of these
-// may have no endpoints.
+// has reports whether name is a priority, a locality, or a cluster of the aggregate, even one
+// without endpoints.
 func (s *subject) has(name string) bool {
 	for priority := range s.plan.clusters {
 		if name == fmt.Sprintf("priority:%d", priority) {
@@ -113,10 +113,11 @@ func isLocality(name, locality string) bool {
 	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
 }
 
-// isAggregate reports whether the subject's mechanisms have the names of clusters.
+// isAggregate reports whether the subject has several mechanisms, each named after a cluster.
 func (s *subject) isAggregate() bool { return len(s.parts) > 1 }
 
-// namesIn returns a list of the kinds of names, with an example of each, for an error.
+// namesIn returns the kinds of names that --down accepts, with an example of each, for an error
+// message.
 func namesIn(subjects []*subject) string {
 	kinds, cluster := "address, locality or priority", ""
 	if i := slices.IndexFunc(subjects, (*subject).isAggregate); i >= 0 {

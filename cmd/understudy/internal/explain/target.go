@@ -16,10 +16,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ErrNoAnswer is returned by Run if a target led to no endpoints.
+// ErrNoAnswer is returned by Run if no endpoints were found for a target.
 var ErrNoAnswer = errors.New("no answer")
 
-// mostWait limits the wait for slow mechanisms. It exceeds a channel's own wait.
+// mostWait limits the wait for mechanisms that have not answered. It is longer than the time for
+// which a channel would wait.
 const mostWait = 15 * time.Second
 
 // isTarget reports whether the argument is a target rather than a file.
@@ -57,7 +58,8 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	return s, topology.Settings(settings), nil
 }
 
-// await follows a target until each mechanism has answered or failed, at most for mostWait.
+// await follows a target until each mechanism has answered or failed, but no longer than mostWait.
+// It returns the last news.
 func await(ctx context.Context, target string, program options.Program) (last join.News, err error) {
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {

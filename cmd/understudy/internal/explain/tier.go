@@ -15,10 +15,10 @@ type Tier struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Endpoints is the number of endpoints that may get calls.
 	Endpoints int `json:"endpoints"`
-	// Standby is set if it is connected as a standby while priority 0 is used.
+	// Standby is set if the priority is connected as a standby while priority 0 is in use.
 	Standby bool `json:"standby,omitempty"`
-	// LeftAfter is the number of endpoints, counted from the heaviest, that must be lost before the
-	// calls leave the priority.
+	// LeftAfter is the number of endpoints that must be lost, the heaviest first, before the calls
+	// leave the priority.
 	LeftAfter int `json:"left_after"`
 	// Next is the priority that then gets the calls, or nil if calls fail.
 	Next *uint32 `json:"next"`
@@ -32,7 +32,7 @@ type tiers struct {
 	simulation *simulation
 	settings   topology.Settings
 	result     *Result
-	child      []string // the child of the tree for each priority
+	child      []string // for each priority, the name of its child in the tree
 }
 
 // addTiers adds a Tier for each priority, unless near groups split the priorities.
@@ -81,7 +81,7 @@ func (t *tiers) measure(priority uint32) Tier {
 // heaviest returns the endpoints of a priority that may get calls, the heaviest first.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
 	sums := make(map[string]uint64)         // sum of the endpoints' weights in each locality
-	connected := make(map[partAddress]bool) // a subset leaves some endpoints out
+	connected := make(map[partAddress]bool) // endpoints in the tree; a subset omits some
 	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[partAddressOf(e.Addresses[0])] = true
 	}
@@ -105,8 +105,8 @@ func (t *tiers) above(priority uint32) hypothesis {
 	return hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < priority }}
 }
 
-// goTo returns the priority that calls go to when a priority loses endpoints while all priorities
-// above it are down. It returns nil if calls fail.
+// goTo returns the priority that gets the calls after all higher priorities are down and a priority
+// has lost the given endpoints, too. It returns nil if calls fail.
 func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
 	isLost := make(map[*Endpoint]bool, len(lost))
 	for _, e := range lost {
@@ -116,8 +116,8 @@ func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
 	return t.priorityOf(t.simulation.run(t.above(priority), hypothesis{down: down}))
 }
 
-// errorsTo returns the priority that calls go to when all calls to a priority fail while those
-// above it are down.
+// errorsTo returns the priority that gets the calls if all higher priorities are down and every
+// call to the given priority fails.
 func (t *tiers) errorsTo(priority uint32) uint32 {
 	failing := t.above(priority)
 	failing.failing = t.child[priority]

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxFile limits the size of each file and of a plugin's output.
+// maxFile limits the size of each file and of a plugin's output, in bytes.
 const maxFile = 1 << 20
 
 // config holds the fields of a kubeconfig that are used here. If there are several files, the first

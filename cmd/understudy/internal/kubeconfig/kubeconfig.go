@@ -35,7 +35,7 @@ type Options struct {
 	Context string
 }
 
-// Flags adds the flags of the options.
+// Flags adds command line flags for the options.
 func (o *Options) Flags(flags interface {
 	StringVar(value *string, name, standard, usage string)
 }) {
@@ -46,9 +46,9 @@ func (o *Options) Flags(flags interface {
 // ofKubernetes matches Kubernetes targets, including those within other targets.
 var ofKubernetes = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
 
-// Sources returns the source options that the given targets need. It returns none and reads no file
-// if there is no Kubernetes target, or if the program runs in a cluster and neither a file nor a
-// context is given.
+// Sources returns the source options that the given targets need. It reads no file and returns nil
+// if none of them is a Kubernetes target, or if the program runs in a cluster and neither field of
+// o is set.
 func (o Options) Sources(targets ...string) ([]any, error) {
 	if !slices.ContainsFunc(targets, ofKubernetes.MatchString) {
 		return nil, nil
@@ -78,7 +78,7 @@ func (o Options) paths() []string {
 	return []string{filepath.Join(home, ".kube", "config")}
 }
 
-// transport returns the host of the API server and a transport to it.
+// transport returns the host of the API server and a transport that authenticates to it.
 func (o Options) transport() (string, *transport, error) {
 	paths := o.paths()
 	c, err := load(paths)
@@ -112,7 +112,7 @@ func (o Options) transport() (string, *transport, error) {
 	return to.Cluster.Server, t, nil
 }
 
-// find returns the first entry with a name.
+// find returns the first entry of the list with the given name.
 func find[T any](list []T, nameOf func(T) string, what, name string, paths []string) (none T, err error) {
 	if name == "" {
 		return none, fmt.Errorf("kubeconfig: %s: no %s is named; want one by current-context or --context", paths[0], what)
@@ -124,7 +124,7 @@ func find[T any](list []T, nameOf func(T) string, what, name string, paths []str
 	return list[i], nil
 }
 
-// newTransport returns a transport to a cluster as a user.
+// newTransport returns a transport that connects to the given cluster as the given user.
 func newTransport(to namedCluster, as namedUser) (*transport, error) {
 	c := to.Cluster
 	server, err := url.Parse(c.Server)

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// TestMain runs this program as a plugin if a test has started it as a plugin.
+// TestMain acts as a credential plugin if a test has started this binary as one.
 func TestMain(m *testing.M) {
 	switch what := os.Getenv("KUBECONFIG_TEST_PLUGIN"); what {
 	case "":
@@ -120,7 +120,7 @@ func get(t *testing.T, host string, rt *transport) (string, error) {
 	return fmt.Sprint(response.StatusCode, " ", response.Header.Get("who")), nil
 }
 
-// run returns a user whose plugin runs a command.
+// run returns a user whose credentials come from a plugin: this binary, told by what how to behave.
 func run(what string) string {
 	return fmt.Sprintf("exec: {apiVersion: %s, command: %q, provideClusterInfo: true, env: [{name: KUBECONFIG_TEST_PLUGIN, value: %q}]}", version, os.Args[0], what)
 }
@@ -275,7 +275,7 @@ func TestSeveralFiles(t *testing.T) {
 	}
 }
 
-// No file is read if no target needs it, or if the pod has a service account.
+// No file is read if no target is a Kubernetes target, or if the program runs in a cluster.
 func TestWhoNeedsAFile(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "nowhere"))
 	for _, test := range []struct {

@@ -19,8 +19,8 @@ import (
 const (
 	// pluginTime limits how long a plugin may run.
 	pluginTime = 30 * time.Second
-	// early is how long before their expiry credentials are renewed. The plugin is not run again
-	// within atLeast, because its clock may differ.
+	// early is how long before they expire credentials are renewed. A plugin whose clock differs
+	// may return credentials that seem to have expired, so it runs at most once in atLeast.
 	early   = 10 * time.Second
 	atLeast = time.Second
 )
@@ -37,7 +37,7 @@ type plugin struct {
 	Interactive string `yaml:"interactiveMode"`
 	ClusterInfo bool   `yaml:"provideClusterInfo"`
 
-	info string // the cluster information for the plugin
+	info string // content of KUBERNETES_EXEC_INFO, in JSON
 
 	mu      sync.Mutex
 	has     *credentials
@@ -45,7 +45,8 @@ type plugin struct {
 	ran     time.Time
 }
 
-// checked validates the plugin from the file at a path.
+// checked checks the plugin's fields and prepares the plugin to run. path is the kubeconfig that
+// contains the plugin.
 func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	switch {
 	case p.APIVersion != "client.authentication.k8s.io/v1" && p.APIVersion != "client.authentication.k8s.io/v1beta1":
@@ -67,8 +68,7 @@ func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	return p, err
 }
 
-// credentials returns the plugin's last credentials while they are valid. Otherwise it runs the
-// plugin.
+// credentials returns the last credentials if they are still valid. Otherwise it runs the plugin.
 func (p *plugin) credentials(ctx context.Context) (credentials, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,6 @@ func (p *plugin) forget() {
 	p.has = nil
 }
 
-// run runs the plugin.
 func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, pluginTime)
 	defer cancel()
@@ -146,7 +145,7 @@ func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	return c, s.Expires, nil
 }
 
-// bounded keeps the beginning of its input.
+// bounded is a writer that keeps only the first bytes written to it.
 type bounded struct {
 	kept bytes.Buffer
 	most int

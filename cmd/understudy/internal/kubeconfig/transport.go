@@ -19,7 +19,7 @@ type transport struct {
 	forget func()
 }
 
-// credentials come from a plugin or a file.
+// credentials are what a plugin or a token file provides.
 type credentials struct {
 	token       string
 	certificate *tls.Certificate
@@ -40,7 +40,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.base.RoundTrip(r)
 	if err == nil && response.StatusCode == http.StatusUnauthorized && t.forget != nil {
 		t.forget()
-		t.base.CloseIdleConnections() // a connection keeps its client certificate
+		t.base.CloseIdleConnections() // an open connection would continue to use the old client certificate
 	}
 	return response, err
 }
@@ -88,7 +88,7 @@ func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 	return nil
 }
 
-// tokenFile is a token in a file, which is read again after a minute.
+// tokenFile holds a token read from a file. It reads the file again when the token is a minute old.
 type tokenFile struct {
 	path string
 

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// clients tracks each client: its connection, its requests, its ACKs and NACKs, and its end. It
-// counts all events, logs the rare ones, and ends streams that exceed a limit.
+// clients keeps track of the streams of clients, and of their requests, ACKs and NACKs. It counts
+// all events, logs the rare ones, and ends streams that exceed a limit.
 type clients struct {
 	log    *slog.Logger
 	limits Limits
-	large  lane // admits requests that are large or have many names
+	large  lane // handles one request at a time that is large or has many names
 
 	mu       sync.Mutex
 	streams  map[*client]bool
@@ -28,19 +28,19 @@ type clients struct {
 	memory
 }
 
-// client is one stream.
+// client is one stream of a client.
 type client struct {
 	incremental bool
 	end         context.CancelCauseFunc // ends the stream
 	address     string
 	node        string
-	types       map[string]bool     // the types requested
-	nonces      map[string]string   // the last nonce answered, by type
-	sent        map[string]response // the last response sent, by type
-	rejected    map[string]string   // the last reason logged, by type
+	types       map[string]bool     // the resource types that were requested
+	nonces      map[string]string   // by type, the nonce of the last request
+	sent        map[string]response // by type, the last response sent
+	rejected    map[string]string   // by type, the last NACK reason that was logged
 	nacks       window              // the NACKs that were logged
 	lacks       lacks
-	held        map[string]int // estimated bytes, by type
+	held        map[string]int // by type, the estimated bytes held for its requests
 }
 
 func newClients(log *slog.Logger, limits Limits) *clients {
@@ -54,24 +54,24 @@ func newClients(log *slog.Logger, limits Limits) *clients {
 	}
 }
 
-// request holds the fields that both variants of a request have.
+// request holds the fields that both variants of the protocol have in their requests.
 type request struct {
 	node    *corev3.Node
 	typeURL string
 	names   []string
-	dropped []string // names unsubscribed; only in the incremental variant, where names are added
+	dropped []string // names unsubscribed, only in the incremental variant; there, names are added to the previous ones
 	version string
 	nonce   string
 	problem *status.Status
 }
 
-// remark holds facts about a request that depend on earlier messages of the stream.
+// remark holds facts about a request that depend on earlier messages of its stream.
 type remark struct {
 	first   bool   // the first request of its type
-	version string // the version of the response that the request answers, if any
+	version string // the version of the response that the request acknowledges or rejects, "" if it does neither
 }
 
-// open registers a new stream. end ends it.
+// open registers a new stream. The argument end is called to end the stream.
 func (c *clients) open(ctx context.Context, incremental bool, end context.CancelCauseFunc) *client {
 	s := &client{
 		incremental: incremental,
@@ -94,8 +94,7 @@ func (c *clients) open(ctx context.Context, incremental bool, end context.Cancel
 	return s
 }
 
-// closed removes a stream. The request method may still receive a request of this stream
-// afterwards.
+// closed removes a stream. The method request may still be called for this stream later.
 func (c *clients) closed(s *client) {
 	defer c.turn(c.wanted(s))()
 	c.mu.Lock()
@@ -135,12 +134,13 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	sent, answered := s.sent[r.typeURL]
 	switch {
 	case answered && r.nonce != "" && r.nonce != sent.nonce && !s.incremental:
-		// The client sent this request before it received the last response. It will answer that
-		// response later.
+		// The client sent this request before it received the last response. It will acknowledge or
+		// reject that response later.
 		log.Debug("client answers an earlier response")
 		return remark{}, nil
 	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
-		// The request does not answer a response. It is the first request, or it changes the names.
+		// The request neither acknowledges nor rejects a response. It is the first request, or it
+		// changes the names.
 		log.Debug("client asks", "names", c.some(r.names))
 	case r.problem != nil:
 		c.rejects(s, r, log)
@@ -160,7 +160,7 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	return remark{first, sent.version}, nil
 }
 
-// short returns the last element of a type's name.
+// short returns the last element of a type URL, such as "Cluster".
 func short(typeURL string) string {
 	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
 }

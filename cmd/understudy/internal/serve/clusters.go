@@ -7,35 +7,35 @@ import (
 )
 
 // clusters decides which clusters are served, from the contents of the files. It does no I/O, and
-// gets the time as input.
+// gets the time as an argument.
 //
-// A cluster that no file gives any more is served for delay, because files often vanish briefly
-// while they are renamed or rewritten, and clients treat a removed cluster as gone.
+// A cluster that is no longer in any file is still served for delay, because files often vanish
+// briefly while they are renamed or rewritten, and clients treat a removed cluster as gone.
 type clusters struct {
 	delay  time.Duration
-	served map[string]served // by name
-	gave   map[origin]string // the cluster that each file gave last
+	served map[string]served // by name of the cluster
+	gave   map[origin]string // by file, the name of the cluster last served from it
 }
 
 type served struct {
 	cluster *given
-	file    origin    // the file that gave it
-	lost    time.Time // when the last file stopped giving it; zero while a file gives it
+	file    origin    // the file that the cluster comes from
+	lost    time.Time // when the cluster disappeared from all files; zero while a file contains it
 }
 
-// changes are the sorted names of the clusters that an update changed.
+// changes lists the clusters that an update changed, sorted by name.
 type changes struct {
 	added, changed []string
 	lost, removed  []string
-	rejected       map[origin]origin // maps a file whose cluster is served from another file to that file
+	rejected       map[origin]origin // files whose cluster is already served from another file, with that other file
 }
 
 func newClusters(delay time.Duration) *clusters {
 	return &clusters{delay: delay, served: make(map[string]served), gave: make(map[origin]string)}
 }
 
-// restore serves a cluster that a file gave before the restart. If it was lost, the file may have
-// given another cluster since.
+// restore serves a cluster from the cache, which a file contained before the restart. lost means
+// that no file contained it any more; the file may then have contained another cluster later.
 func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	c.served[cluster.name()] = served{cluster: cluster, file: file}
 	if _, known := c.gave[file]; !known || !lost {
@@ -43,8 +43,8 @@ func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	}
 }
 
-// update takes the contents of all files. A nil cluster means that the content is unknown. In this
-// case the cluster that the file gave last stays.
+// update takes the contents of all files. A nil cluster means that the content of its file is
+// unknown. The cluster that was last served from that file then stays.
 func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	owners, rejected := c.choose(files)
 	result := changes{rejected: rejected}
@@ -53,7 +53,7 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 		before, known := c.served[name]
 		cluster := files[file]
 		if cluster == nil || cluster.name() != name {
-			cluster = before.cluster // use the file's last good cluster
+			cluster = before.cluster // keep the last good cluster of the file
 		}
 		switch {
 		case !known:
@@ -83,9 +83,8 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	return result
 }
 
-// choose returns the file of each cluster. For each file that loses its cluster to another file, it
-// also returns that other file. It considers all files together, so that two files may swap their
-// clusters.
+// choose decides which file each cluster is served from, and maps each rejected file to the file
+// that has its cluster. It considers all files together, so that two files may swap their clusters.
 func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, rejected map[origin]origin) {
 	owners, rejected = make(map[string]origin), make(map[origin]origin)
 	paths := slices.Sorted(maps.Keys(files))
@@ -103,7 +102,7 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 		switch {
 		case !taken:
 			owners[name] = path
-		case c.served[name].file == path: // a file keeps the cluster that it has
+		case c.served[name].file == path: // the cluster stays with the file that already serves it
 			owners[name], rejected[other] = path, path
 		default:
 			rejected[path] = other
@@ -111,13 +110,13 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 	}
 	for _, path := range slices.Sorted(maps.Keys(rejected)) {
 		if name := c.gave[path]; owners[name] == "" && c.gives(path) {
-			owners[name] = path // the loser keeps its own cluster, too
+			owners[name] = path // the rejected file keeps its previous cluster
 		}
 	}
 	return owners, rejected
 }
 
-// gives reports whether the last cluster of the file is served from it.
+// gives reports whether the cluster last served from the file is still served from it.
 func (c *clusters) gives(file origin) bool {
 	name, ok := c.gave[file]
 	return ok && c.served[name].file == file

@@ -41,7 +41,7 @@ On SIGHUP all files are read again, including those for TLS.`,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
-		Args: cobra.ArbitraryArgs, // Start reports missing arguments with advice
+		Args: cobra.ArbitraryArgs, // accept any number: Start reports missing arguments with advice
 	}
 	flags := command.Flags()
 	o.add(flags)
@@ -67,7 +67,7 @@ On SIGHUP all files are read again, including those for TLS.`,
 	return command
 }
 
-// add adds the flags of the options.
+// add adds the command line flags of the options.
 func (o *Options) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.From, "from", nil, "`NAME=TARGET`: serve the endpoints of the target as cluster NAME; without NAME=, the cluster has the name of the target's authority; may be repeated")
 	flags.StringVar(&o.Listen, "listen", DefaultListen, "`address` to listen on, host:port; addresses beyond loopback need TLS")

@@ -10,13 +10,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// silence limits how long a stream stays open without any response while content is unknown. After
-// that, the server ends the stream to make the client try another server. Otherwise the client
-// would stay, because this server is reachable.
+// silence limits how long a stream may go without any response while the content of some files or
+// targets is unknown. After that, the server ends the stream, so that the client tries another
+// server. Otherwise the client would not do so, because this server is reachable.
 const silence = 5 * time.Second
 
-// endWith ends streams when ctx ends, because the streams of health watchers would otherwise
-// continue. It also ends streams that go without a response for too long.
+// endWith returns an interceptor that ends streams when ctx ends, because streams of health
+// watchers would otherwise continue. It also ends streams that get no response within silence while
+// content is unknown.
 func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())
@@ -43,7 +44,7 @@ func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 type ending struct {
 	grpc.ServerStream
 	ctx    context.Context
-	spoken atomic.Bool // a message was sent
+	spoken atomic.Bool // a message has been sent
 }
 
 // Context returns the stream's own context.

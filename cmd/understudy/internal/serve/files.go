@@ -15,21 +15,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// extensions lists the extensions of the files that are served from a directory.
+// extensions lists the file extensions that are served from a directory.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files reads the files at the paths of the command line. Only one goroutine at a time may use it.
+// files reads the files and directories named on the command line. Only one goroutine at a time may
+// use it.
 type files struct {
 	paths []string
 	log   *slog.Logger
 
-	loaded map[string]content         // keyed by the path of the file
-	looks  map[string]*filewatch.File // keyed by the path of the file
-	begun  bool                       // all files have been read once
+	loaded map[string]content         // by path of the file
+	looks  map[string]*filewatch.File // by path of the file
+	begun  bool                       // all files have been read at least once
 
 	// notice returns the changes noticed in a file since it was last read.
 	notice func(path string) filewatch.Notice
-	held   map[string]fs.FileInfo // keyed by path: the directory that last held an endpoints file
+	held   map[string]fs.FileInfo // by path: the directory there when it last held an endpoints file
 }
 
 // content is the result of reading a file.
@@ -49,12 +50,13 @@ func newFiles(paths []string, log *slog.Logger, others bool) (*files, error) {
 	return f, nil
 }
 
-// covers reports whether the file is one of the paths or in one of them.
+// covers reports whether the file is one of the paths, or is in a directory that is one of the
+// paths.
 func (f *files) covers(path string) bool {
 	return slices.ContainsFunc(f.paths, func(p string) bool { return within(path, p) })
 }
 
-// within reports whether the file is at the path or in the directory at it.
+// within reports whether path is the file itself or the directory that contains it.
 func within(file, path string) bool { return file == path || filepath.Dir(file) == path }
 
 // exist returns an error if none of the paths exists.
@@ -70,16 +72,17 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget makes the next call of read read all files, changed or not. Their known contents are kept.
+// forget makes the next call of read read all files, whether or not they have changed. Files that
+// cannot be read then keep their known contents.
 func (f *files) forget() {
 	for _, file := range f.looks {
 		file.Again()
 	}
 }
 
-// read returns the clusters in all files and the problems by path. Clusters whose content is
-// unknown are nil: those of an invalid file, and those of each known file of a directory that
-// cannot be read.
+// read returns the clusters in all files, and the problems by path. A cluster is nil if its content
+// is unknown: its file is invalid, or is in a directory that cannot be read. known lists the
+// clusters that were found earlier.
 func (f *files) read(known []origin) (found map[origin]*given, problems map[string]error) {
 	found, problems = make(map[origin]*given), make(map[string]error)
 	read := make(map[string]bool)
@@ -107,7 +110,7 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 	return found, problems
 }
 
-// unknown marks the known clusters of these files as unknown.
+// unknown adds nil for the known clusters of the given files, unless found already contains them.
 func (f *files) unknown(found map[origin]*given, known []origin, file func(string) bool) {
 	for _, o := range known {
 		if _, elsewhere := found[o]; !elsewhere && file(o.path()) {
@@ -116,7 +119,7 @@ func (f *files) unknown(found map[origin]*given, known []origin, file func(strin
 	}
 }
 
-// list returns the path if it is a file, or the files in the directory.
+// list returns the path itself if it is a file, or else the endpoints files in the directory.
 func (f *files) list(path string, known []origin) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -140,7 +143,8 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 		f.held[path] = info
 		return list, nil
 	}
-	// When a file system is unmounted, its empty mount point remains.
+	// Unmounting a file system leaves an empty mount point, which is a different directory. Do not
+	// take it for a directory whose files were removed.
 	held := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
 	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
@@ -148,9 +152,9 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 	return nil, nil
 }
 
-// load returns the content of a file and whether the content is known. The content of a new file is
-// unknown while the file may be incomplete. At startup each file is taken as it is, because nothing
-// better is known.
+// load returns the content of a file, and whether the content is known. A new file has no known
+// content until it seems to be complete. At startup, files are read even if they may be incomplete,
+// because there is no earlier content.
 func (f *files) load(path string) (c content, known bool) {
 	look := f.looks[path]
 	if look == nil {
@@ -168,7 +172,7 @@ func (f *files) load(path string) (c content, known bool) {
 	}
 	doc, err := clusterfile.Load(path)
 	if _, wrong := errors.AsType[*clusterfile.Error](err); err != nil && !wrong {
-		look.Again() // the failure may be temporary
+		look.Again() // the failure may be temporary, so read the file again
 	} else if !look.Read() && f.begun {
 		return c, known
 	}

@@ -12,8 +12,8 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
-	_ "github.com/understudy-lb/understudy"                      // registers targets,
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // and those of Kubernetes
+	_ "github.com/understudy-lb/understudy"                      // registers the targets of this project
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/cds"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// follows holds the targets of Options.From. It is safe for concurrent use.
+// follows follows the targets of Options.From. It is safe for concurrent use.
 type follows struct {
 	log     *slog.Logger
 	wake    func()        // called after each change
@@ -33,17 +33,17 @@ type follows struct {
 	list []*follow
 }
 
-// follow is one target and its last result.
+// follow is one target and the last results of following it.
 type follow struct {
-	name, target string // name of the cluster; target without secrets
+	name, target string // the cluster's name; the target, without secrets
 	stop         func()
 
-	cluster *endpointv3.ClusterLoadAssignment // the cluster being served, nil before the first
-	latest  *endpointv3.ClusterLoadAssignment // the cluster to serve next, nil if there is no change
-	hold    *time.Timer                       // ends the wait for slow mechanisms, nil if there was no wait
-	problem string                            // what is wrong now, "" for nothing
-	waits   bool                              // a mechanism has neither answered nor failed
-	notes   string                            // the parts of the answer that have no effect
+	cluster *endpointv3.ClusterLoadAssignment // the cluster being served, nil before the first answer
+	latest  *endpointv3.ClusterLoadAssignment // a newer cluster that is not served yet, or nil
+	hold    *time.Timer                       // serves latest even if some mechanisms have not answered; nil if this was never necessary
+	problem string                            // the current problem, "" if there is none
+	waits   bool                              // some mechanism has neither answered nor failed
+	notes   string                            // notes on parts of the answer that have no effect
 }
 
 // startFollows follows the targets of o. Each is NAME=TARGET, or a target that is served under its
@@ -79,8 +79,8 @@ func (f *follows) start(text string) (err error) {
 	return err
 }
 
-// splitFrom splits NAME=TARGET. A name contains no colon and no slash, whereas a target contains
-// one before its first parameter.
+// splitFrom splits NAME=TARGET. Without a name, the cluster is named after the target's authority.
+// A name contains no colon and no slash, whereas a target contains one before its first "=".
 func splitFrom(text string) (name, target string, err error) {
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
@@ -95,7 +95,7 @@ func splitFrom(text string) (name, target string, err error) {
 	return name, target, nil
 }
 
-// heard receives the state of a target.
+// heard updates a target with the latest news about it.
 func (f *follows) heard(one *follow, n join.News) {
 	var answers []*topology.Checked
 	var problems, notes []string
@@ -135,16 +135,17 @@ func (f *follows) heard(one *follow, n join.News) {
 	f.tell()
 }
 
-// tell reports a change.
+// tell signals that something has changed.
 func (f *follows) tell() {
 	f.wake()
 	select {
 	case f.news <- struct{}{}:
-	default: // a change was already reported
+	default: // the last change has not been handled yet
 	}
 }
 
-// settle waits until each target has answered or failed, and returns the failures.
+// settle waits until each target has answered or failed, but no longer than partsHold. It returns
+// the problems.
 func (f *follows) settle() error {
 	over := time.NewTimer(partsHold)
 	defer over.Stop()
@@ -161,8 +162,8 @@ func (f *follows) settle() error {
 	}
 }
 
-// wrong returns the problems of the targets, and whether some of the problems are that a target has
-// not answered yet.
+// wrong returns the problems of the targets. waits is true if one of the problems is that a target
+// has not answered yet.
 func (f *follows) wrong() (problems []error, waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,12 +177,12 @@ func (f *follows) wrong() (problems []error, waits bool) {
 	return problems, waits
 }
 
-// partsHold limits how long the first answers are held back while other mechanisms have not
-// answered. The cluster from the cache, which is served in the meantime, also holds the endpoints
-// of those mechanisms.
+// partsHold limits how long the first answers of a target are held back because other mechanisms of
+// the target have not answered. In the meantime, the cluster from the cache is served, which also
+// holds the endpoints of those mechanisms.
 const partsHold = 15 * time.Second
 
-// holdNoMore serves the mechanisms that have answered.
+// holdNoMore serves the endpoints of the mechanisms that have answered.
 func (f *follows) holdNoMore(one *follow) {
 	f.mu.Lock()
 	if one.latest != nil {
@@ -191,8 +192,8 @@ func (f *follows) holdNoMore(one *follow) {
 	f.tell()
 }
 
-// unserved returns notes on the drops of an answer that have no effect, because a cluster has only
-// one set of drops.
+// unserved returns notes on the parts of an answer that have no effect: its drops, if an earlier
+// mechanism has answered, because a cluster has only one set of drops; and its outlier detection.
 func unserved(found join.Found, before int) (notes []string) {
 	if before > 0 && len(found.Answer.Drops) > 0 {
 		notes = append(notes, found.Name+": its drops have no effect, because they are not those of the first part")
@@ -203,7 +204,7 @@ func unserved(found join.Found, before int) (notes []string) {
 	return notes
 }
 
-// note logs a problem or notes when they change. The lock is held.
+// note logs the problem and the notes if they have changed. The caller must hold the lock.
 func (f *follows) note(one *follow, problem, notes string) {
 	switch {
 	case problem == one.problem:
@@ -220,7 +221,7 @@ func (f *follows) note(one *follow, problem, notes string) {
 	one.problem, one.notes = problem, notes
 }
 
-// origins returns the origins of the clusters.
+// origins returns the origins of the targets' clusters.
 func (f *follows) origins() map[origin]bool {
 	all := make(map[origin]bool)
 	for _, one := range f.list {
@@ -229,8 +230,9 @@ func (f *follows) origins() map[origin]bool {
 	return all
 }
 
-// into adds the clusters of the targets to found, with nil for unknown clusters. It returns the
-// number of failed targets, and whether one of them has never led to a cluster, according to known.
+// into adds the targets' clusters to found, with nil for clusters that are not known yet. It
+// returns the number of targets with a problem, and whether the cluster of some target has never
+// been known, not even from the cache.
 func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong int, unknown bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,7 +251,7 @@ func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong 
 	return wrong, unknown
 }
 
-// close stops following. wake is not called afterwards.
+// close stops following the targets. wake is not called after close has returned.
 func (f *follows) close() {
 	for _, one := range f.list {
 		if one.stop != nil {

@@ -11,13 +11,13 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// both returns a target of two files, escaped for use in a URL.
+// both returns a failover target with two file targets, east.yaml and west.yaml.
 func both(dir string) string {
 	return "failover:///file:%2F%2F" + filepath.Join(dir, "east.yaml") + ",file:%2F%2F" + filepath.Join(dir, "west.yaml")
 }
 
-// served waits until the cluster shop has the given number of endpoints. Its mechanisms answer one
-// after another.
+// served waits until the cluster shop is served with the given number of endpoints. It skips other
+// numbers, because mechanisms answer one after another.
 func (l *logs) served(t *testing.T, endpoints float64) {
 	t.Helper()
 	for line := l.wait(t, "cluster served"); line["cluster"] != "shop" || line["endpoints"] != endpoints; {
@@ -25,7 +25,7 @@ func (l *logs) served(t *testing.T, endpoints float64) {
 	}
 }
 
-// A cluster follows a target with several mechanisms and follows their changes.
+// A cluster has the endpoints of all mechanisms of its target, and follows their changes.
 func TestFrom(t *testing.T) {
 	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
@@ -54,7 +54,7 @@ func TestFrom(t *testing.T) {
 	l.wait(t, "target is well again")
 }
 
-// Before a target has answered, no response reports its cluster as missing.
+// Until a target has answered, no response reports its cluster as missing.
 func TestFromATargetWithoutAnAnswer(t *testing.T) {
 	dir := t.TempDir()
 	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})

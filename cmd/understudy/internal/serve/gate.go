@@ -20,20 +20,20 @@ type gate struct {
 	held   map[*held]bool
 }
 
-// sight is how much of the content is known.
+// sight tells how much of the content of the files and targets is known.
 type sight int
 
 const (
-	blind   sight = iota // nothing so far
-	partial              // all except files that were never valid
+	blind   sight = iota // nothing is known yet
+	partial              // all content is known except for files and targets that were never valid
 	full
 )
 
-// held is a request that is held back.
+// held is a request whose response is held back.
 type held struct {
 	let    func() bool // reports whether the request may be answered now
 	open   func() (func(), error)
-	cancel func() // nil while the request is held, or if there is nothing to cancel
+	cancel func() // cancels the watch once it is open; nil before
 }
 
 func newGate(to cachev3.Cache) *gate {
@@ -42,23 +42,24 @@ func newGate(to cachev3.Cache) *gate {
 
 // CreateWatch implements cachev3.Cache.
 func (g *gate) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out chan cachev3.Response) (func(), error) {
-	// In this variant only these two types are complete lists.
+	// In the state-of-the-world variant, only responses of these two types list all resources.
 	whole := r.GetTypeUrl() == resourcev3.ListenerType || r.GetTypeUrl() == resourcev3.ClusterType
 	return g.watch(
 		func() bool { return g.lets(whole, r.GetResponseNonce() != "", sub) },
 		func() (func(), error) { return g.Cache.CreateWatch(r, sub, out) })
 }
 
-// CreateDeltaWatch implements cachev3.Cache. In this variant a response of any type names removed
-// resources.
+// CreateDeltaWatch implements cachev3.Cache. In the incremental variant, responses of every type
+// list removed resources.
 func (g *gate) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscription, out chan cachev3.DeltaResponse) (func(), error) {
 	return g.watch(
 		func() bool { return g.lets(true, r.GetResponseNonce() != "", sub) },
 		func() (func(), error) { return g.Cache.CreateDeltaWatch(r, sub, out) })
 }
 
-// lets reports whether a request is answered. A request for everything is answered if the client
-// has received everything on this stream.
+// lets reports whether a request may be answered now. whole means that the response would report
+// missing resources as removed. A wildcard request is then answered only if the client has already
+// received all resources on this stream.
 func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	if g.sight != partial || !whole {
 		return g.sight != blind
@@ -71,7 +72,7 @@ func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	return !sub.IsWildcard() || answered
 }
 
-// watch opens a watch as soon as let allows it.
+// watch opens a watch now if let allows it, or else as soon as it does.
 func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,8 +91,8 @@ func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(
 	}, nil
 }
 
-// update sets how much is known and which clusters are served, and answers the requests that can
-// now be answered.
+// update records how much is known and which clusters are served. It then answers the held requests
+// that let allows.
 func (g *gate) update(now sight, updated []*given, removed []string) (err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +116,7 @@ func (g *gate) update(now sight, updated []*given, removed []string) (err error)
 	return err
 }
 
-// complete reports whether everything is known, so that no request is held back.
+// complete reports whether all content is known, so that no request is held back.
 func (g *gate) complete() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

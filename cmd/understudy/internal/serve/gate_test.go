@@ -16,7 +16,7 @@ import (
 
 const broken = "endpoints: ["
 
-// wish returns a first request.
+// wish returns the first request of a stream.
 func wish(typeURL string, names ...string) *discoveryv3.DiscoveryRequest {
 	return &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: names, Node: &corev3.Node{Id: "me"}}
 }
@@ -46,8 +46,8 @@ func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	}
 }
 
-// The content of a broken file is unknown. Responses that would report its cluster as removed are
-// held back until the content is known. All other responses are sent.
+// While a broken file's content is unknown, the server holds back responses that would report the
+// file's cluster as removed. It sends all other responses.
 func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)
@@ -78,8 +78,8 @@ func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// In the incremental variant, a response reports each requested name that is missing as removed,
-// even for endpoints.
+// In the incremental variant, a response reports each requested name that does not exist as
+// removed, even for endpoints.
 func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)
@@ -106,7 +106,7 @@ func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// A client that has received everything receives edits even if another file breaks later.
+// A client that has received all resources still receives edits when another file breaks later.
 func TestANewBrokenFileHoldsNoEditUp(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})

@@ -8,15 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// gauges are the values for probes and alerts. They are safe for concurrent use.
+// gauges hold the values that probes and metrics report. They are safe for concurrent use.
 type gauges struct {
-	loaded   atomic.Bool // something valid was read, from files or the cache
+	loaded   atomic.Bool // whether any valid content has been read, from files, targets or the cache
 	clusters atomic.Int64
-	rejected atomic.Int64 // number of paths
-	good     atomic.Int64 // the last time that all paths were read and valid, in Unix nanoseconds; 0 for never
+	rejected atomic.Int64 // number of paths and targets with a problem
+	good     atomic.Int64 // when all paths and targets were last good, in Unix nanoseconds; 0 for never
 }
 
-// looked records the result of reading all paths.
+// looked records the result of reading all paths and targets.
 func (g *gauges) looked(now time.Time, clusters, rejected int) {
 	g.clusters.Store(int64(clusters))
 	g.rejected.Store(int64(rejected))

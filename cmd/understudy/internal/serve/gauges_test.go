@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// ready returns the status of /readyz. It fails the test unless /healthz reports that the server is
-// healthy.
+// ready returns the HTTP status of /readyz. It fails the test unless /healthz returns 200.
 func ready(t *testing.T, s *Server) int {
 	t.Helper()
 	get := func(path string) int {
@@ -56,7 +55,7 @@ func TestReadiness(t *testing.T) {
 
 var goodLoad = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
 
-// goodAt returns the time when all files were last valid.
+// goodAt returns the time when all files were last valid, from the metrics.
 func goodAt(t *testing.T, s *Server) time.Time {
 	t.Helper()
 	found := goodLoad.FindStringSubmatch(scrape(t, s))

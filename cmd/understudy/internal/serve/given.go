@@ -16,8 +16,8 @@ type given struct {
 	config    *clusterv3.Cluster                // nil if the file has endpoints only
 }
 
-// givenBy returns a cluster of a file. Inline endpoints are served as those of an EDS cluster,
-// which every client supports.
+// givenBy returns a cluster of a file. If the file contains the cluster's endpoints, they are
+// served over EDS, which every client supports.
 func givenBy(c *clusterv3.Cluster) *given {
 	g := &given{config: c}
 	if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
@@ -61,7 +61,7 @@ func (g *given) count() int {
 // clusters, the name of the cluster.
 type origin string
 
-// separator occurs in no path.
+// separator separates the path from the name. It occurs in no path.
 const separator = "\x00"
 
 func originOf(path, cluster string) origin { return origin(path + separator + cluster) }

@@ -25,7 +25,7 @@ const shop = `clusters:
 - {name: backup, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: backup.example.com, port_value: 443}}}}]}]}}
 `
 
-// clustersServed requests clusters on a new stream and returns the responses.
+// clustersServed requests clusters on a new stream and returns them by name.
 func clustersServed(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -39,8 +39,8 @@ func clustersServed(t *testing.T, s *Server, names ...string) map[string]*cluste
 	return all
 }
 
-// Each cluster in a file is served under its name. Inline endpoints are served as those of an EDS
-// cluster. Fields that clients need are filled in.
+// Each cluster in a file is served under its name. A cluster with inline endpoints becomes an EDS
+// cluster. The server fills in fields that clients need.
 func TestClustersInAFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
@@ -61,7 +61,7 @@ func TestClustersInAFile(t *testing.T) {
 	if n := next(); n != 1 {
 		t.Errorf("near has %d endpoints, want 1", n)
 	}
-	// An invalid edit of one cluster rejects the file.
+	// An invalid edit of one cluster makes the server reject the whole file.
 	write(t, path, strings.Replace(shop, "LOGICAL_DNS", "ORIGINAL_DST", 1))
 	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
 		t.Errorf("rejected with %v", line)
@@ -69,7 +69,7 @@ func TestClustersInAFile(t *testing.T) {
 	if n := len(clustersServed(t, s, "shop", "near", "far", "backup")); n != 4 {
 		t.Errorf("%d clusters are still served, want 4", n)
 	}
-	// Another server restores all of these clusters from the cache.
+	// After a restart, the server restores all of these clusters from the cache.
 	s.Stop()
 	s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
 	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
@@ -114,7 +114,7 @@ func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	}
 }
 
-// clustersUntil requests a cluster until it satisfies good.
+// clustersUntil requests a cluster until good accepts it, and returns it.
 func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)

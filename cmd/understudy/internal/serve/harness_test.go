@@ -73,7 +73,7 @@ func (l *logs) wait(t *testing.T, msg string) map[string]any {
 }
 
 // waitForAll waits until all of these messages have been logged, in any order. It discards the
-// lines before the last of them.
+// lines up to then.
 func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -101,7 +101,8 @@ func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 	}
 }
 
-// endpoints returns a file with one locality and these ports of 127.0.0.1.
+// endpoints returns the content of a file with one locality, whose endpoints have these ports of
+// 127.0.0.1.
 func endpoints(ports ...string) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n- lbEndpoints:\n")
@@ -147,7 +148,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// directory creates a directory with these files of one endpoint each.
+// directory creates a directory with the named files. Each file holds one endpoint.
 func directory(t *testing.T, path string, files ...string) string {
 	t.Helper()
 	must(t, os.MkdirAll(path, 0o700))
@@ -173,7 +174,7 @@ func start(t *testing.T, o Options) (*Server, *logs) {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// open opens a stream that ends with the test.
+// open opens a stream that is closed when the test ends.
 func open(t *testing.T, s *Server, creds credentials.TransportCredentials) adsStream {
 	t.Helper()
 	if creds == nil {

@@ -14,11 +14,11 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// ended returns the status that ends the stream, and the number of responses before the end.
+// ended reads until the stream ends. It returns the number of responses and the final status.
 func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
 	for {
-		// Both variants' responses can be decoded as this type, because only the end of the stream
-		// matters.
+		// The responses of both variants can be decoded as this type, because only the end of the
+		// stream matters here.
 		if err := stream.RecvMsg(new(discoveryv3.DiscoveryResponse)); err != nil {
 			return responses, grpcstatus.Convert(err)
 		}
@@ -26,7 +26,7 @@ func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstat
 	}
 }
 
-// expectEnd waits until the server ends the stream because of a limit.
+// expectEnd waits until the server ends the stream, and checks that the status names the limit.
 func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }, limit string) {
 	t.Helper()
 	if _, end := ended(stream); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), limit) {
@@ -34,7 +34,8 @@ func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }
 	}
 }
 
-// A stream may request at most 16 types. Each type that is not served gets one empty response.
+// A stream may request at most 16 resource types. Each type that is not served gets one empty
+// response.
 func TestMadeUpTypes(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Metrics: "0"})
 	stream := open(t, s, nil)
@@ -53,7 +54,8 @@ func TestMadeUpTypes(t *testing.T) {
 	measures(t, s, `understudy_serve_refused_total{limit="max-types"} 1`)
 }
 
-// A type that is not served gets one empty response, and other types are still served.
+// A request for a type that is not served gets one empty response. Other types are still served on
+// the same stream.
 func TestTypeThatIsNotServed(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
 	stream := open(t, s, nil)
@@ -118,7 +120,7 @@ func TestRepeatedRejections(t *testing.T) {
 	for range 3 {
 		r := receive(t, stream)
 		reject(t, stream, r, "", "I do not like it", "a")
-		reject(t, stream, r, "", "I said so", "a") // the same response again: not counted
+		reject(t, stream, r, "", "I said so", "a") // a second NACK of the same response, which is not counted
 		ports = append(ports, fmt.Sprint(len(ports)+1))
 		write(t, path, endpoints(ports...))
 	}

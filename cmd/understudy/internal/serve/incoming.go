@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// incoming is a client's request. Only requests within the limits are decoded, and only the fields
-// in use: a megabyte may hold half a million names, or node metadata that takes thirty times as
-// much memory.
+// incoming is a client's request. If it exceeds a limit, it is not decoded. Otherwise, only the
+// fields that the server uses are decoded, because a request of one megabyte may hold half a
+// million names, or node metadata that takes thirty times as much memory.
 type incoming struct {
 	limits Limits
 	fields fields
@@ -20,23 +20,24 @@ type incoming struct {
 	refused *limited // the limit that the request exceeds, or nil
 }
 
-// fields are the numbers of a request's fields in use.
+// fields holds the field numbers of a request that the server uses.
 type fields struct {
 	node, problem protowire.Number
-	names         []protowire.Number // repeated; with versions in the incremental variant
-	texts         []protowire.Number // version, type and nonce
+	names         []protowire.Number // repeated strings, and in the incremental variant also the map of versions
+	texts         []protowire.Number // strings: version, type and nonce
 }
 
 var (
 	stateFields = fields{node: 2, problem: 6, names: []protowire.Number{3}, texts: []protowire.Number{1, 4, 5}}
 	deltaFields = fields{node: 1, problem: 7, names: []protowire.Number{3, 4, 5}, texts: []protowire.Number{2, 6}}
-	// Fields of google.rpc.Status and of a node:
+	// The fields of google.rpc.Status and of a node that the server uses:
 	statusFields = []protowire.Number{2}    // message
 	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
 )
 
-// codec decodes incoming, and everything else as gRPC does. It decodes one large request at a time:
-// decoding takes several times the request's size, and small requests must not wait for it.
+// codec decodes incoming requests, and leaves everything else to gRPC's codec. It decodes only one
+// large request at a time, because decoding takes several times the request's size in memory, and
+// small requests must not wait for it.
 type codec struct {
 	encoding.CodecV2
 	large *lane
@@ -45,7 +46,6 @@ type codec struct {
 // small is the largest size of a small request, in bytes.
 const small = 4 << 10
 
-// Unmarshal decodes data into v.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	in, ok := v.(*incoming)
 	if !ok {
@@ -59,7 +59,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return in.decode(buffer.ReadOnlyData())
 }
 
-// decode decodes a request unless it exceeds a limit.
+// decode decodes a request unless it exceeds a limit, which it stores in refused.
 func (in *incoming) decode(data []byte) error {
 	names := make(map[protowire.Number]int)
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
@@ -85,7 +85,8 @@ func (in *incoming) decode(data []byte) error {
 	return proto.Unmarshal(kept, in.into)
 }
 
-// part returns an inner message with only these fields, none longer than most.
+// part reduces an encoded inner message to the given fields. It refuses the request if one of them
+// is longer than most.
 func (in *incoming) part(data []byte, fields []protowire.Number, most int, limit, what string) ([]byte, bool) {
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
 		if !slices.Contains(fields, number) {
@@ -104,8 +105,8 @@ func (in *incoming) check(n, most int, limit, what string) {
 	}
 }
 
-// filter returns an encoded message with only the fields that keep accepts. keep may replace their
-// values, which are strings and messages.
+// filter returns an encoded message with only the fields that keep accepts. It passes the value of
+// each string or message field to keep, which may replace it, and drops all other fields.
 func filter(data []byte, keep func(protowire.Number, []byte) ([]byte, bool)) ([]byte, error) {
 	kept := make([]byte, 0, len(data))
 	for len(data) > 0 {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// keeper stores the clusters for the next process. Storing may take a long time, but ends with ctx.
+// keeper stores the clusters for the next process. Storing may take a long time, but stops when ctx
+// ends.
 type keeper interface {
 	keep(ctx context.Context, now map[string]served)
 }
@@ -38,15 +39,17 @@ func startKeeping(ctx context.Context, k keeper) *keeping {
 	return to
 }
 
-// offer stores the clusters, unless the previous ones are still being stored.
+// offer stores the clusters in the background. It does nothing if the previous clusters are still
+// being stored.
 func (k *keeping) offer(now map[string]served) {
 	select {
 	case k.snapshots <- maps.Clone(now):
-	default: // the clusters are offered again soon
+	default: // run offers them again the next time it reads the files
 	}
 }
 
-// end stores the last clusters within a short time.
+// end stores the final clusters. It waits for this, but only for a short time after the server's
+// context has ended.
 func (k *keeping) end(now map[string]served) {
 	select {
 	case k.snapshots <- now:

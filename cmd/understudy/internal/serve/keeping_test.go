@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// slow is a keeper that never finishes.
+// slow is a keeper that blocks until the context ends.
 type slow struct{ began chan bool }
 
 func (s slow) keep(ctx context.Context, _ map[string]served) {
@@ -22,7 +22,7 @@ func (s slow) keep(ctx context.Context, _ map[string]served) {
 	<-ctx.Done()
 }
 
-// A slow cache delays neither edits nor Stop.
+// A slow cache delays neither edits of the files nor the end of the server.
 func TestASlowCacheHoldsNothingUp(t *testing.T) {
 	path := filepath.Join(directory(t, t.TempDir(), "a.yaml"), "a.yaml")
 	l := newLogs()

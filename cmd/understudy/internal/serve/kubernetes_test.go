@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// pod returns an endpoint of a slice.
+// pod returns an endpoint of an EndpointSlice, in JSON.
 func pod(host int, zone, conditions string) string {
 	return fmt.Sprintf(`{"addresses":["10.0.0.%[1]d"],"zone":%[2]q,"nodeName":"n%[1]d","conditions":{%[3]s},"hints":{"forZones":[{"name":%[2]q}]}}`, host, zone, conditions)
 }
@@ -44,8 +44,8 @@ func servedAs(t *testing.T, s *Server) string {
 	return strings.Join(lines, "\n")
 }
 
-// serve ignores its own zone and node. It passes localities on to clients, and passes nodes and
-// hints on as filter_metadata.
+// serve does not use its own zone and node. It passes localities on to clients, and nodes and hints
+// as filter_metadata.
 func TestServeHasNoPlace(t *testing.T) {
 	t.Setenv("UNDERSTUDY_ZONE", "a")
 	t.Setenv("UNDERSTUDY_NODE", "n1")
@@ -58,8 +58,8 @@ func TestServeHasNoPlace(t *testing.T) {
 	}
 }
 
-// A terminating endpoint is DRAINING only while another endpoint is ready. Otherwise endpoints that
-// are serving and terminating are HEALTHY.
+// A terminating endpoint is DRAINING only while another endpoint is ready. If no endpoint is ready,
+// terminating endpoints that still serve are HEALTHY.
 func TestServeDrains(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", terminating), pod(2, "a", ""), pod(3, "a", `"ready":false`))
@@ -77,7 +77,8 @@ func TestServeDrains(t *testing.T) {
 	}
 }
 
-// The version is a hash of the sorted content, so that replicas with different histories agree.
+// The version of a response is a hash of its sorted content, so that replicas with different
+// histories send the same version.
 func TestReplicasAgreeOnVersions(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", ""), pod(2, "b", ""))
@@ -89,7 +90,7 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	api.Set("web", "t", 80, pod(3, "a", ""))
 	next()
 	o := fleet(t, api)
-	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // the other server has no such file
+	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // a file that the other server does not have
 	two, l := start(t, o)
 	for l.wait(t, "cluster served")["cluster"] != "web" {
 	}

@@ -10,11 +10,11 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// A request that is handled after its stream has ended holds no memory.
+// A request that is handled after its stream has ended is not charged for memory.
 func TestARequestOfAStreamThatEnds(t *testing.T) {
 	c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
 	asks := request{typeURL: resourcev3.EndpointType, names: []string{"a"}}
-	for range 100 { // for the race detector
+	for range 100 { // often enough for the race detector to notice a race
 		s := c.open(context.Background(), false, func(error) {})
 		var requests sync.WaitGroup
 		requests.Go(func() { _, _ = c.request(s, asks) })

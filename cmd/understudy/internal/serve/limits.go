@@ -16,18 +16,18 @@ import (
 // effect of each limit. Zero means the default.
 type Limits struct {
 	Message     int // bytes of a request
-	Connections int // in total
-	Streams     int // on a connection at the same time
+	Connections int // of all clients together
+	Streams     int // open at the same time on one connection
 	Types       int // of resources requested on a stream
 	Names       int // of each type requested on a stream
 	Name        int // bytes of a name, a type or a version
-	NodeID      int // bytes
+	NodeID      int // bytes of a node's id or user agent
 	Logged      int // bytes of a client's text in the log
-	Memory      int // MiB, estimated, for the requests of all clients
+	Memory      int // estimated MiB held for the requests of all clients
 }
 
-// defaultLimits are the defaults. A gRPC client needs one stream, three types, and a name of each
-// for each cluster.
+// defaultLimits are the default limits. A gRPC client needs only one stream, with three types and,
+// for each type, one name per cluster.
 var defaultLimits = Limits{
 	Message:     1 << 20,
 	Connections: 2000,
@@ -40,7 +40,7 @@ var defaultLimits = Limits{
 	Memory:      32,
 }
 
-// flag is the flag of a limit.
+// flag describes the command line flag of a limit.
 type flag struct {
 	name, usage string
 	value       *int
@@ -62,7 +62,7 @@ func (l *Limits) flags() []flag {
 	}
 }
 
-// add adds the flags of all limits.
+// add adds the command line flags of all limits.
 func (l *Limits) add(to interface {
 	IntVar(value *int, name string, standard int, usage string)
 }) {
@@ -71,7 +71,7 @@ func (l *Limits) add(to interface {
 	}
 }
 
-// complete returns the limits with defaults in place of zeros.
+// complete returns the limits with the default in place of each zero.
 func (l Limits) complete() (Limits, error) {
 	for _, f := range l.flags() {
 		if *f.value < 0 || *f.value > 1<<30 {
@@ -82,9 +82,10 @@ func (l Limits) complete() (Limits, error) {
 	return l, nil
 }
 
-// serverOptions returns the options that enforce the limits and keep connections cheap.
+// serverOptions returns the gRPC options that enforce the limits and keep the cost of a connection
+// low.
 func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
-	const window = 64 << 10 // data that a client may send before it is read
+	const window = 64 << 10 // bytes that a client may send before the server reads them
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), large}),
 		grpc.MaxRecvMsgSize(l.Message),
@@ -123,7 +124,7 @@ func (b bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is a connection that holds one of the slots.
+// counted is an accepted connection, which occupies one of the slots of bounded.
 type counted struct {
 	net.Conn
 	release func()

@@ -37,7 +37,7 @@ func openDelta(t *testing.T, s *Server) deltaClient {
 	return stream
 }
 
-// madeUp returns n names with the given prefix. No such names are served.
+// madeUp returns n names with the given prefix, none of which is served.
 func madeUp(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -46,7 +46,8 @@ func madeUp(prefix string, n int) []string {
 	return names
 }
 
-// A request beyond a limit ends its stream with the limit's name. A request at the limit is served.
+// A request that exceeds a limit ends its stream with a status that names the limit. A request at
+// the limit is served.
 func TestLimits(t *testing.T) {
 	s, _ := start(t, Options{
 		Paths:   []string{directory(t, t.TempDir(), "a.yaml")},
@@ -86,7 +87,7 @@ func TestLimits(t *testing.T) {
 	measures(t, s, `understudy_serve_refused_total{limit="max-names"} 1`, `understudy_serve_refused_total{limit="max-name"} 4`, `understudy_serve_refused_total{limit="max-node-id"} 1`)
 }
 
-// In the incremental variant the names of a stream add up.
+// In the incremental variant, the names of all requests on a stream count together.
 func TestIncrementalNamesAddUp(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Names: 20}})
 	stream := openDelta(t, s)
@@ -155,7 +156,7 @@ func TestMemoryOfClients(t *testing.T) {
 	expectEnd(t, "a client with most", greedy, "--client-memory")
 	receive(t, good)
 	must(t, good.CloseSend())
-	for range 5 { // the streams end in any order
+	for range 5 { // the streams end in random order
 		l.wait(t, "client disconnected")
 	}
 	expect(t, s, "after greedy clients", map[string]int{"a": 1})
@@ -176,7 +177,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	greets := func(conn net.Conn) error { // an HTTP/2 server sends first
+	greets := func(conn net.Conn) error { // an HTTP/2 server sends first, so reading shows whether the connection is accepted
 		must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.ReadFull(conn, make([]byte, 9))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -201,13 +202,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// The server announces the maximum of concurrent streams to its clients.
+// The server announces the maximum number of concurrent streams to its clients.
 func TestStreamsAreBounded(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Streams: 3}})
 	conn, err := net.Dial("tcp", s.Addr().String())
 	must(t, err)
 	defer conn.Close()
-	header := make([]byte, 9) // of the initial SETTINGS frame
+	header := make([]byte, 9) // header of the initial SETTINGS frame
 	_, err = io.ReadFull(conn, header)
 	must(t, err)
 	settings := make([]byte, int(header[1])<<8|int(header[2]))

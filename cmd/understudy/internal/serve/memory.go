@@ -4,21 +4,21 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// memory estimates the bytes held for the requests of clients.
+// memory tracks the estimated bytes held for the requests of clients.
 type memory struct {
 	held        int
-	connections map[string]*connection // by address
+	connections map[string]*connection // by the client's address
 }
 
-// connection is one connection of a client.
+// connection tracks one connection of a client.
 type connection struct {
 	held    int
 	streams map[*client]bool
 }
 
-// The estimated memory for a name, in addition to its own bytes.
+// The estimated bytes held for a requested name, in addition to the name itself.
 const (
-	perName   = 600 // a name that is not served has maps of its own
+	perName   = 600 // a name that is not served has its own maps in the cache
 	perServed = 200
 )
 
@@ -50,7 +50,8 @@ func (c *clients) leave(s *client) {
 	}
 }
 
-// charge records what a stream requests.
+// charge records the memory for the names that a stream requests. It returns an error if there are
+// too many names.
 func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) error {
 	if n := len(sub.SubscribedResources()); n > c.limits.Names {
 		return c.refuse(s, tooMuch("max-names", n, "names of a type", c.limits.Names))
@@ -66,12 +67,13 @@ func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) er
 	return nil
 }
 
-// hold records the bytes held for a stream by type. If the total is too high, it ends the streams
-// of the connection that holds the most, so that modest clients are still served.
+// hold records n bytes for the requests of a stream for one type. If all clients together then hold
+// too much, it ends the streams of the connection that holds the most, so that other clients are
+// still served.
 func (c *clients) hold(s *client, typeURL string, n int) {
 	on := c.connections[s.address]
 	if on == nil || !on.streams[s] {
-		return // the stream is about to end
+		return // the stream has been removed
 	}
 	on.held += n - s.held[typeURL]
 	c.held += n - s.held[typeURL]

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics about clients.
+// The descriptions of metrics about clients.
 var (
 	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
 	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)
@@ -24,7 +24,7 @@ var (
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )
 
-// Metrics about clients that exceed limits or repeat rejections.
+// The descriptions of metrics about clients that exceed limits or repeat rejections.
 var (
 	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, since the client had rejected something for that reason before, or ten times within the minute.", nil, nil)
 	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they were beyond the limit.", []string{"limit"}, nil)
@@ -68,7 +68,7 @@ func (c *clients) measure(now time.Time) []prometheus.Metric {
 }
 
 // metricsServer serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
-// server is ready when something valid is served. A nil metricsServer serves nothing.
+// server counts as ready when any valid content is served. A nil metricsServer serves nothing.
 type metricsServer struct {
 	listener net.Listener
 	server   http.Server
@@ -106,7 +106,7 @@ func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsSer
 	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: complaints}}, nil
 }
 
-// run serves until close.
+// run serves until close is called.
 func (m *metricsServer) run() error {
 	if m == nil {
 		return nil
@@ -120,6 +120,6 @@ func (m *metricsServer) run() error {
 func (m *metricsServer) close() {
 	if m != nil {
 		_ = m.server.Close()
-		_ = m.listener.Close() // if it was never served
+		_ = m.listener.Close() // in case run was never called
 	}
 }

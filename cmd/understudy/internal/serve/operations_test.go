@@ -55,7 +55,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// scrape returns the metrics.
+// scrape returns the metrics page.
 func scrape(t *testing.T, s *Server) string {
 	t.Helper()
 	response, err := http.Get("http://" + s.MetricsAddr().String() + "/metrics")
@@ -169,7 +169,7 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// No client lags if the endpoints come from another server, such as DNS.
+// No client counts as lagging if the endpoints come from another server, such as DNS.
 func TestNoLagWithoutEndpoints(t *testing.T) {
 	const static = `clusters: [{name: a, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 1}}}}]}]}}]`
 	named := strings.NewReplacer("STATIC", "LOGICAL_DNS", "192.0.2.1", "a.test").Replace(static)

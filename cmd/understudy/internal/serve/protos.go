@@ -30,7 +30,8 @@ func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 	return cluster, setPolicy(cluster, policy)
 }
 
-// clusterFor returns the cluster to serve for g. It fills in what the file omits and clients need.
+// clusterFor returns the cluster to serve for g. It adds fields that clients need and the file may
+// omit.
 func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
 	if g.endpoints != nil {
 		cluster, err := newCluster(g.name(), policy)
@@ -52,7 +53,7 @@ func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
 	return cluster, setPolicy(cluster, policy)
 }
 
-// overADS returns the config source "the same ADS stream".
+// overADS returns a config source that points to the same ADS stream.
 func overADS() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -60,7 +61,8 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-// setPolicy sets a cluster's policy, and a fallback for clients that do not support the policy.
+// setPolicy sets a cluster's load balancing policy, with a fallback for clients that do not support
+// it.
 func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	if policy == RoundRobin {
 		return nil
@@ -69,7 +71,8 @@ func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	if err != nil {
 		return err
 	}
-	// This is gRPC's meaning of ROUND_ROBIN: localities by weight, and endpoints evenly.
+	// This is what gRPC does for ROUND_ROBIN: choose localities by weight and their endpoints
+	// evenly.
 	even, err := newPolicies("round_robin", new(roundrobinv3.RoundRobin))
 	if err != nil {
 		return err
@@ -93,9 +96,9 @@ func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPol
 	}}}, nil
 }
 
-// newListener returns the listener that a gRPC client with the target xds:///name requests. The
-// listener routes every call to the cluster of that name. It contains the routes, so that no client
-// has to request them.
+// newListener returns the listener that a gRPC client with the target xds:///name requests. It
+// contains its routes, so that clients need not request them, and they send every call to the
+// cluster with that name.
 func newListener(name string) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {

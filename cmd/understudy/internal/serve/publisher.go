@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// publisher serves the clusters of files and targets and follows their changes. It is for one
-// goroutine at a time.
+// publisher serves the clusters of files and targets and follows their changes. Except for ask and
+// wake, its methods must not be called concurrently.
 type publisher struct {
 	files     *files
 	follows   *follows
@@ -26,13 +26,13 @@ type publisher struct {
 	gauges    gauges
 	log       *slog.Logger
 
-	asked  chan time.Time    // requests to read the files
-	forget atomic.Bool       // the next request reads all files, changed or not
-	said   map[string]string // keyed by path: the last problem logged
+	asked  chan time.Time    // signals that changed files should be read
+	forget atomic.Bool       // whether to read all files next time, even unchanged ones
+	said   map[string]string // by path: the problem that was last logged
 }
 
-// newPublisher reads the files for the first time. It fails if nothing is found and nothing is
-// known from the cache, or if o.Strict is set and there is any problem.
+// newPublisher reads the files for the first time. It fails if no path exists and there is neither
+// a target nor a cached cluster. With o.Strict, it fails if there is any problem.
 func newPublisher(o Options) (*publisher, error) {
 	if o.RemovalDelay < 0 {
 		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
@@ -112,18 +112,18 @@ func (p *publisher) restore(directory string) error {
 	return nil
 }
 
-// nothing returns the error for the case that nothing is served.
+// nothing returns an error that says that nothing is served.
 func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
 
-// ask requests that all files be read soon, changed or not.
+// ask makes run read all files soon, even unchanged ones.
 func (p *publisher) ask() {
 	p.forget.Store(true)
 	p.wake()
 }
 
-// wake requests that changed files be read soon and the targets' clusters be served.
+// wake makes run read changed files and serve the targets' clusters soon.
 func (p *publisher) wake() {
 	select {
 	case p.asked <- time.Now():
@@ -149,12 +149,13 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	}
 }
 
-// reload serves the present contents of the files, and returns the problems by path.
+// reload reads the files and serves the clusters of files and targets. It returns the problems by
+// path.
 func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	wrong, unknown := p.follows.into(found, p.clusters.gave)
 	changes := p.clusters.update(time.Now(), found)
-	partly := unknown || p.unknown(problems) // a cluster that another file has is known
+	partly := unknown || p.unknown(problems) // computed before rejections are added: a cluster rejected in favour of another file is known
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
 		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
@@ -170,8 +171,8 @@ func (p *publisher) reload() map[string]error {
 	return problems
 }
 
-// publish sends clusters to their subscribers. partly means that clusters may be missing, because
-// the content of a file was never known.
+// publish sends the updated clusters to clients that request them, and removes others. partly means
+// that some clusters may be missing because their content has never been known.
 func (p *publisher) publish(updated, removed []string, partly bool) {
 	clusters := make([]*given, len(updated))
 	now := time.Now()
@@ -195,7 +196,7 @@ func (p *publisher) publish(updated, removed []string, partly bool) {
 	}
 }
 
-// unknown reports whether there is a broken file or an unreadable directory whose content was never
+// unknown reports whether there is a problem with a file or directory whose content has never been
 // known.
 func (p *publisher) unknown(problems map[string]error) bool {
 	if len(problems) == 0 {
@@ -227,7 +228,7 @@ func (p *publisher) report(c changes) {
 	}
 }
 
-// complain logs each problem of a path once.
+// complain logs the problems that are new or have changed, and the end of problems.
 func (p *publisher) complain(problems map[string]error) {
 	for _, path := range slices.Sorted(maps.Keys(p.said)) {
 		if problems[path] == nil {
@@ -250,7 +251,7 @@ func (p *publisher) complain(problems map[string]error) {
 	}
 }
 
-// servedFrom returns the names of the clusters served from the path or from the directory at it.
+// servedFrom returns the names of the clusters that come from the file or directory at path.
 func (p *publisher) servedFrom(path string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(p.clusters.served)) {

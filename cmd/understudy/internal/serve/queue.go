@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxQueued limits the bytes that wait for a log that is not read.
+	// maxQueued limits the bytes that wait to be written.
 	maxQueued = 1 << 20
-	// flushPatience limits the time for writing the last lines at the end.
+	// flushPatience limits how long close waits for the last lines to be written.
 	flushPatience = time.Second
 )
 
@@ -21,14 +21,14 @@ type queue struct {
 	out  io.Writer
 	note func(w io.Writer, dropped uint64) // writes the number of dropped lines
 
-	total atomic.Uint64 // dropped lines
+	total atomic.Uint64 // number of lines dropped so far
 
 	mu      sync.Mutex
 	lines   []byte // lines that wait to be written
-	dropped uint64 // dropped since the last take
+	dropped uint64 // number of lines dropped since the last call of take
 	closed  bool
 
-	more  chan struct{} // wakes the goroutine
+	more  chan struct{} // wakes the goroutine that writes
 	ended chan struct{}
 }
 
@@ -38,7 +38,7 @@ func newQueue(out io.Writer, note func(w io.Writer, dropped uint64)) *queue {
 	return q
 }
 
-// Write queues or drops one or more lines.
+// Write queues one or more lines, or drops them if the queue is full or closed.
 func (q *queue) Write(line []byte) (int, error) {
 	q.mu.Lock()
 	if q.closed || len(q.lines)+len(line) > maxQueued {
@@ -51,7 +51,7 @@ func (q *queue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// count adds to the dropped lines.
+// count adds the lines to the total of dropped lines and returns their number.
 func (q *queue) count(lines []byte) uint64 {
 	n := uint64(bytes.Count(lines, []byte{'\n'}))
 	q.total.Add(n)
@@ -65,7 +65,8 @@ func (q *queue) wake() {
 	}
 }
 
-// take returns the lines to write now, and whether more may come.
+// take removes and returns the queued lines and the number of dropped lines. open reports whether
+// the queue is still open.
 func (q *queue) take() (lines []byte, dropped uint64, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +77,7 @@ func (q *queue) take() (lines []byte, dropped uint64, open bool) {
 
 func (q *queue) run() {
 	defer close(q.ended)
-	var untold uint64 // dropped and not logged yet
+	var untold uint64 // number of dropped lines that the log does not mention yet
 	for range q.more {
 		lines, dropped, open := q.take()
 		if len(lines) > 0 {
@@ -95,7 +96,7 @@ func (q *queue) run() {
 	}
 }
 
-// close ends the queue once all lines are written, or after flushPatience.
+// close closes the queue and waits until all lines are written, but no longer than flushPatience.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// stuck is a log that blocks until it is released.
+// stuck is a writer that blocks until it is released.
 type stuck struct {
 	let  chan error
 	text bytes.Buffer
@@ -31,8 +31,8 @@ func writeLine(t *testing.T, q *queue, line string) {
 	must(t, err)
 }
 
-// A log that is not read blocks nothing. Dropped lines are counted, and their number is logged when
-// the log is read again.
+// If nobody reads the log, logging does not block. Dropped lines are counted, and their number is
+// logged as soon as the log is read again.
 func TestALogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}
@@ -56,7 +56,7 @@ func TestALogThatIsNotRead(t *testing.T) {
 	})
 }
 
-// Lines that cannot be written are dropped and counted.
+// Lines whose write fails count as dropped.
 func TestALogThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error, 1)}
@@ -73,7 +73,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// close waits only briefly for a log that is not read.
+// close waits only briefly if nobody reads the log.
 func TestTheEndDoesNotWaitForTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}

@@ -11,38 +11,38 @@ import (
 
 // limited is the error returned when a client exceeds a limit.
 type limited struct {
-	limit string // the name of the limit's flag
+	limit string // name of the command line flag that sets the limit
 	text  string
 }
 
-// Error returns the text for the client.
+// Error returns the text that is sent to the client.
 func (l *limited) Error() string { return fmt.Sprintf("%s (--%s)", l.text, l.limit) }
 
 func tooMuch(limit string, n int, what string, most int) *limited {
 	return &limited{limit, fmt.Sprintf("%d %s, want at most %d", n, what, most)}
 }
 
-// refusal counts the refusals of one limit.
+// refusal counts how often clients exceeded one limit.
 type refusal struct {
-	count, logged int       // refusals in total, and as of the last log line
-	at            time.Time // time of the last log line
+	count, logged int       // total number, and the number when it was last logged
+	at            time.Time // when it was last logged
 }
 
-// refuse ends a stream that exceeds a limit, and returns the reason.
+// refuse ends a stream whose client exceeds a limit, and returns beyond.
 func (c *clients) refuse(s *client, beyond *limited) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.end(s, beyond)
 }
 
-// end is refuse with c locked.
+// end does the same as refuse. The caller must hold the lock.
 func (c *clients) end(s *client, beyond *limited) error {
 	c.refused(s.address, s.node, beyond)
 	s.end(beyond)
 	return beyond
 }
 
-// refusedConnection records that a connection was closed at once.
+// refusedConnection records that a connection was closed because there were too many.
 func (c *clients) refusedConnection(address net.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,8 +63,8 @@ func (c *clients) refused(address, node string, beyond *limited) {
 	}
 }
 
-// rejects records a NACK. It does not log a repeated reason, and it logs at most ten NACKs of a
-// stream in a minute.
+// rejects records a NACK. It logs the NACK unless the last logged one for the type had the same
+// reason, or the stream has already had ten NACKs logged within a minute.
 func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	reason := c.text(r.problem.GetMessage())
 	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {
@@ -75,13 +75,13 @@ func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	log.Warn("client NACK", "names", c.some(r.names), "nonce", r.nonce, "version", c.text(r.version), "reason", reason)
 }
 
-// window counts events within a minute.
+// window counts the events of the current minute.
 type window struct {
 	begin time.Time
 	count int
 }
 
-// allows reports whether another event is within the limit.
+// allows counts an event, and reports whether it is among the first ten of the current minute.
 func (w *window) allows(now time.Time) bool {
 	if now.Sub(w.begin) >= time.Minute {
 		*w = window{begin: now}
@@ -90,10 +90,10 @@ func (w *window) allows(now time.Time) bool {
 	return w.count <= 10
 }
 
-// text returns a client's text for the log.
+// text makes text from a client safe to log, and shortens it.
 func (c *clients) text(s string) string { return printable.Line(s, c.limits.Logged) }
 
-// some returns names for the log, formatted only if they are logged.
+// some returns a log value for the names. It is only formatted if the line is logged.
 func (c *clients) some(names []string) slog.LogValuer { return list{c, names} }
 
 type list struct {
@@ -101,10 +101,10 @@ type list struct {
 	names   []string
 }
 
-// maxListed limits the names in a log line.
+// maxListed limits how many names a log line lists.
 const maxListed = 20
 
-// LogValue returns the first names.
+// LogValue implements slog.LogValuer.
 func (l list) LogValue() slog.Value {
 	var all []string
 	for _, name := range l.names[:min(len(l.names), maxListed)] {

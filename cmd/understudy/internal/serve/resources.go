@@ -12,15 +12,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// resources are the resources served: one cache for each type.
+// resources holds the resources that are served, in one cache for each type.
 type resources struct {
-	policy                         string // the policy of the clusters
+	policy                         string // the load balancing policy of all clusters
 	endpoints, clusters, listeners *cachev3.LinearCache
-	gate                           *gate // in front of all caches
+	gate                           *gate // all requests pass through it on their way to the caches
 }
 
-// newResources returns empty caches. Their versions differ from the versions that clients name at
-// first, so that the first request of a stream returns all its names.
+// newResources returns empty caches. Their version numbers have a new prefix. A client of an
+// earlier server therefore never names a current version in its first request, and gets all
+// resources that it requests.
 func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	empty := func(typeURL string) *cachev3.LinearCache {
@@ -31,7 +32,7 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// cache returns the caches of all types served; see isServed.
+// cache returns one cache for all types that isServed accepts.
 func (r *resources) cache() cachev3.Cache {
 	return &cachev3.MuxCache{
 		Caches: map[string]cachev3.Cache{

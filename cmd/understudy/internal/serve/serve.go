@@ -46,9 +46,10 @@ type Options struct {
 	// Paths are endpoints files, and directories whose files with the extension .yaml, .yml or
 	// .json are endpoints files, except for hidden ones. At least one path or target is required.
 	Paths []string
-	// From are targets to follow, each NAME=TARGET, or a target that is served under its authority.
-	// All of this project's targets are allowed, with all parameters. Parameters about policies
-	// have no effect.
+	// From are targets to follow. The endpoints of each are served as one cluster. An entry is
+	// NAME=TARGET, or a target alone, whose cluster is named after its authority. All targets of
+	// this project are allowed, with all parameters, but parameters that configure policies have no
+	// effect.
 	From []string
 	// Kubeconfig configures access to Kubernetes for targets that need it.
 	Kubeconfig kubeconfig.Options
@@ -57,12 +58,12 @@ type Options struct {
 	Listen string
 	// TLS are the files of the server's certificate, if any.
 	TLS TLS
-	// RemovalDelay is how long a cluster is still served after no file gives it any more. With 0,
-	// the cluster is removed immediately. The command's default is DefaultRemovalDelay.
+	// RemovalDelay is how long a cluster is still served after it has disappeared from all files.
+	// With 0, it is removed immediately. The command's default is DefaultRemovalDelay.
 	RemovalDelay time.Duration
 	// MaxConnectionAge limits the age of a client's connection, plus or minus a tenth. The client
-	// then reconnects, possibly to a newer replica, and keeps its state. The minimum is 1 s; 0
-	// means no limit. The command's default is DefaultMaxConnectionAge.
+	// then reconnects, possibly to a newer replica, and keeps its endpoints in the meantime. The
+	// minimum is 1 s; 0 means no limit. The command's default is DefaultMaxConnectionAge.
 	MaxConnectionAge time.Duration
 	// Cache, if not empty, is a directory where the last valid form of each cluster survives a
 	// restart.
@@ -70,10 +71,10 @@ type Options struct {
 	// Strict makes Start fail if a file is invalid, if there is none, or if a target does not
 	// answer within 15 s. Otherwise Start logs the problem and serves the rest.
 	Strict bool
-	// Policy is the load balancing policy of clusters: the name of package weightedroundrobin (the
-	// default), with RoundRobin as the fallback for clients that lack it; or RoundRobin.
+	// Policy is the load balancing policy of all clusters: weightedroundrobin.Name, which is the
+	// default and has RoundRobin as a fallback for clients that lack it; or RoundRobin.
 	Policy string
-	// Insecure allows an address outside loopback without TLS.
+	// Insecure allows Listen to be an address outside loopback without TLS.
 	Insecure bool
 	// Metrics, if not empty, is the address that serves metrics in Prometheus' text format,
 	// /healthz and /readyz. It is host:port, or a port alone, which is then on loopback.
@@ -84,7 +85,7 @@ type Options struct {
 	// locks are held that requests wait for. Default: no log.
 	Log *slog.Logger
 
-	dropped func() uint64 // returns the number of lines that the log dropped, nil for none
+	dropped func() uint64 // returns the number of lines that the log has dropped; may be nil
 }
 
 // Server serves until its context ends or Stop is called.
@@ -98,15 +99,15 @@ type Server struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // why the server ended, once done is closed
+	err    error // why the server ended; valid once done is closed
 }
 
-// stopPatience limits the time that streams have to end on their own.
+// stopPatience limits how long streams have to end on their own when the server stops.
 const stopPatience = 5 * time.Second
 
 // Start loads and serves the valid files, and the cached clusters of invalid ones. It fails if none
-// of the paths exists or the address cannot be served. When ctx ends the server stops gracefully:
-// streams end with the status OK.
+// of the paths exists and nothing else can be served, or if it cannot listen on the address. When
+// ctx ends, the server stops gracefully: streams end with the status OK.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -133,7 +134,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{log: o.Log, keys: keys, done: make(chan struct{})}
-	s.watcher = filewatch.New(o.Paths...) // before the files are read, so that no change is missed
+	s.watcher = filewatch.New(o.Paths...) // created before the files are read, so that no change is missed
 	if err := s.open(ctx, o); err != nil {
 		s.close()
 		return nil, err
@@ -143,7 +144,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// open loads the files and listens.
+// open loads the files and starts to listen.
 func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if s.publisher, err = newPublisher(o); err != nil {
 		return err
@@ -157,13 +158,13 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// Failure is an error that neither the arguments nor the files caused.
+// Failure is an error whose cause is neither an argument nor the content of a file.
 type Failure struct{ error }
 
 // Unwrap returns the error.
 func (f Failure) Unwrap() error { return f.error }
 
-// listen listens at an address. A port that is in use or not permitted is a Failure.
+// listen listens on an address. It returns a Failure if the port is in use or not permitted.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if _, refused := errors.AsType[*os.SyscallError](err); refused {
@@ -172,7 +173,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, err
 }
 
-// close releases everything except the listener, which its server closes.
+// close releases everything except the listener, which the gRPC server closes.
 func (s *Server) close() {
 	s.watcher.Close()
 	s.metrics.close()
@@ -192,7 +193,7 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.metrics.listener.Addr()
 }
 
-// Reload reads all files, changed or not. It is safe for concurrent use.
+// Reload makes the server read all files again, even unchanged ones. It is safe for concurrent use.
 func (s *Server) Reload() {
 	s.publisher.ask()
 	if s.keys != nil {
@@ -200,13 +201,13 @@ func (s *Server) Reload() {
 	}
 }
 
-// Stop ends the server and returns when it has ended. It may be called twice.
+// Stop stops the server and waits until it has stopped. It may be called more than once.
 func (s *Server) Stop() {
 	s.cancel()
 	<-s.done
 }
 
-// Wait returns when the server has ended. The error is nil if it was stopped.
+// Wait waits until the server has stopped. The error is nil if the server was stopped on purpose.
 func (s *Server) Wait() error {
 	<-s.done
 	return s.err
@@ -217,8 +218,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	defer s.cancel()
 	server := grpc.NewServer(append(o.Limits.serverOptions(&s.publisher.clients.large),
 		grpc.Creds(creds),
-		// Keepalive pings are allowed: those of discovery/eds, and gRPC's own every 5 minutes or as
-		// configured. A ping may come a second early.
+		// Allow keepalive pings that are 10 s apart, the shortest interval that gRPC clients can
+		// set. The limit is a second lower, because a ping may arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopPatience}),
 		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate)),
@@ -243,7 +244,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	if s.metrics != nil {
 		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
 	}
-	// Serve returns this error if the server was stopped before it began to serve. That is not a
+	// ErrServerStopped means that the server was stopped before it began to serve, which is not a
 	// failure.
 	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
@@ -256,8 +257,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	s.log.Info("stopped")
 }
 
-// stop lets streams end on their own, which they do because the server's context has ended. Then it
-// breaks the remaining streams, whose clients do not read.
+// stop waits until all streams have ended, which they do because the server's context has ended.
+// After stopPatience it breaks the remaining streams, whose clients do not read.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopPatience, server.Stop)
 	defer timer.Stop()

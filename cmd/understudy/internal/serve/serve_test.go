@@ -18,7 +18,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// decoded returns the number of endpoints of each name in a response.
+// decoded returns the number of endpoints in each resource of a response, by name.
 func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
@@ -73,7 +73,7 @@ func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
 	}
 }
 
-// first returns the response to a first request on a new stream.
+// first sends a first request on a new stream and returns the response.
 func first(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -231,7 +231,8 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	s.Stop()
 }
 
-// Kubernetes updates a ConfigMap volume by replacing a symbolic link to the directory of its files.
+// Kubernetes updates the files of a ConfigMap volume by replacing a symbolic link to their
+// directory.
 func TestConfigMapSwap(t *testing.T) {
 	dir := t.TempDir()
 	link := func(from, to string) {

@@ -51,7 +51,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s, l := start(t, o)
 	next := ask(t, open(t, s, nil), "a")
 	next()
-	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // the cache must hold the last valid form, not the first
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // so that the last valid form differs from the first
 	next()
 
 	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
@@ -63,7 +63,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s.Stop()
 	remove(t, filepath.Join(dir, "gone.yaml"))
 	s, l = start(t, o)
-	l.wait(t, "cluster has no file any more") // the cluster is served for the removal delay
+	l.wait(t, "cluster has no file any more") // it is still served, for the removal delay
 	expect(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
 
 	s.Stop()
@@ -85,7 +85,8 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// If a file gave a different cluster shortly before the restart, the cache holds the later cluster.
+// If a file's cluster was renamed shortly before the restart, the cache remembers which cluster the
+// file contained last.
 func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")

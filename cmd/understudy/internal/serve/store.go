@@ -25,30 +25,30 @@ import (
 )
 
 // store keeps the served clusters in a directory for the next process. That process serves a
-// cluster from the directory while the cluster's file is broken. Entries are validated as strictly
-// as files.
+// cluster from the directory while the cluster's file is broken. The directory's entries are
+// validated as strictly as endpoints files.
 type store struct {
 	directory string
 	log       *slog.Logger
-	kept      map[string]served // keyed by name: the entries in the directory
-	failed    map[string]string // keyed by name: the last failure logged
+	kept      map[string]served // by name: the clusters in the directory
+	failed    map[string]string // by name: the last error that was logged
 }
 
-// entry is a stored cluster. Its file is JSON.
+// entry is a stored cluster, as a JSON file.
 type entry struct {
-	File    origin          `json:"file"`             // the file that gave the cluster
-	Lost    bool            `json:"lost,omitempty"`   // no file gives the cluster any more
-	Cluster json.RawMessage `json:"cluster"`          // its endpoints or its configuration
-	Config  bool            `json:"config,omitempty"` // Cluster is the configuration
+	File    origin          `json:"file"`             // the file or target that the cluster comes from
+	Lost    bool            `json:"lost,omitempty"`   // whether the cluster has disappeared from all files
+	Cluster json.RawMessage `json:"cluster"`          // a Cluster if Config is set, otherwise a ClusterLoadAssignment
+	Config  bool            `json:"config,omitempty"` // whether Cluster is a Cluster message
 
 	given *given
 }
 
 const (
-	maxEntry   = 64 << 20 // bytes: more than clusterfile.MaxSize, because JSON is longer
-	maxStore   = 1 << 30  // bytes of all entries
+	maxEntry   = 64 << 20 // bytes; more than clusterfile.MaxSize, because JSON is longer
+	maxStore   = 1 << 30  // bytes of all entries together
 	maxEntries = 10_000
-	// Entries are written under a temporary name first.
+	// An entry is first written to a file with this prefix, and then renamed.
 	temporary = ".new-"
 )
 
@@ -59,7 +59,8 @@ func openStore(directory string, log *slog.Logger) (*store, error) {
 	return &store{directory, log, make(map[string]served), make(map[string]string)}, nil
 }
 
-// load returns the entries of wanted files. It logs other files and leaves them.
+// load returns the entries whose origin is wanted. It logs and ignores files that are not valid
+// entries, but does not remove them.
 func (s *store) load(wanted func(origin) bool) []entry {
 	list, err := os.ReadDir(s.directory)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *store) load(wanted func(origin) bool) []entry {
 	for i, item := range list {
 		path := filepath.Join(s.directory, item.Name())
 		if strings.HasPrefix(item.Name(), temporary) {
-			_ = os.Remove(path) // left by a process that was killed while it wrote
+			_ = os.Remove(path) // left behind by a process that was killed while writing
 			continue
 		}
 		if i == maxEntries {
@@ -95,7 +96,7 @@ func (s *store) load(wanted func(origin) bool) []entry {
 	return entries
 }
 
-// readEntry returns the entry in a file and the number of bytes read.
+// readEntry returns the entry in a file, and the number of bytes read, which is at most most.
 func readEntry(path string, most int64) (e entry, size int64, err error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -139,7 +140,7 @@ func parseEntry(data []byte) (entry, error) {
 		return entry{}, errors.New("the cluster has no name")
 	}
 	if _, err := cds.Read(&clusterv3.Cluster{Name: e.given.name(), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}); err != nil {
-		return entry{}, err // the error is about the name
+		return entry{}, err // the name is not valid
 	}
 	if e.Config {
 		if _, err := cds.Read(e.given.config); err != nil {
@@ -151,8 +152,8 @@ func parseEntry(data []byte) (entry, error) {
 	return e, envoy.Validate(e.given.endpoints)
 }
 
-// keep makes the directory hold these clusters, until ctx ends. Failures are retried at the next
-// call.
+// keep makes the directory hold exactly these clusters, unless ctx ends first. The next call tries
+// again what failed.
 func (s *store) keep(ctx context.Context, now map[string]served) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if ctx.Err() != nil {
@@ -183,13 +184,13 @@ func (s *store) keep(ctx context.Context, now map[string]served) {
 	}
 }
 
-// holds reports whether the directory holds a cluster in this form.
+// holds reports whether the directory already holds the cluster unchanged.
 func (s *store) holds(name string, is served) bool {
 	was, known := s.kept[name]
 	return known && was.file == is.file && was.lost.IsZero() == is.lost.IsZero() && (was.cluster == is.cluster || was.cluster.equal(is.cluster))
 }
 
-// note logs once that a cluster could not be stored or removed.
+// note logs that a cluster could not be stored or removed, once for each error.
 func (s *store) note(name string, err error) {
 	if err == nil {
 		delete(s.failed, name)
@@ -201,7 +202,7 @@ func (s *store) note(name string, err error) {
 	}
 }
 
-// write replaces an entry atomically, even if the process crashes.
+// write replaces an entry atomically, so that a crash leaves the old or the new entry.
 func (s *store) write(name string, c served) error {
 	cluster, err := protojson.Marshal(c.cluster.message())
 	if err != nil {
@@ -229,7 +230,8 @@ func (s *store) write(name string, c served) error {
 	return err
 }
 
-// entryName returns the file name of a cluster, whose own name may be any string.
+// entryName returns the name of a cluster's entry in the directory. It is a hash, because a
+// cluster's name may be any string.
 func entryName(cluster string) string {
 	sum := sha256.Sum256([]byte(cluster))
 	return hex.EncodeToString(sum[:16]) + ".json"

@@ -23,8 +23,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// ads serves streams. Each stream has its own go-control-plane server, which receives only requests
-// that are within the limits and for types that are served.
+// ads serves ADS streams. Each stream has its own go-control-plane server, which receives only
+// requests that are within the limits and ask for a type that is served.
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	clients *clients
@@ -56,7 +56,7 @@ func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(cont
 	defer end(nil)
 	m := &messages{stream: stream, clients: a.clients, gate: a.gate, client: a.clients.open(ctx, incremental, end)}
 	defer a.clients.closed(m.client)
-	_ = stream.SetHeader(metadata.Pairs("understudy-ping", "30s")) // allowed by the server's enforcement policy
+	_ = stream.SetHeader(metadata.Pairs("understudy-ping", "30s")) // how often a client may ping; the server's enforcement policy allows it
 	err := handle(ctx, m)
 	if beyond, ok := errors.AsType[*limited](context.Cause(ctx)); ok {
 		return status.Error(codes.ResourceExhausted, beyond.Error())
@@ -64,7 +64,7 @@ func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(cont
 	return err
 }
 
-// messages are the messages of a stream.
+// messages receives and sends the messages of one stream.
 type messages struct {
 	stream  grpc.ServerStream
 	clients *clients
@@ -84,8 +84,8 @@ func (m *messages) receive(r proto.Message, of fields) error {
 	return nil
 }
 
-// send sends a message. go-control-plane calls it. It is also used for requests that are answered
-// without go-control-plane.
+// send sends a response, either for go-control-plane or in its place. It is safe for concurrent
+// use.
 func (m *messages) send(r proto.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,11 +98,11 @@ type stateStream struct {
 	*messages
 }
 
-// Recv returns the next request for a served type.
+// Recv returns the next request for a type that is served.
 //
-// If a request answers a response, Recv sets the request's version to that response's version. With
-// another version, such as that of a NACK, go-control-plane would assume that the client has
-// nothing, and would send the rejected response again.
+// If a request acknowledges or rejects a response, Recv sets its version to that response's
+// version. A NACK carries an older version. From that, go-control-plane would conclude that the
+// client lacks the response, and send it again.
 func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	for {
 		r := new(discoveryv3.DiscoveryRequest)
@@ -127,8 +127,8 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response. It replaces the version, a counter of go-control-plane, with a hash of the
-// content, which is the same in all replicas.
+// Send sends a response. go-control-plane uses a counter as the version. Send replaces it with a
+// hash of the content, which is the same in all replicas.
 func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))
 	for i, resource := range r.GetResources() {
@@ -159,7 +159,7 @@ type deltaStream struct {
 	*messages
 }
 
-// Recv returns the next request for a served type.
+// Recv returns the next request for a type that is served.
 func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
 	for {
 		r := new(discoveryv3.DeltaDiscoveryRequest)
@@ -192,11 +192,11 @@ func (s deltaStream) Send(r *discoveryv3.DeltaDiscoveryResponse) error {
 }
 
 // noVersion is the version and the nonce of the empty response to a request for a type that is not
-// served. The client then does not wait for it.
+// served. With this response, the client stops waiting.
 const noVersion = "none"
 
-// isServed reports whether resources of the type are served. Without a type, go-control-plane ends
-// the stream.
+// isServed reports whether to pass requests for the type to go-control-plane. These include
+// requests without a type, for which go-control-plane ends the stream.
 func isServed(typeURL string) bool {
 	return typeURL == "" || typeURL == resourcev3.EndpointType || typeURL == resourcev3.ClusterType || typeURL == resourcev3.ListenerType
 }

@@ -7,27 +7,27 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tally holds the counts of one cluster.
+// tally holds the counts for one cluster.
 type tally struct {
 	endpoints bool      // its endpoints are served here, not by another server
-	changed   time.Time // when the endpoints or the field above last changed
-	// Keyed by the last element of a type's name.
+	changed   time.Time // when the endpoints, or the field endpoints, last changed
+	// Number of ACKs and NACKs by short type name, such as "Cluster".
 	acks, nacks map[string]int
 }
 
-// lacks maps each cluster whose endpoints a client requests to the time since which the client
-// lacks the newest endpoints. The time is zero if the client has accepted them.
+// lacks maps each cluster whose endpoints a client requests to the time since which the client has
+// been without the newest endpoints, or to zero if the client has accepted them.
 type lacks map[string]time.Time
 
-// response is a response to a client.
+// response describes a response that was sent to a client.
 type response struct {
 	nonce, version string
 	names          []string
 	at             time.Time
 }
 
-// changed records that a cluster is about to change, and whether it will then have endpoints. If it
-// had none before, clients lack them only from now on.
+// changed records that a cluster is about to change, and whether its endpoints will be served here.
+// If they were not served here before, clients count as lagging only from now on.
 func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,15 +44,14 @@ func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	}
 }
 
-// removed discards a cluster.
 func (c *clients) removed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.clusters, name)
 }
 
-// subscribe records which endpoints the client requests. In the incremental variant names are
-// added.
+// subscribe records whose endpoints the client requests. In the incremental variant, the names are
+// added to those requested before.
 func (c *clients) subscribe(s *client, r request) {
 	before, now := s.lacks, time.Now()
 	if !s.incremental {
@@ -70,7 +69,7 @@ func (c *clients) subscribe(s *client, r request) {
 	}
 }
 
-// response records a response that is about to be sent.
+// response records a response that is about to be sent to a client.
 func (c *clients) response(s *client, typeURL string, r response) {
 	defer c.turn(len(r.names))()
 	c.mu.Lock()
@@ -86,11 +85,11 @@ func (c *clients) response(s *client, typeURL string, r response) {
 	}
 }
 
-// answer counts an ACK or a NACK for each cluster in the response.
+// answer counts an ACK or a NACK for each cluster in the response that it answers.
 func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	sent := s.sent[typeURL]
 	if sent.nonce != nonce {
-		return // the request answers an earlier response
+		return // the request answers an older response
 	}
 	for _, name := range sent.names {
 		t := c.clusters[name]
@@ -126,8 +125,8 @@ func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Dur
 	return subscribers, lag
 }
 
-// nameOf returns the name in an encoded listener, cluster or ClusterLoadAssignment, which is the
-// first field of each. It does not decode the rest.
+// nameOf returns the name in an encoded listener, cluster or ClusterLoadAssignment without decoding
+// the rest. In each of these messages, the name is the first field.
 func nameOf(resource []byte) string {
 	number, kind, n := protowire.ConsumeTag(resource)
 	if n < 0 || number != 1 || kind != protowire.BytesType {

@@ -26,14 +26,14 @@ type TLS struct {
 	ClientCA string
 }
 
-// keyring holds the last valid form of the files.
+// keyring holds the TLS configuration from the last valid form of the files.
 type keyring struct {
 	files TLS
 	log   *slog.Logger
 
 	mu   sync.Mutex
 	good *tls.Config
-	said string // the last problem logged
+	said string // the problem that was last logged
 }
 
 // newKeyring fails if the files are invalid.
@@ -48,7 +48,7 @@ func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
 	return &keyring{files: files, log: log, good: good}, nil
 }
 
-// look reads the files and returns the configuration to use. It logs each problem once.
+// look reads the files and returns the TLS configuration to use. It logs each problem once.
 func (k *keyring) look() *tls.Config {
 	found, err := k.files.load()
 	text := ""
@@ -89,8 +89,8 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// watched are credentials that log failed handshakes, because the client's own log may be out of
-// reach.
+// watched wraps credentials to log failed handshakes, because the server's operator may have no
+// access to the client's log.
 type watched struct {
 	credentials.TransportCredentials
 	log *slog.Logger
@@ -100,7 +100,7 @@ type watched struct {
 func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
 	switch {
-	case errors.Is(err, io.EOF): // a probe of the port
+	case errors.Is(err, io.EOF): // such as a health probe of the port
 		w.log.Debug("connection closed before the TLS handshake", "client", conn.RemoteAddr().String())
 	case err != nil:
 		w.log.Warn("TLS handshake failed", "client", conn.RemoteAddr().String(), "error", err.Error())

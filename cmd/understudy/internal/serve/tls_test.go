@@ -43,10 +43,10 @@ func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{path}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
 	conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: a.Pool(), NextProtos: []string{"h2"}})
 	if err != nil {
-		return // refused in the handshake
+		return // the server refused the connection during the handshake
 	}
 	defer conn.Close()
-	// With TLS 1.3 the client receives the refusal with the first bytes it reads.
+	// With TLS 1.3, the client learns of the refusal only when it first reads.
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a client without a certificate is told %v", err)
 	}

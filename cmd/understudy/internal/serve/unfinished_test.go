@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A file that is written slowly in place is read when it is complete. Until then, its previous
-// content is served. A new file causes no complaint while it is incomplete.
+// A file that is slowly written in place is read only when it is complete. Until then, its previous
+// content is served. A new file is not reported as broken while it is incomplete.
 func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	dir := t.TempDir()
 	known, fresh := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")

@@ -9,10 +9,11 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// long is a removal delay that is longer than any test.
+// long is a removal delay that no test outlasts.
 const long = time.Hour
 
-// expect fails the test unless these clusters have these numbers of endpoints, and listeners.
+// expect fails the test unless exactly these clusters are served, with these numbers of endpoints
+// and with listeners.
 func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	t.Helper()
 	var names []string
@@ -55,7 +56,7 @@ func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := directory(t, filepath.Join(base, test.name), "a.yaml", "b.yaml")
-			s, l := start(t, Options{Paths: []string{dir}}) // without a removal delay
+			s, l := start(t, Options{Paths: []string{dir}}) // the removal delay is 0
 			next := ask(t, open(t, s, nil), "a")
 			next()
 			test.away(dir)
@@ -96,7 +97,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 		t.Errorf("the log says %v, want that a is removed in an hour", line)
 	}
 	expect(t, s, "without the file", map[string]int{"a": 1, "b": 1})
-	write(t, path, "endpoints: [") // written again, but broken
+	write(t, path, "endpoints: [") // the file comes back, but broken
 	l.wait(t, "rejected, what it held before is still served")
 	expect(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "clusterName: a\n"+endpoints("1", "2"))
@@ -105,7 +106,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 	}
 	rename(t, path, filepath.Join(dir, "another.yaml"))
 	remove(t, filepath.Join(dir, "b.yaml"))
-	l.wait(t, "cluster has no file any more") // b's line, because both files were read together
+	l.wait(t, "cluster has no file any more") // the line about b, which was read together with a
 	expect(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
 	write(t, filepath.Join(dir, "another.yaml"), "clusterName: a\n"+endpoints("1", "2", "3"))
 	if got := next(); got != 3 {
@@ -130,7 +131,7 @@ func TestTwoFilesExchangeTheirClusters(t *testing.T) {
 	next := ask(t, open(t, s, nil), "x")
 	next()
 	write(t, a, "clusterName: y\n"+endpoints("3"))
-	l.wait(t, "rejected, what it held before is still served") // read in between
+	l.wait(t, "rejected, what it held before is still served") // so that the file is read before it changes again
 	expect(t, s, "halfway", map[string]int{"x": 1, "y": 2})
 	write(t, b, "clusterName: x\n"+endpoints("3", "4", "5", "6"))
 	if got := next(); got != 4 {

@@ -7,7 +7,7 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// watches creates the watches of a stream. It is a cachev3.ConfigWatcher.
+// watches creates the cache watches of a stream. It implements cachev3.ConfigWatcher.
 type watches struct {
 	clients *clients
 	client  *client
@@ -42,11 +42,11 @@ func (w watches) watch(typeURL string, sub cachev3.Subscription, create func() (
 	return func() { inTurn(cancel) }, err
 }
 
-// many is the smallest number of names for which requests are handled one at a time. Such requests
-// may take milliseconds and hold locks that every request needs.
+// many is the number of names from which a request counts as large. Such a request may take
+// milliseconds while it holds locks that every request needs.
 const many = 100
 
-// turn waits until a request with n names may be handled. done ends its turn.
+// turn waits until a request with n names may be handled. The caller must call done afterwards.
 func (c *clients) turn(n int) (done func()) {
 	if n < many {
 		return func() {}
@@ -54,11 +54,11 @@ func (c *clients) turn(n int) (done func()) {
 	return c.large.enter()
 }
 
-// lane admits large requests one at a time, each followed by a pause of the same length. Large
-// requests therefore take at most half a processor.
+// lane admits one large request at a time, and pauses after each for as long as it took. Large
+// requests therefore use at most half of one processor.
 type lane struct{ mu sync.Mutex }
 
-// enter waits for its turn. leave ends it.
+// enter waits until the caller may proceed. The caller must call leave afterwards.
 func (l *lane) enter() (leave func()) {
 	l.mu.Lock()
 	began := time.Now()

@@ -14,7 +14,7 @@ import (
 // Align is the alignment of a column.
 type Align int
 
-// The alignments.
+// The alignments of a column.
 const (
 	Left Align = iota
 	Right
@@ -65,7 +65,7 @@ func (t *Table) Print(w io.Writer) {
 	}
 }
 
-// Painter colours text if its output is a terminal that supports colour.
+// Painter colours text if it is true, and returns it unchanged otherwise.
 type Painter bool
 
 // PainterFor returns a Painter for w. It colours only if w is a terminal and the environment does
@@ -105,7 +105,8 @@ func (p Painter) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Percent returns a share in percent, with this number of decimal places, or "-" if it is 0.
+// Percent returns a share in percent with the given number of decimal places, or "-" if the share
+// is 0.
 func Percent(share float64, places int) string {
 	if share == 0 {
 		return "-"

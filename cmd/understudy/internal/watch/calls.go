@@ -14,16 +14,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// mostInFlight limits the pending calls.
+// mostInFlight limits the number of pending calls.
 const mostInFlight = 1000
 
-// tally makes and counts calls of grpc.health.v1.Health/Check. It is safe for concurrent use.
+// tally calls grpc.health.v1.Health/Check at a fixed rate and counts the results. It is safe for
+// concurrent use.
 type tally struct {
 	rate float64
 
 	mu   sync.Mutex
 	now  Tally
-	last string    // the last answer and its sender
+	last string    // the last response, its sender and its latency, as text
 	at   time.Time // time of the last failure
 }
 
@@ -39,7 +40,7 @@ type Tally struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// run makes calls until the context ends, and returns when all have ended.
+// run makes calls until ctx ends, and waits for the pending calls.
 func (t *tally) run(ctx context.Context, cc *grpc.ClientConn, service string, timeout time.Duration) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -83,7 +84,7 @@ func (t *tally) call(ctx context.Context, client healthpb.HealthClient, service 
 	case err == nil:
 		t.now.Answered++
 		t.last = fmt.Sprintf("%s by %v in %s", answer.GetStatus(), from.Addr, printable.Duration(time.Since(began)))
-	case ctx.Err() != nil: // the end of the watch ended the call
+	case ctx.Err() != nil: // the call was canceled because the watch ended
 		t.now.Sent--
 	default:
 		t.now.Failed++
@@ -99,7 +100,7 @@ func (t *tally) get() Tally {
 	return t.now
 }
 
-// lines describes the results.
+// lines returns lines that describe the results, or nil if t is nil.
 func (t *tally) lines(columns int, now time.Time) (lines []line) {
 	if t == nil {
 		return nil

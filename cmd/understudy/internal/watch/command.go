@@ -76,7 +76,7 @@ func Command() *cobra.Command {
 	return command
 }
 
-// forTargets lists the flags that have no effect on a page.
+// forTargets lists the flags that have no effect when a page is watched.
 var forTargets = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
 // check validates the options.

@@ -20,47 +20,49 @@ type Event struct {
 	Channel uint64 `json:"channel,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Text    string `json:"text"`
-	// State, InUse, Why, Sources and Tree describe a channel, for the kind "status".
+	// State, InUse, Why, Sources and Tree describe a channel. They are only set for the kind
+	// "status".
 	State   string             `json:"state,omitempty"`
 	InUse   string             `json:"in_use,omitempty"`
 	Why     []string           `json:"why,omitempty"`
 	Sources []debugpage.Source `json:"sources,omitempty"`
 	Tree    *debugpage.Policy  `json:"tree,omitempty"`
-	// Calls counts the calls, for the kind "calls".
+	// Calls holds the counts of calls. It is only set for the kind "calls".
 	Calls *Tally `json:"calls,omitempty"`
 
-	shown *debugpage.Channel // the channel of a status
+	shown *debugpage.Channel // the channel that an event of kind "status" describes
 }
 
 // The kinds of events.
 const (
-	kindStatus    = "status"    // the priority in use of a channel, at first and after each change
-	kindEvent     = "event"     // an event of a channel
+	kindStatus    = "status"    // a channel's priority in use, at first and whenever it changes
+	kindEvent     = "event"     // an entry of a channel's event list
 	kindGone      = "gone"      // a channel was closed
 	kindLost      = "lost"      // the page is unreachable
 	kindBack      = "back"      // the page is reachable again
-	kindRestarted = "restarted" // the page is that of a new process
-	kindCalls     = "calls"     // calls begin to fail or to succeed, or the watch ends
+	kindRestarted = "restarted" // the page now comes from a new process
+	kindCalls     = "calls"     // calls begin to fail, succeed again, or end with the watch
 )
 
-// follower compares pages and returns events.
+// follower compares each page with the last one, and returns the differences as events.
 type follower struct {
 	view     *view
-	began    bool // a page was received
+	began    bool // whether a page has been received
 	channels map[uint64]*followed
 
-	failing   bool // calls fail
+	failing   bool // whether calls are failing
 	failingAt time.Time
-	counted   Tally // the counts at the last look
+	counted   Tally // the counts of calls when look was last called
 }
 
-// followed is the last known state of a channel.
+// followed is what is known about a channel from the last page.
 type followed struct {
 	target, status string
-	last           time.Time // time of the last reported event
+	last           time.Time // time of the last event that was reported
 }
 
-// look takes the next page or an error, and returns the changes.
+// look takes the next page, or the error of fetching it, and returns the events since the last
+// call.
 func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events []Event) {
 	v := f.view
 	v.now = now
@@ -89,7 +91,7 @@ func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events 
 	return append(events, f.lookAtCalls(now)...)
 }
 
-// compare returns the differences from the last page.
+// compare returns the differences from the last page as events.
 func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	known := f.channels
 	f.channels = make(map[uint64]*followed)
@@ -98,7 +100,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 		if was == nil || was.target != c.Target {
 			was = &followed{target: c.Target}
 			if !f.began && f.view.source != "" && len(c.Events) > 0 {
-				was.last = c.Events[0].Time // events before the first look are not reported
+				was.last = c.Events[0].Time // do not report events from before the watch began
 			}
 		}
 		f.channels[c.ID] = was
@@ -122,7 +124,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	return events
 }
 
-// stale lists the failing sources whose last answers stay in use.
+// stale returns the names of the sources that are failing while their last answer stays in use.
 func stale(c *debugpage.Channel) (names string) {
 	for _, s := range c.Sources {
 		if s.Stale() {
@@ -147,7 +149,7 @@ func statusOf(c *debugpage.Channel, now time.Time) Event {
 	return e
 }
 
-// said returns the event as text.
+// said returns the text of the event, with reasons.
 func (e Event) said() string {
 	text := e.Text
 	for _, why := range e.Why {
@@ -189,7 +191,7 @@ func (f *follower) lookAtCalls(now time.Time) []Event {
 	return []Event{event}
 }
 
-// end returns the last events.
+// end returns the events that end the watch.
 func (f *follower) end(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil
@@ -199,7 +201,7 @@ func (f *follower) end(now time.Time) []Event {
 	return []Event{{Time: now, Kind: kindCalls, Text: text, Calls: &c}}
 }
 
-// unwell returns an error if a channel cannot take calls or the page is unreachable.
+// unwell returns an error if a channel is neither READY nor IDLE, or if the page is unreachable.
 func (v *view) unwell() error {
 	switch {
 	case v.lost != nil:

@@ -43,12 +43,12 @@ func (h *hanging) fetch(ctx context.Context) (*debugpage.Page, error) {
 	return nil, ctx.Err()
 }
 
-// If no answer comes for longer than the usual pause before the watch ends, the page counts as
-// lost. After a shorter time, it does not.
+// If the watch ends while a request for the page has been pending for longer than the usual pause
+// of a second, the page counts as lost. If it has been pending for a shorter time, it does not.
 func TestAPageThatHangsAtTheEnd(t *testing.T) {
 	for watched, lost := range map[time.Duration]bool{
-		1500 * time.Millisecond: false, // two answers have come
-		2900 * time.Millisecond: false, // the third answer is pending for less than a second
+		1500 * time.Millisecond: false, // two pages have been received
+		2900 * time.Millisecond: false, // the third request has been pending for less than a second
 		4 * time.Second:         true,
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // for the golden files
+	time.Local = time.UTC // the golden files contain times in UTC
 	os.Exit(m.Run())
 }
 
@@ -51,7 +51,7 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
-// telling reports each call of a backend.
+// telling returns an interceptor that sends to called at each call.
 func telling(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true
@@ -66,10 +66,10 @@ type running struct {
 	quit  context.CancelFunc
 	ended chan error
 
-	passed []string // lines that were skipped
+	passed []string // lines that await skipped
 }
 
-// begin starts a watch, which ends with the test at the latest.
+// begin starts a watch. It ends when the test ends, if not before.
 func begin(t *testing.T, o Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func begin(t *testing.T, o Options) *running {
 	return r
 }
 
-// await returns the next line that contains a text.
+// await returns the next output line that contains the text.
 func (r *running) await(text string) string {
 	r.t.Helper()
 	patience := time.After(time.Minute)
@@ -119,8 +119,8 @@ func (r *running) await(text string) string {
 	}
 }
 
-// everEvent returns an event of a kind that contains a text. The event is one that was skipped, or
-// else the next one.
+// everEvent returns an event with the given kind whose text contains text. It looks at the events
+// that await has skipped, and then waits for new ones.
 func (r *running) everEvent(kind, text string) Event {
 	r.t.Helper()
 	for _, line := range r.passed {
@@ -135,7 +135,7 @@ func (r *running) everEvent(kind, text string) Event {
 	return r.awaitEvent(kind, text)
 }
 
-// awaitEvent returns the next event of a kind that contains a text.
+// awaitEvent returns the next event with the given kind whose text contains text.
 func (r *running) awaitEvent(kind, text string) Event {
 	r.t.Helper()
 	for {
@@ -153,12 +153,13 @@ func (r *running) awaitEvent(kind, text string) Event {
 func (r *running) end() error {
 	r.t.Helper()
 	r.quit()
-	for range r.lines { // so that no writer blocks
+	for range r.lines { // drain the output, so that no writer blocks
 	}
 	return <-r.ended
 }
 
-// golden compares the output with a file of testdata. UPDATE_GOLDEN=1 writes the file.
+// golden compares the output with a file in testdata. If UPDATE_GOLDEN is set, it writes the file
+// first.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

@@ -23,16 +23,16 @@ var (
 	strong  tone = table.Painter.Strong
 )
 
-// piece is text of one tone.
+// piece is a part of a line with one tone.
 type piece struct {
 	text string
 	tone tone
 }
 
-// line is one line of the view.
+// line is one line on the screen.
 type line []piece
 
-// say returns a line of one piece.
+// say returns a line with a single piece.
 func say(t tone, text string) line { return line(nil).add(t, text) }
 
 // add appends text to the line. It escapes characters that are not printable, so that no text can
@@ -41,7 +41,7 @@ func (l line) add(t tone, text string) line {
 	return append(l, piece{printable.Text(text), t})
 }
 
-// fill pads the line with blanks up to a column, with at least one.
+// fill pads the line with spaces up to a column. It adds at least one space.
 func (l line) fill(column int) line {
 	return append(l, piece{strings.Repeat(" ", max(1, column-l.cells())), plain})
 }
@@ -54,7 +54,7 @@ func (l line) cells() (n int) {
 	return n
 }
 
-// paint returns the line in colour, cut to a number of columns.
+// paint returns the line with colours, cut off after the given number of columns.
 func (l line) paint(columns int, painter table.Painter) string {
 	var b strings.Builder
 	end := ""
@@ -108,7 +108,8 @@ func cut(text string, columns int) string {
 	return head + "…"
 }
 
-// split returns the longest prefix of a text that fits, and the rest.
+// split returns the longest prefix of the text that fits into the columns, and the rest of the
+// text.
 func split(text string, columns int) (head, rest string) {
 	for i, r := range text {
 		if columns -= cellsOf(r); columns < 0 {
@@ -118,8 +119,8 @@ func split(text string, columns int) (head, rest string) {
 	return text, ""
 }
 
-// wrap breaks a text into lines, between words where possible. All lines except the first begin
-// with indent. Text beyond the last line is cut.
+// wrap breaks a text into at most most lines, between words where possible. All lines except the
+// first begin with indent. Text that does not fit is cut off.
 func wrap(text string, columns, most int, indent string) (lines []string) {
 	text = printable.Text(text)
 	for len(lines)+1 < most && cells(text) > columns {
@@ -127,7 +128,7 @@ func wrap(text string, columns, most int, indent string) (lines []string) {
 		if blank := strings.LastIndexByte(head, ' '); blank > len(indent) && rest[0] != ' ' {
 			head, rest = head[:blank], head[blank:]+rest
 		}
-		if head == "" { // the terminal is narrower than a character
+		if head == "" { // the terminal is narrower than one character
 			_, size := utf8.DecodeRuneInString(text)
 			head, rest = text[:size], text[size:]
 		}

@@ -16,27 +16,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// Bounds on the response of a server, which may be hostile. With these bounds, a page takes less
-// than 100 MB of memory. The page of a real program is smaller than 1 MB.
+// Limits on a page, because its server may be hostile. With these limits, a page takes less than
+// 100 MB of memory. The page of a real program is smaller than 1 MB.
 const (
 	largestPage  = 8 << 20 // bytes
-	mostParts    = 300_000 // values in lists and objects
+	mostParts    = 300_000 // number of values in all lists and objects
 	pageTimeout  = 10 * time.Second
 	longestError = 500
 )
 
-// pages fetches pages.
+// pages fetches the debug page again and again.
 type pages interface {
-	// fetch returns the present page.
+	// fetch returns the current page.
 	fetch(context.Context) (*debugpage.Page, error)
-	// pause returns how long to wait after a page that took this long.
+	// pause returns how long to wait before the next fetch if the last one took the given time.
 	pause(took time.Duration) time.Duration
 }
 
-// notThePage is a permanent error: the response is not a page of package debug.
+// notThePage is an error that a retry cannot fix: the response is not a page of package debug.
 type notThePage struct{ error }
 
-// own fetches the page of this process.
+// own fetches the debug page of this process.
 type own struct{ handler http.Handler }
 
 func (o own) fetch(ctx context.Context) (*debugpage.Page, error) {
@@ -51,13 +51,13 @@ func (o own) fetch(ctx context.Context) (*debugpage.Page, error) {
 
 func (o own) pause(took time.Duration) time.Duration { return max(250*time.Millisecond, 10*took) }
 
-// answer is a buffered response of this process.
+// answer buffers the response of a handler in this process.
 type answer struct{ bytes.Buffer }
 
 func (a *answer) Header() http.Header { return http.Header{} }
 func (a *answer) WriteHeader(int)     {}
 
-// remote fetches the page of another program.
+// remote fetches the debug page of another program.
 type remote struct {
 	url    string
 	shown  string // the URL without secrets
@@ -65,7 +65,7 @@ type remote struct {
 }
 
 func newRemote(target string, transport *http.Transport) (*remote, error) {
-	// The error omits the URL, which may contain a password or a token.
+	// Do not include the URL in the error, because it may contain a password or a token.
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the URL is wrong or has no host, want one such as http://127.0.0.1:8080/debug/understudy/")
@@ -86,8 +86,8 @@ func newRemote(target string, transport *http.Transport) (*remote, error) {
 	return &remote{u.String(), target, client}, nil
 }
 
-// shown returns a URL without parts that may be secret: the user, and the query except for the
-// channel.
+// shown returns a URL without the parts that may be secret. It drops the user and all of the query
+// except the channel number.
 func shown(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	if channel, err := strconv.ParseUint(u.Query().Get("channel"), 10, 64); err == nil {
@@ -104,7 +104,7 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 	response, err := r.client.Do(request)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err // without the URL, which is shown already and may contain a password
+			err = wrapped.Err // drop the URL, which is shown anyway and may contain a password
 		}
 		return nil, err
 	}
@@ -154,8 +154,8 @@ func parse(body []byte) (*debugpage.Page, error) {
 	return &page, nil
 }
 
-// repair removes content that a page of debug.Handler never contains, so that the other code need
-// not handle it.
+// repair removes content that debug.Handler never produces, so that the other code need not handle
+// it.
 func repair(page *debugpage.Page) {
 	kept := page.Channels[:0]
 	for _, c := range page.Channels {

@@ -12,7 +12,7 @@ import (
 
 // reporter shows events.
 type reporter interface {
-	// report is called after each look with the events since the last one.
+	// report is called after each fetch of the page, with the events since the last call.
 	report(*view, []Event) error
 }
 
@@ -21,8 +21,8 @@ const (
 	plainRows    = 60
 )
 
-// lines is a reporter without a terminal. It prints one line for each event, and the tree after
-// each change of the priority in use.
+// lines is a reporter for output that is not a terminal. It prints one line for each event, and the
+// tree whenever the priority in use changes.
 type lines struct{ out io.Writer }
 
 func (l lines) report(v *view, events []Event) error {
@@ -47,7 +47,7 @@ func (l lines) report(v *view, events []Event) error {
 	return err
 }
 
-// tree returns the tree of a "status" event.
+// tree returns the policy tree of an event of kind "status", as lines.
 func (v *view) tree(e Event) []line {
 	for i, d := range details {
 		p := picture{page: v.page, columns: plainColumns, detail: d}

@@ -10,31 +10,32 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// The only escape sequences in the output. Escape sequences in texts are escaped.
+// These are the only escape sequences that the output contains. Any in text from outside are made
+// visible.
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // the alternate screen, without a cursor
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // switch to the alternate screen and hide the cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	toTheTop    = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearBelow  = "\x1b[J"
 )
 
-// screen is a reporter for a terminal. It shows the present view.
+// screen is a reporter for a terminal. It redraws the current view.
 type screen struct {
 	out     *os.File
 	paint   table.Painter
 	restore func()
-	drawn   string // the last frame
-	end     []line // remains on the terminal at the end
+	drawn   string // the frame on the terminal
+	end     []line // the lines that stay on the terminal after the watch
 }
 
 // openScreen takes over the terminal. It calls quit when q or Ctrl-C is pressed. If in is a
-// terminal, Ctrl-C arrives as a key.
+// terminal, it reads Ctrl-C as a key instead of a signal.
 func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
 	if keys := table.Steerable(in); keys != nil {
 		before, err := term.MakeRaw(int(keys.Fd()))
-		if err == nil { // otherwise typed keys are echoed
+		if err == nil { // raw mode, so that typed keys are not echoed
 			s.restore = func() { _ = term.Restore(int(keys.Fd()), before) }
 			go readKeys(keys, quit)
 		}
@@ -83,7 +84,7 @@ func (s *screen) report(v *view, _ []Event) error {
 	return err
 }
 
-// frameOf returns the output that draws the view.
+// frameOf returns the bytes that draw the view on a terminal of the given size.
 func frameOf(v *view, columns, rows int, paint table.Painter) string {
 	var b strings.Builder
 	b.WriteString(toTheTop)
@@ -98,13 +99,13 @@ func frameOf(v *view, columns, rows int, paint table.Painter) string {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(clearLine + l.paint(columns, paint)) // cleared first, because the text may use the last column
+		b.WriteString(clearLine + l.paint(columns, paint)) // clear first, because the text may reach the last column
 	}
 	b.WriteString(clearBelow)
 	return b.String()
 }
 
-// summary returns the headlines of the view.
+// summary returns the headlines of the channels.
 func (v *view) summary(columns int) (lines []line) {
 	const most = 5
 	if v.page == nil {
@@ -121,7 +122,7 @@ func (v *view) summary(columns int) (lines []line) {
 	return lines
 }
 
-// close restores the terminal and leaves the last headlines on it.
+// close restores the terminal and prints the last headlines.
 func (s *screen) close() {
 	var b strings.Builder
 	b.WriteString(leaveScreen)

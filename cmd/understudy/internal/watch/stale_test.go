@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// When a management server or a file is lost, the watch reports this once and names the source as
-// on the page. When the source is back, the watch reports this, too.
+// When a management server or a file is lost, the watch reports this once, with the source's name
+// on the page. It also reports when the source is back.
 func TestASourceIsLostAndComesBack(t *testing.T) {
 	b := newBackend(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,28 +10,28 @@ import (
 
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery/eds"
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers its targets
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers Kubernetes targets
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Dial configures a channel.
+// Dial configures the channel to a target.
 type Dial struct {
-	Options       []string // NAME=VALUE, as in the target's query
+	Options       []string // NAME=VALUE, as in the query of a target
 	TLS           TLS
-	XDSInsecure   bool          // for the management server
-	ServiceConfig string        // JSON
-	KeepAlive     time.Duration // between pings, 0 for none
+	XDSInsecure   bool          // no TLS to the management server
+	ServiceConfig string        // service config in JSON
+	KeepAlive     time.Duration // time between pings, 0 for none
 }
 
-// isPage reports whether a target is the URL of a page.
+// isPage reports whether the target is the URL of a debug page.
 func isPage(target string) bool {
 	scheme, _, found := strings.Cut(target, "://")
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// ours returns a target of this module. Any other target, or a list, becomes a failover target with
-// the same query.
+// ours returns a target of this module. It turns any other target, or a list of targets, into a
+// failover target with the same query.
 func ours(target string) string {
 	scheme, _, found := strings.Cut(target, ":")
 	if found && slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
@@ -59,7 +59,7 @@ func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	}
 	return understudy.NewClient(target, given,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithIdleTimeout(0), // the channel is watched even without calls
+		grpc.WithIdleTimeout(0), // the channel must not become idle, because there may be no calls
 		grpc.WithUserAgent("understudy-watch"),
 	)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// The channel has a tree of this module's policies for targets of any scheme.
+// Whatever the scheme of the target, the channel uses the policies of this module.
 func TestAnyTargetIsWatched(t *testing.T) {
 	b := newBackend(t)
 	host, port, err := net.SplitHostPort(b.address)

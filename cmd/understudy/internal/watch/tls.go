@@ -53,7 +53,7 @@ func (t TLS) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// transport returns the transport for pages.
+// transport returns an HTTP transport for fetching debug pages.
 func (t TLS) transport() (*http.Transport, error) {
 	if t.Insecure {
 		return nil, errors.New("--insecure is for targets, and a page is not asked for by it: want http:// in the URL for a page without TLS")
@@ -80,7 +80,7 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A proxy may be on loopback while the server is elsewhere.
+	// A proxy on loopback may forward connections to another machine.
 	proxied := slices.ContainsFunc([]string{"HTTPS_PROXY", "https_proxy"}, func(name string) bool { return os.Getenv(name) != "" })
 	if t.given() || proxied {
 		return credentials.NewTLS(config), nil
@@ -88,8 +88,8 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	return unlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// unlessLocal uses TLS only for connections that leave the machine, which is known only when an
-// address is dialled.
+// unlessLocal uses TLS unless both ends of a connection are on this machine. This is only known
+// once an address has been dialled.
 type unlessLocal struct {
 	credentials.TransportCredentials
 }

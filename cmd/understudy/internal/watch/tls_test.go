@@ -13,8 +13,8 @@ type elsewhere struct {
 
 func (e elsewhere) RemoteAddr() net.Addr { return e.remote }
 
-// Only connections within the machine go without TLS. If a proxy on this machine may forward
-// connections, these use TLS, too.
+// Only connections within this machine go without TLS. They use TLS, too, if a proxy on this
+// machine may forward them.
 func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 	for _, test := range []struct {
@@ -42,7 +42,7 @@ func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 		go func() {
 			var first [1]byte
 			n, _ := server.Read(first[:])
-			secure <- n == 1 && first[0] == 22 // a TLS handshake
+			secure <- n == 1 && first[0] == 22 // the first byte of a TLS handshake
 			server.Close()
 		}()
 		if _, _, err := creds.Clone().ClientHandshake(t.Context(), "shop", elsewhere{client, test.remote}); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// picture is a channel as lines.
+// picture collects the lines that describe a channel.
 type picture struct {
 	page    *debugpage.Page
 	columns int
@@ -20,15 +20,15 @@ type picture struct {
 }
 
 const (
-	stateCells = 25 // TRANSIENT FAILURE and a duration
+	stateCells = 25 // wide enough for TRANSIENT FAILURE and a duration
 	shareCells = 7
 	barCells   = 10
-	deepest    = 8  // levels of the tree
-	roomy      = 72 // columns; narrower rows omit durations
+	deepest    = 8  // maximum number of levels of the tree
+	roomy      = 72 // columns; in narrower terminals, rows omit durations
 	wide       = 110
 )
 
-// text adds a text, wrapped to at most the given number of lines.
+// text appends a text, wrapped to at most most lines.
 func (p *picture) text(t tone, indent, text string, most int) {
 	for _, l := range wrap(indent+text, p.columns, most, indent+"  ") {
 		p.lines = append(p.lines, say(t, l))
@@ -61,7 +61,7 @@ func (p *picture) channel(c *debugpage.Channel) {
 	}
 }
 
-// tree adds the policies of a channel.
+// tree appends the policies of a channel.
 func (p *picture) tree(c *debugpage.Channel) {
 	if c.Tree != nil && p.detail.priorities {
 		p.policy(c.Tree, "  ", append(slices.Clone(c.Why), c.InUse+": "+c.WhyInUse))
@@ -83,7 +83,7 @@ func (p *picture) source(s debugpage.Source) {
 	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), printable.Count(s.Priorities, "priority", "priorities"))
 	t := faint
 	switch {
-	case s.Stale(): // shown above
+	case s.Stale(): // the error is shown with the headline
 		t, text = bad, text+"; failing now"
 	case s.Error != "":
 		t, text = bad, text+": "+s.Error
@@ -93,7 +93,7 @@ func (p *picture) source(s debugpage.Source) {
 	p.text(t, "", text, 2)
 }
 
-// policy adds the children of a policy. said holds the reasons already shown.
+// policy appends the children of a policy. said holds the reasons that have been shown already.
 func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
 	if len(indent) > 2*deepest {
 		return
@@ -122,11 +122,11 @@ func (p *picture) policy(policy *debugpage.Policy, indent string, said []string)
 	}
 }
 
-// branch adds a priority or a locality.
+// branch appends a priority or a locality, with its children.
 func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	below := child.Below
 	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
-		below = below.Children[0].Below // a single locality is named by its priority
+		below = below.Children[0].Below // skip a single locality, whose line would repeat its priority
 	}
 	counts := make(map[string]int)
 	countStates(child.Below, counts, 0)
@@ -139,7 +139,7 @@ func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	}
 }
 
-// endpoints adds the endpoints shown, and counts the others.
+// endpoints appends the endpoints that detail allows, and the number of the rest.
 func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 	shown := policy.Children
 	rest := make(map[string]int)
@@ -165,7 +165,7 @@ func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 	p.lines = append(p.lines, say(faint, indent+text))
 }
 
-// row adds a child's line: its name, state, share and remarks.
+// row appends the line of a child: its name, state and share, and the remarks in about.
 func (p *picture) row(child *debugpage.Child, indent, about string) {
 	state, since := stateCells, child.Since
 	if p.columns < roomy {
@@ -180,7 +180,7 @@ func (p *picture) row(child *debugpage.Child, indent, about string) {
 	l = append(l, badge(child.State, since, p.page.Time)...).fill(name + state)
 	share := percent(child.Share)
 	if child.State == "TRANSIENT_FAILURE" {
-		share = "-" // calls to the child fail
+		share = "-" // all calls to the child fail
 	}
 	l = l.add(plain, strings.Repeat(" ", max(0, shareCells-cells(share)))+share).add(plain, "  ")
 	if p.columns >= wide {
@@ -218,7 +218,8 @@ func about(child *debugpage.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-// inShort is the variant of about for a narrow terminal. It puts the result of calls first.
+// inShort returns the remarks about an endpoint for a narrow terminal, with the result of calls
+// first.
 func inShort(child *debugpage.Child) string {
 	var parts []string
 	switch c := child.Calls; {

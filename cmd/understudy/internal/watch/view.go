@@ -9,22 +9,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-const narrowest = 20 // columns; a narrower terminal shows the left part
+const narrowest = 20 // columns; a narrower terminal shows only the left part
 
-// view is the present state to show.
+// view is what is currently shown.
 type view struct {
-	page   *debugpage.Page // the last page, nil before the first
-	lost   error           // why there is no newer page, nil if there is one
-	since  time.Time       // since when lost is set
-	source string          // the URL of the page, "" where the channel is our own
-	calls  *tally          // nil without calls
+	page   *debugpage.Page // the last page received, or nil
+	lost   error           // why the page is unreachable, or nil
+	since  time.Time       // when the page became unreachable
+	source string          // URL of the page, "" for a channel of this process
+	calls  *tally          // nil if no calls are made
 	now    time.Time
 }
 
-// detail limits what is shown of a channel.
+// detail limits how much of a channel is shown.
 type detail struct {
-	rows       int  // the most endpoints of a locality
-	localities bool // show the localities of a priority
+	rows       int  // maximum number of endpoints for each locality
+	localities bool // whether to show the localities of a priority
 	priorities bool
 	events     int
 }
@@ -43,7 +43,7 @@ var details = []detail{
 	{},
 }
 
-// render returns the lines of the view for a terminal's size.
+// render returns the lines of the view for a terminal of the given size.
 func (v *view) render(columns, rows int) []line {
 	columns = max(columns, narrowest)
 	var lines []line
@@ -96,7 +96,7 @@ func (v *view) lostText() string {
 	return text
 }
 
-// headline adds the channel's priority in use and the reason.
+// headline appends the channel's priority in use, and the reason.
 func (p *picture) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))
@@ -123,7 +123,7 @@ func ago(t *time.Time, now time.Time) string {
 	return printable.Duration(max(0, now.Sub(*t)))
 }
 
-// badge returns a state and its duration.
+// badge returns a state, with the time since it was entered.
 func badge(state string, since *time.Time, now time.Time) line {
 	l := say(toneOf(state), strings.ReplaceAll(state, "_", " "))
 	if since != nil {

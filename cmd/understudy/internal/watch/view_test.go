@@ -21,7 +21,8 @@ func before(d time.Duration) *time.Time {
 	return &at
 }
 
-// endpoints returns n endpoints. The first ones, as many as bad, have failed.
+// endpoints returns a weighted_round_robin policy with n endpoints, of which the first bad ones
+// have failed.
 func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
 	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {
@@ -139,7 +140,7 @@ func TestLines(t *testing.T) {
 	look(failedOver(), nil)
 	later := failedOver()
 	later.Time = noon.Add(time.Second)
-	look(later, nil) // nothing new
+	look(later, nil) // no events are expected
 	back := failedOver()
 	c := back.Channels[0]
 	c.InUse, c.Why = "p0 us-east/a, us-east/b", nil
@@ -151,7 +152,7 @@ func TestLines(t *testing.T) {
 	*c, stale.Time = *back.Channels[0], noon.Add(90*time.Second)
 	c.Sources = []debugpage.Source{{State: "answered", Version: "7", Answered: before(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &noon, Confirmed: &noon, Endpoints: 8, Priorities: 3}}
 	look(stale, nil)
-	look(stale, nil) // nothing new
+	look(stale, nil) // no events are expected
 	look(nil, errors.New("connection refused by 127.0.0.1:80"))
 	look(nil, errors.New("connection refused by 127.0.0.1:80"))
 	anew := failedOver()

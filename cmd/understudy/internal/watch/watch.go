@@ -35,7 +35,7 @@ type Options struct {
 	Rate    float64
 	Service string        // the service in these calls
 	Timeout time.Duration // of each call
-	// For is the duration of the watch. With 0, the watch lasts until the context ends.
+	// For is the duration of the watch. If it is 0, the watch lasts until the context ends.
 	For time.Duration
 	// JSON selects a JSON object per event, and Lines a line per event. Otherwise a terminal shows
 	// the view.
@@ -79,7 +79,8 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// begin opens the source of the pages. stop closes it.
+// begin opens the channel to the target, or checks the remote page. The caller must call stop at
+// the end.
 func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	if isPage(o.Target) {
 		return func() {}, w.beginPage(ctx, o)
@@ -99,11 +100,12 @@ func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	return func() {
 		cancel()
 		calls.Wait()
-		_ = cc.Close() // the process ends
+		_ = cc.Close() // the process is about to end anyway
 	}, nil
 }
 
-// beginPage fetches a page once, because an invalid page is a wrong argument.
+// beginPage fetches the page once, so that a URL that leads to something else is reported as a
+// wrong argument.
 func (w *watch) beginPage(ctx context.Context, o Options) error {
 	log.SetOutput(io.Discard) // net/http logs invalid responses, which would disturb the screen
 	transport, err := o.Dial.TLS.transport()
@@ -123,7 +125,7 @@ func (w *watch) beginPage(ctx context.Context, o Options) error {
 	return nil
 }
 
-// open chooses the reporter.
+// open chooses the reporter and, for a terminal, takes over the screen.
 func (w *watch) open(o Options, quit func()) (err error) {
 	out := table.Steerable(o.Out)
 	switch {
@@ -140,13 +142,13 @@ func (w *watch) open(o Options, quit func()) (err error) {
 // tick is how often a terminal is redrawn, because its size may change.
 const tick = 250 * time.Millisecond
 
-// run fetches and reports until the context ends.
+// run fetches pages and reports changes until the context ends.
 func (w *watch) run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	v := w.follower.view
 	var next time.Time
-	var pause time.Duration // after the last page
+	var pause time.Duration // time between the last page and the next fetch
 	for {
 		var events []Event
 		if began := time.Now(); !began.Before(next) {

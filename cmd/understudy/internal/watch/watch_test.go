@@ -51,8 +51,8 @@ func TestATargetIsWatched(t *testing.T) {
 	}
 }
 
-// The watch succeeds if calls can be taken at the end. Calls that are ended by the end of the watch
-// do not count as failed.
+// The watch succeeds if calls can be taken at the end. Calls that are still pending then do not
+// count as failed.
 func TestAWatchThatEndsWell(t *testing.T) {
 	called := make(chan bool, 1000)
 	b := newBackend(t, telling(called))

@@ -20,7 +20,7 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 		for _, child := range p.Children {
 			countStates(child.Below, counts, depth+1)
 		}
-		return // Folded counts priorities and localities here
+		return // here, Folded counts priorities and localities, not endpoints
 	}
 	for _, child := range p.Children {
 		counts[child.State]++
@@ -33,10 +33,11 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	}
 }
 
-// ejected is counted beside the states, because an ejected endpoint also has a state.
+// ejected is the key under which countStates counts ejected endpoints, in addition to their state.
 const ejected = "ejected"
 
-// ready describes how many endpoints are READY, and how many of the shown ones are ejected.
+// ready describes how many endpoints are READY. It also says how many endpoints are ejected, of
+// those that the page lists.
 func ready(counts map[string]int) string {
 	all := -counts[ejected]
 	for _, n := range counts {
