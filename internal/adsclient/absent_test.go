@@ -25,8 +25,8 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave 
 	return m, catalogue, leave
 }
 
-// A cluster returns, and with it the endpoints that were missing. New watchers do not receive the
-// outdated error just before the endpoints arrive.
+// A cluster returns together with its endpoints, which were missing. New watchers do not receive
+// the outdated error just before the endpoints arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 		pass(1)
 		expect(t, "a", again.take(), "the server has no such resource")
 		expect(t, "the second", second.take(), "the server has no such resource")
-		third, cancelThird := m.watch("a") // the error is known again
+		third, cancelThird := m.watch("a") // the timeout has passed, so the error is reported immediately
 		defer cancelThird()
 		expect(t, "the third", third.take(), "the server has no such resource")
 		if got := logged.count(`did not send endpoints of cluster "a"`) - warnings; got != 0 {
@@ -74,7 +74,8 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 	})
 }
 
-// Without a recent response with clusters, a watcher receives the known error immediately.
+// If no response with clusters has arrived recently, a watcher receives the known error
+// immediately.
 func TestAbsentClusterIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := startAbsent(t)

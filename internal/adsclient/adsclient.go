@@ -37,7 +37,7 @@ type Server struct {
 	// Read parses a resource, or returns an error if the resource is invalid. Only the result of
 	// Read is kept.
 	Read func(proto.Message) (any, error)
-	// DialOptions are appended to the connection's own options.
+	// DialOptions are appended to the options of this package.
 	DialOptions []grpc.DialOption
 }
 
@@ -72,7 +72,7 @@ type Outage struct {
 	Since time.Time // when the outage was detected
 	Heard time.Time // when the server last sent a message, or the zero time if it never did
 
-	partial bool        // concerns only the most recently requested resource
+	partial bool        // affects only one resource, to whose request the server has not responded
 	over    atomic.Bool // the server responds again, and Lost(nil) follows
 }
 

@@ -21,8 +21,8 @@ type talker interface {
 }
 
 // frugal is a server that does only what the protocol requires: it ignores requests with an
-// outdated nonce, and sends only newly requested resources. longest is the largest number of
-// requested names.
+// outdated nonce, and sends only newly requested resources. It stores the largest number of names
+// in a request in longest.
 func frugal(s talker, longest *int) error {
 	var known []string
 	nonce := ""
@@ -48,8 +48,8 @@ func frugal(s talker, longest *int) error {
 	}
 }
 
-// If a resource is unwatched and watched again, it is received again, even if the server reads so
-// slowly that the two requests are merged.
+// If a resource is unsubscribed and subscribed to again, it is received again, even if the server
+// reads so slowly that the client merges both requests into one.
 func TestClusterIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)

@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// The server fails each attempt with RESOURCE_EXHAUSTED, except for one response.
+// A server that fails each attempt with RESOURCE_EXHAUSTED is contacted less and less often. After
+// a single response, the backoff starts from the beginning.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time

@@ -16,9 +16,9 @@ import (
 // missingAfter is the timeout for a requested resource (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is the shorter timeout of a resource that was already missing, if a response with
-// clusters arrived less than this time ago. A server sends endpoints soon after their cluster, or
-// never.
+// onItsWay is a shorter timeout. It applies to a resource that was already missing, if a response
+// with clusters arrived less than onItsWay ago, because a server sends endpoints soon after their
+// cluster, or never.
 const onItsWay = 500 * time.Millisecond
 
 // client maintains the stream to a server. Except where noted, fields that change after newClient
@@ -45,7 +45,7 @@ type client struct {
 	ended atomic.Pointer[time.Time] // when the last stream with a response ended; nil while such a stream is open
 }
 
-// newClient starts a client without watchers.
+// newClient creates a client, which has no watchers yet.
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &client{
@@ -99,7 +99,7 @@ func (c *client) unreachable(why error) error {
 	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
 }
 
-// silent reports whether no response has arrived on any stream for missingAfter.
+// silent reports whether the client has been without any response, on any stream, for missingAfter.
 func (c *client) silent() bool {
 	if c.answered {
 		return false
@@ -144,10 +144,10 @@ func (c *client) opened(s *stream) {
 	}
 }
 
-// closed records the end of the stream. err is nil if it was not a failure.
+// closed records the end of the stream. err is the reason, or nil if the end is not a failure.
 func (c *client) closed(err error) {
 	if c.answered {
-		err = nil // not a failure according to gRFC A57
+		err = nil // gRFC A57: not a failure if there was a response
 	}
 	c.answered = false
 	if err != nil {

@@ -45,7 +45,7 @@ func TestThriftyServerIsBack(t *testing.T) {
 	})
 }
 
-// With a single thrifty server, the outage also ends when that server returns.
+// If a thrifty server is the only server, the outage still ends when it returns.
 func TestThriftyServerIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, thrifty(1, 24*time.Hour))

@@ -16,7 +16,7 @@ import (
 // lists these durations.
 const (
 	quietFor    = 30 * time.Second
-	quietJitter = 10 * time.Second // spreads the clients of a server
+	quietJitter = 10 * time.Second // so that the clients of a server do not all reconnect at once
 	secondEvery = 5 * time.Minute  // minimum time between second streams
 )
 
@@ -25,24 +25,25 @@ var (
 	errNoAnswer  = fmt.Errorf("no answer within %v", missingAfter)
 )
 
-// doubt is the state of second streams.
+// doubt holds the state that decides when to open a second stream.
 type doubt struct {
-	heard  time.Time   // the last response on the current stream
-	tried  time.Time   // the start of the last second stream
+	heard  time.Time   // when the last response on the current stream arrived
+	tried  time.Time   // when the last second stream was opened
 	due    *time.Timer // opens a second stream when it fires
-	second *attempt    // the second stream that waits for a response, or nil
-	next   *stream     // the second stream that received a response and takes over, or nil
+	second *attempt    // the second stream that is waiting for a response, or nil
+	next   *stream     // the second stream that has received a response and will take over, or nil
 }
 
 type attempt struct{ cancel context.CancelCauseFunc }
 
-// believe records a response on the current stream.
+// believe records that a response has arrived on the current stream, which makes a second stream
+// unnecessary.
 func (c *client) believe() {
 	c.doubt.heard = time.Now()
 	c.trust()
 }
 
-// trust cancels the second stream.
+// trust cancels the second stream, whether it is scheduled or open.
 func (c *client) trust() {
 	if c.doubt.due != nil {
 		c.doubt.due.Stop()
@@ -55,8 +56,9 @@ func (c *client) trust() {
 }
 
 // endpointsFailed schedules a second stream for the time when the current stream will have been
-// quiet long enough, because endpoints may report a failure only once. A response cancels the
-// schedule. Streams with a ping every 30 s do not need a second stream.
+// quiet for long enough. It does not wait for further failures, because endpoints may report only
+// one. A response on the current stream cancels the schedule. Streams with a ping every 30 s do not
+// need a second stream.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		d := &c.doubt
@@ -99,7 +101,7 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 	took := false
 	c.serial.Do(func() {
 		if c.doubt.second != a || c.ctx.Err() != nil {
-			return // cancelled
+			return // canceled in the meantime
 		}
 		c.doubt.second = nil
 		if err == nil && limit.Stop() && ctx.Err() == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// quiet is a management server with a client that watches "a".
+// quiet is a management server with a client that subscribes to "a".
 type quiet struct {
 	t         *testing.T
 	m         *manager
 	catalogue *adstest.Catalogue
 	target    Server
-	cut, jam  func() // jam also blocks the sender
+	cut, jam  func() // cut drops the server's packets; jam also makes its sends block
 	a         *notes
 	open      atomic.Int64 // as counted by the server
 	gauge     gauge        // as counted by the client
@@ -48,8 +48,8 @@ func same(int) adstest.Script { return nil }
 
 func (q *quiet) end() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
 
-// wantStreams checks how many streams are open and how many have been opened in total. At most one
-// of them is in use.
+// wantStreams checks how many streams are open, and how many have ever been opened. In the metrics,
+// at most one of the open ones is in use.
 func (q *quiet) wantStreams(open, ever int) {
 	q.t.Helper()
 	synctest.Wait()
@@ -85,15 +85,15 @@ func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 				wantOutages(t, "a", q.a)
 				q.set(3)
 				expect(t, "a", q.a.take(), "a:3")
-				pass(time.Hour) // until the server detects the cut
+				pass(time.Hour) // until the server notices that the connection is cut
 				q.cancel()
 			})
 		})
 	}
 }
 
-// A quiet stream is kept as long as endpoints work. It is also kept if a response arrives after
-// endpoints have failed.
+// A quiet stream is kept if no endpoint fails. It is also kept if an endpoint fails but a response
+// arrives afterwards.
 func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)

@@ -16,8 +16,8 @@ import (
 type Target struct {
 	// Cluster names the target in the log.
 	Cluster string
-	// Servers are the management servers in order of preference. There must be at least one.
-	// ads.Servers selects the server to use.
+	// Servers are the management servers, in order of preference. There must be at least one.
+	// Package ads decides which one is used.
 	Servers []Server
 	// ReachabilityOnly switches to the next server even if all resources are known (gRFC A95).
 	ReachabilityOnly bool
@@ -37,8 +37,8 @@ type Follower interface {
 	// resource stays in use.
 	Rejected(error)
 	// Lost is called when the server in use, or a preferred server, becomes unreachable, and when
-	// the reason changes. Heard is set, and the snapshot is unconfirmed, only if it is the server
-	// in use. Lost(nil) is called when the outage ends.
+	// the reason changes. Outage.Heard is set only if it is the server in use; the snapshot is then
+	// unconfirmed. Lost(nil) is called when the outage ends.
 	Lost(*Outage)
 }
 
@@ -66,15 +66,15 @@ type Following struct {
 	serial serial.Serializer
 	order  *ads.Servers
 	views  []*view
-	news   bool   // a view has changed
-	used   int    // the server whose snapshot was passed on last, or -1
+	news   bool   // a view has changed since the last call of tell
+	used   int    // index of the server whose snapshot was passed on last, or -1
 	why    string // the last reason passed to Unknown; "" after a snapshot
 
 	lost *Outage // the last outage passed to Lost
-	by   int     // the server that was in use when lost was passed on
+	by   int     // index of the server that was in use when lost was passed on
 }
 
-// ask opens and closes views to match order.
+// ask opens and closes views, so that there is one for each server that order asks.
 func (g *Following) ask() {
 	for len(g.views) > g.order.Asked() {
 		last := len(g.views) - 1
@@ -105,7 +105,7 @@ func (g *Following) Heard() (at time.Time) {
 	return at
 }
 
-// EndpointsFailed reports to all servers in use that endpoints fail.
+// EndpointsFailed reports to all servers with a subscription that endpoints fail.
 func (g *Following) EndpointsFailed() {
 	asked := 0
 	g.serial.Do(func() { asked = len(g.views) })
@@ -114,7 +114,8 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened handles a change of a view. Changes during a call of the follower are combined.
+// happened handles a change of a view. If the follower is being called, further changes are
+// combined into one call.
 func (g *Following) happened(v *view, news bool) {
 	if news {
 		v.news, g.news = true, true
@@ -123,8 +124,8 @@ func (g *Following) happened(v *view, news bool) {
 	g.ask()
 }
 
-// shown returns the server whose snapshot is passed on, or -1. As long as no server has sent all
-// resources, this is the first server with a good resource.
+// shown returns the index of the server whose snapshot to pass on, or -1. As long as no server has
+// sent all resources, this is the first server with any good resource.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -177,8 +178,8 @@ func (g *Following) log(used int) {
 	}
 }
 
-// whyNone returns why no server has a snapshot. It returns nil as long as some server in use has
-// not reported a reason.
+// whyNone returns the reasons of all subscribed servers for having no snapshot, or nil if one of
+// them has not reported a reason yet.
 func (g *Following) whyNone() error {
 	var texts []string
 	for i, v := range g.views {
@@ -194,8 +195,8 @@ func (g *Following) whyNone() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// tellLost passes on an outage if it has changed. This is the outage of the server in use or, if it
-// has none, of the first unreachable server before it.
+// tellLost passes on the outage if it has changed: that of the server in use or, if it has none,
+// that of the first unreachable server before it.
 func (g *Following) tellLost() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return

@@ -23,7 +23,7 @@ func serving(count *int) adstest.Script {
 	}
 }
 
-// longest exceeds the longest backoff.
+// longest is longer than the longest backoff.
 const longest = 145 * time.Second
 
 // The second server is used while the first server is down, and is dropped when the first server
@@ -49,8 +49,8 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// With gRFC A71, cached resources take precedence over the resources of another server. With gRFC
-// A95, the other server is used until the first server returns.
+// With gRFC A71, cached resources are preferred to those of another server. With gRFC A95, the
+// other server is used until the first server returns.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
 		pass(time.Minute)
-		late, stopLate := follow(false, m["first"], m["second"]) // from the shared stream
+		late, stopLate := follow(false, m["first"], m["second"]) // gets the cached resources of the shared stream
 		expect(t, "late", late.take(), "a:1")
 		stopLate()
 		b := new(notes)
@@ -200,7 +200,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 	})
 }
 
-// Stop releases everything.
+// Stop ends all streams and goroutines.
 func TestFollowingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -221,7 +221,7 @@ func TestFollowingEnds(t *testing.T) {
 	})
 }
 
-// busy is a slow follower.
+// busy is a follower whose calls take a while.
 type busy struct {
 	followed
 	rest func()

@@ -22,7 +22,7 @@ func (k *keeper) Resource(m *Resource, version string) {
 	k.last = m
 }
 
-// keep watches "a" and expects the event want.
+// keep subscribes to "a", retains what it receives, and expects the event want.
 func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	k := new(keeper)
 	cancel := Watch(m.target(), Endpoints, "a", k, nil)

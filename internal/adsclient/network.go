@@ -17,13 +17,14 @@ type Options struct {
 	Network *Network // nil for the system's network
 }
 
-// in identifies credentials within a network.
+// in is the Identity of a server that is reached over a network. It combines the network with the
+// server's own Identity.
 type in struct {
 	network     *Network
 	credentials any
 }
 
-// Within returns the server as it is reached over network n. Servers in different networks do not
+// Within returns the server with connections over network n. Servers in different networks do not
 // share streams.
 func (s Server) Within(n *Network) Server {
 	if n == nil {

@@ -33,8 +33,8 @@ func (m *manager) cabled() (target Server, cut func(full bool)) {
 	return target, func(full bool) { (*last.Load())(full) }
 }
 
-// startPinged starts a server that enforces minTime between pings and sends the ping header that
-// says returns.
+// startPinged starts a server that rejects pings less than minTime apart. On each stream, it sends
+// the ping header with the value that says returns.
 func startPinged(t *testing.T, minTime time.Duration, says func(stream int) string) (m *manager, target Server, cut func()) {
 	m = startManager(t, func(s *adstest.Stream) error {
 		if text := says(s.Number); text != "" {

@@ -21,7 +21,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 			var took, changed, after time.Duration
 			begin := time.Now()
 			for i := range times {
-				if i > 0 { // a repetition does not extend the delay
+				if i > 0 { // repeated responses do not extend the delay
 					s.Respond("1", "before", bad)
 					pass(3 * time.Second)
 				}

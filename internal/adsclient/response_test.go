@@ -159,7 +159,7 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 	})
 }
 
-// A new request replaces an unsent one.
+// A new request replaces one that has not been sent yet.
 func TestMailboxHoldsTheLastRequest(t *testing.T) {
 	all := newMailboxes()
 	m := all[1]

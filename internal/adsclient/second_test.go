@@ -98,7 +98,7 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 		pass(time.Minute)
 		q.m.start()
 		pass(longest)
-		q.wantStreams(1, 1) // counted by the restarted server
+		q.wantStreams(1, 1) // the restarted server has seen a single stream
 		expect(t, "a", q.a.take())
 		q.end()
 	})
@@ -155,8 +155,8 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// If a second stream takes over before frequent pings start, they start later. No further second
-// stream is needed.
+// If a second stream takes over before frequent pings have started, they start afterwards, and no
+// further second stream is opened.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })

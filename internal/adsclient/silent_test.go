@@ -40,7 +40,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 	})
 }
 
-// A slow server is used once it has sent all resources except for one that counts as absent.
+// A slow server is used once it has sent all resources but one, and that one counts as missing.
 func TestSlowServerThatLacksOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -84,8 +84,8 @@ func goAway(s *adstest.Stream, after time.Duration) error {
 	return errors.New("go away")
 }
 
-// A server that ends each stream after a response is not silent, so a missing resource counts as
-// absent.
+// A server that ends each stream after a response does not count as silent. A resource that it does
+// not send counts as missing.
 func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {

@@ -43,7 +43,7 @@ func (c *client) run() {
 
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// ours reports whether the client itself ended the stream to replace it.
+// ours reports whether the client ended the stream to replace it by another.
 func ours(err error) bool {
 	return errors.Is(err, errRenewed) || errors.Is(err, errPings) || errors.Is(err, errTakenOver)
 }
@@ -147,7 +147,7 @@ func (c *client) stream(s *stream) error {
 		if err != nil {
 			cause := context.Cause(s.ctx)
 			if errors.Is(cause, errTakenOver) {
-				go s.close() // gRPC waits up to 5 s for a connection that accepts no data
+				go s.close() // in the background, because gRPC waits up to 5 s for a connection that accepts no data
 				return cause
 			}
 			s.close()
@@ -158,7 +158,7 @@ func (c *client) stream(s *stream) error {
 		}
 		c.received(response)
 		if first {
-			headers, _ := s.ads.Header() // Recv returns the same error
+			headers, _ := s.ads.Header() // ignore the error, because Recv returns the same one
 			c.pinging.heed(s, headers.Get(pingHeader))
 		}
 	}
@@ -209,7 +209,7 @@ type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
 
-// put must not be called concurrently.
+// put replaces the request in the mailbox. It must not be called concurrently.
 func (m *mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m.slot:

@@ -22,15 +22,15 @@ type topic struct {
 	subs     *ads.Subscriptions
 	watchers map[string]map[*watch]bool // by resource name
 	timers   map[ads.Timer]*time.Timer
-	requests *mailbox // nil between streams
+	requests *mailbox // where requests are sent; nil between streams
 	held     *held
 	rejected string
 	versions map[string]string   // by resource name
 	passedOn map[string]passedOn // by resource name, only while watched
 	ttl      sync.Once
 
-	// silent holds the outages of single resources, for which the server has sent nothing since the
-	// request.
+	// silent holds an outage for each resource about which the server has sent nothing since it was
+	// requested, although the server is reachable.
 	silent map[string]*Outage
 }
 
@@ -60,7 +60,7 @@ func (t *topic) unwatch(name string, handle *watch) {
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
 
-// refusal marks an error about a rejected resource, for the metrics.
+// refusal marks an error as one about a rejected resource, for the metrics.
 type refusal struct{ error }
 
 // Refused implements the interface of discovery.Refused.
@@ -151,7 +151,7 @@ func (t *topic) drop() {
 
 type passedOn struct {
 	body []byte
-	read weak.Pointer[Resource] // nil when no watcher holds it any longer
+	read weak.Pointer[Resource] // does not keep the resource alive; watchers do
 }
 
 // deliver passes a resource to watchers. The client keeps only the encoded form, which is a tenth
@@ -163,7 +163,7 @@ func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 	}
 	if r == nil {
 		var again ads.Resource
-		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // the resource was valid before
+		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // decoding cannot fail, because the resource was valid before
 			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
 			return
 		}
@@ -212,7 +212,7 @@ func (t *topic) setSilent(name string, o *Outage) {
 	}
 }
 
-// speaks is called before a response of any type.
+// speaks is called when a response of any type arrives, before it is applied.
 func (t *topic) speaks() {
 	for _, o := range t.silent {
 		o.over.Store(true)
@@ -220,7 +220,7 @@ func (t *topic) speaks() {
 	t.do(t.subs.Again(), nil, t.watchers)
 }
 
-// logRejected logs a reason unless it repeats the last one.
+// logRejected logs the reason for a rejection, unless it is the same as the last one.
 func (t *topic) logRejected(version, reason string) {
 	if reason == t.rejected {
 		return

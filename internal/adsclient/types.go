@@ -11,7 +11,7 @@ import (
 // Type is a resource type.
 type Type struct {
 	url    string
-	noun   string // what is missing without the resource, for errors
+	noun   string // how errors refer to the resource
 	field  string // the name of the field that holds the resource name
 	create func() proto.Message
 	nameOf func(proto.Message) string

@@ -17,25 +17,25 @@ type State struct {
 type Snapshot struct {
 	Server              int // index in Target.Servers
 	Clusters, Endpoints map[string]State
-	For                 any // Needs.For
+	For                 any // copied from Needs
 }
 
-// Needs lists the resources that a target needs. Whole means that the target also has endpoints
-// that require none of these resources.
+// Needs lists the resources that a target needs. Whole is set if the target also has endpoints that
+// do not depend on any of these resources.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
-	For                 any // copied to the next Snapshot
+	For                 any // opaque; copied to the Snapshot
 }
 
-// view is a target's subscriptions on one server.
+// view is the subscriptions of a target on one server, and what the server has sent.
 type view struct {
 	of     *Following
 	server int
 	news   bool
 
 	clusters, endpoints map[string]*viewed
-	needed              any // Needs.For
+	needed              any // For of the last Needs
 	err                 error
 	lost                *Outage // why the server is unreachable; nil while it is reachable
 }
@@ -87,8 +87,8 @@ func (v *view) close() {
 	v.askFor(Endpoints, v.endpoints, nil)
 }
 
-// has returns ads.Waiting, ads.Nothing or ads.All, depending on which of the needed resources the
-// server has sent.
+// has returns ads.Waiting if the server has not sent some of the needed resources yet, ads.All if
+// it has sent good endpoints, and ads.Nothing otherwise.
 func (v *view) has(needs Needs) ads.Has {
 	waits, bad, good := false, false, needs.Whole
 	for _, r := range v.clusters {
@@ -99,7 +99,7 @@ func (v *view) has(needs Needs) ads.Has {
 		good = good || r.state.Good != nil
 	}
 	switch {
-	case waits || bad && !good: // if there is a good resource, a rejected one counts as sent
+	case waits || bad && !good: // without good endpoints, a rejected resource counts as not sent yet
 		return ads.Waiting
 	case good:
 		return ads.All

@@ -96,7 +96,7 @@ var rank = map[string]int{
 	"weightedroundrobin": 4,
 	"weightedtarget":     4,
 
-	"discovery": 2, // the contract of sources
+	"discovery": 2, // contract of sources
 
 	"internal/topology": 3,
 
@@ -107,7 +107,7 @@ var rank = map[string]int{
 
 	"internal/resolving": 5,
 
-	"discovery/sourcetest": 4, // test kit, also for other modules
+	"discovery/sourcetest": 4, // test kit for sources, also used by other modules
 
 	"discovery/failover":   6,
 	"discovery/kubernetes": 6,
@@ -116,7 +116,7 @@ var rank = map[string]int{
 	"internal/cds":         7,
 	"internal/clusterfile": 7,
 
-	// Sources that use clusters.
+	// Sources whose answers may contain clusters.
 	"discovery/eds":  8,
 	"discovery/file": 8,
 
@@ -131,8 +131,8 @@ var rank = map[string]int{
 	"internal/testing/flat":     6,
 	"internal/testing/given":    6,
 	"internal/testing/settle":   6,
-	"internal/testing/toldtest": 9, // a source, and channels that use it
-	// The whole stack, from sources to calls.
+	"internal/testing/toldtest": 9, // has a source, and channels that use it
+	// The simulator uses the whole stack, from sources to calls.
 	"internal/testing/sim": 10,
 
 	// Programs.

@@ -52,33 +52,34 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers maps methods to the functions that create their receivers. These functions are checked
-// instead of the methods, because scenario runners call the methods through an interface and also
-// on cores, without a bubble.
+// makers maps methods to the functions that create their receivers. The test checks where these
+// functions are called instead of the methods, because scenario runners call the methods through an
+// interface that is also implemented without a bubble.
 var makers = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
 	"priority .Advance":         "priority newRecorder",
 }
 
-// bubbles is a call graph with waits and functions that open bubbles. A name matches all functions
-// it may refer to, so the graph may contain too many calls.
+// bubbles is a call graph of all functions, with the places that wait for time and the functions
+// that open bubbles. It may contain too many calls, because a name matches every function that it
+// may refer to.
 type bubbles struct {
 	positions *token.FileSet
 	files     []source
 	waits     []use
-	uses      map[string][]use           // uses of functions, by key
-	openers   map[string]map[int]bool    // for each function, the indices of arguments that run in a bubble
-	imports   map[string]map[string]bool // imported directories, by directory
+	uses      map[string][]use           // by key of the function that is used
+	openers   map[string]map[int]bool    // by key of the function: the indices of arguments that run in a bubble
+	imports   map[string]map[string]bool // by directory: the directories that it imports
 }
 
 type source struct {
 	path    string
 	file    *ast.File
-	imports map[string]string // by name in the file: directories in this module, "" for all others
+	imports map[string]string // by name in the file: the directory in this module, "" for other modules
 }
 
-// use is a wait, or a use of a function.
+// use is a wait for time, or a use of a function.
 type use struct {
 	pos      token.Pos
 	within   *ast.FuncDecl // nil if the use is outside all functions
@@ -125,7 +126,7 @@ func (b *bubbles) add(path string, file *ast.File) {
 	b.files = append(b.files, s)
 }
 
-// resolve finds the functions that open bubbles, and then all uses.
+// resolve finds the functions that open bubbles, and then all uses of functions.
 func (b *bubbles) resolve() {
 	b.openers = map[string]map[int]bool{"synctest Test": {1: true}}
 	for b.findOpeners() {
@@ -143,7 +144,8 @@ func (b *bubbles) resolve() {
 	}
 }
 
-// outside reports whether u can be reached outside a bubble, and returns the path.
+// outside reports whether u can be reached outside a bubble, and returns the path of calls that
+// leads to it.
 func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	if u.inBubble || slices.Contains(seen, u.holder) {
 		return "", false
@@ -163,8 +165,8 @@ func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	return "", false
 }
 
-// unseen reports whether from cannot refer to the function of held, because only held is in a test
-// and its function is unexported.
+// unseen reports whether the code at from cannot refer to the function that contains held, because
+// that function is unexported and in a test.
 func (b *bubbles) unseen(held, from use) bool {
 	return b.inTest(held) && !b.inTest(from) && !ast.IsExported(held.holder[strings.LastIndexAny(held.holder, " .")+1:])
 }
@@ -173,7 +175,8 @@ func (b *bubbles) inTest(u use) bool {
 	return strings.HasSuffix(b.positions.Position(u.pos).Filename, "_test.go")
 }
 
-// waits reports whether the last node only waits for time. In a select another case may come first.
+// waits reports whether the last node of the stack does nothing but wait for time. A case of a
+// select does not, because another case may come first.
 func waits(stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.CallExpr:

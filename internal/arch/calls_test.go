@@ -11,7 +11,7 @@ import (
 func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	var u use
 	var stack []ast.Node
-	var inBubble []bool // by depth
+	var inBubble []bool // for each node of the stack: whether it runs in a bubble
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if n == nil {
 			stack, inBubble = stack[:len(stack)-1], inBubble[:len(inBubble)-1]
@@ -27,8 +27,8 @@ func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	})
 }
 
-// holder returns the function, or else the key of the package variable, that contains the last
-// node.
+// holder returns the function that contains the last node of the stack, and its key. For a package
+// variable, it returns nil and the variable's key.
 func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	if len(stack) > 1 {
 		if f, ok := stack[1].(*ast.FuncDecl); ok {
@@ -53,11 +53,11 @@ func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
 }
 
-// findOpeners finds functions that use a parameter only in bubbles, and reports whether it found
-// new ones.
+// findOpeners finds functions that call a parameter only in bubbles, and reports whether it found
+// any that were not known yet.
 func (b *bubbles) findOpeners() (more bool) {
 	for _, s := range b.files {
-		leaked := make(map[*ast.FuncDecl]map[string]bool) // whether a function uses the name outside a bubble
+		leaked := make(map[*ast.FuncDecl]map[string]bool) // by function and name: whether the name is used outside a bubble
 		b.walk(s, func(u use, stack []ast.Node) {
 			id, ok := stack[len(stack)-1].(*ast.Ident)
 			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.within == nil {
@@ -104,7 +104,7 @@ func parameters(f *ast.FuncDecl) map[int]string {
 	return found
 }
 
-// keyOf returns the key of a function: its directory and name.
+// keyOf returns the key of a function, which consists of its directory and name.
 func keyOf(path string, f *ast.FuncDecl) string {
 	if f.Recv != nil {
 		return filepath.Dir(path) + " ." + f.Name.Name
@@ -112,8 +112,8 @@ func keyOf(path string, f *ast.FuncDecl) string {
 	return filepath.Dir(path) + " " + f.Name.Name
 }
 
-// keysOf returns the keys of the functions that an expression may refer to. Methods may be in any
-// imported directory or, through an interface, in one that imports this one.
+// keysOf returns the keys of the functions that an expression may refer to. A method may be
+// declared in any imported directory or, through an interface, in one that imports this one.
 func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {
@@ -141,7 +141,7 @@ func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	return keys
 }
 
-// named returns the keys of the functions that the last node may refer to.
+// named returns the keys of the functions that the last node of the stack may refer to.
 func (b *bubbles) named(s source, stack []ast.Node) []string {
 	n, above := stack[len(stack)-1], stack[max(0, len(stack)-2)]
 	switch above := above.(type) {
@@ -151,7 +151,7 @@ func (b *bubbles) named(s source, stack []ast.Node) []string {
 		}
 	case *ast.KeyValueExpr:
 		if above.Key == n {
-			return nil // a field name
+			return nil // the name of a field, not a function
 		}
 	case *ast.FuncDecl, *ast.ValueSpec:
 		if e, ok := n.(ast.Expr); ok && !valueOf(above, e) {

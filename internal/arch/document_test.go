@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// tables are the documents whose tables of sentences are checked here.
+// tables lists the documents whose tables are checked. Each row of these tables quotes a sentence
+// of a specification and names its test.
 var tables = map[string]struct {
 	scenarios []string // directories of the scenario files that the document names
 	rows      int      // minimum number of rows
@@ -28,7 +29,7 @@ var (
 	scenarioName = regexp.MustCompile("`([a-z0-9]+\\.txt)`: ([^;`|]+)")
 )
 
-// Each sentence in the tables names a test or a scenario, and these exist.
+// Each row of these tables names a test or a scenario that exists.
 func TestDocumentsNameWhatThereIs(t *testing.T) {
 	var code strings.Builder
 	for _, dir := range tested {
@@ -94,7 +95,8 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 	return comments.String()
 }
 
-// docs/waits.md names constants in their files, and the files refer to docs/waits.md.
+// docs/waits.md names the constants for its durations and their files, and these files refer to
+// docs/waits.md.
 func TestWaitsNameTheirConstants(t *testing.T) {
 	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(read(t, "docs/waits.md"), -1)
 	if len(links) < 12 {

@@ -44,15 +44,15 @@ func TestFilesAreShort(t *testing.T) {
 	}, ".")
 }
 
-// gRPC ends even wait-for-ready calls with a picker's status error. Only drop, which does this
-// intentionally, may create status errors.
+// If a picker returns a status error, gRPC ends even wait-for-ready calls with it. Only drop does
+// this on purpose, so no other policy may create status errors.
 func TestPoliciesReturnPlainErrors(t *testing.T) {
 	makes := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
 	sources(t, func(file string) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") { // test servers need status errors
 			return
 		}
-		if file == "internal/awaiting/awaiting.go" { // for calls that have ended with their contexts
+		if file == "internal/awaiting/awaiting.go" { // creates one for calls whose context has ended
 			return
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)

@@ -18,8 +18,9 @@ var update = flag.Bool("update", false, "write testdata/surface.txt")
 
 const largest = 88
 
-// The golden file lists the public surface: a line for each function, type, method, variable and
-// constant. Constants of one type share a line, and fields are not listed. To update it:
+// The golden file lists the public surface, with a line for each function, type, method, variable
+// and constant. Constants of the same type share a line, and fields are not listed. To update the
+// file:
 //
 //	go test ./internal/arch -run TestTheSurface -update
 func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
@@ -87,7 +88,7 @@ func public(t *testing.T) (dirs []string) {
 // Exported declarations do not refer to internal types.
 func TestPublicTypesAreNotInternal(t *testing.T) {
 	for dir, p := range documented(t) {
-		internal := make(map[string]bool) // by local name
+		internal := make(map[string]bool) // the internal packages that a file imports, by local name
 		for _, path := range p.Imports {
 			if strings.HasPrefix(path, root+"/internal/") {
 				internal[filepath.Base(path)] = true

@@ -1,6 +1,6 @@
 // Package awaiting implements the policy that a channel uses before its first answer. Calls wait as
-// they do on a channel without a policy. If the deadline of a call expires, the error contains what
-// the call waited for, instead of only "context deadline exceeded".
+// they do on a channel without a policy. If the deadline of a call expires, the error says what the
+// call was waiting for, instead of only "context deadline exceeded".
 package awaiting
 
 import (
@@ -20,10 +20,11 @@ const Config = `[{"` + name + `":{}}]`
 
 func init() { balancer.Register(builder{}) }
 
-// key is the key of the text in a state's attributes.
+// key is the key under which a state's attributes hold the text.
 type key struct{}
 
-// Set returns a state in which calls wait, and in which their errors contain text.
+// Set returns a copy of s in which calls wait. If their deadline expires, their errors contain
+// text.
 func Set(s resolver.State, text string) resolver.State {
 	s.Attributes = s.Attributes.WithValue(key{}, text)
 	return s
@@ -45,13 +46,13 @@ func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.B
 	return &policy{cc: cc, over: make(chan struct{})}
 }
 
-// policy has no children and no connections.
+// policy is the balancer. It has no children and no connections.
 type policy struct {
 	cc   balancer.ClientConn
 	over chan struct{} // closed when the policy's last picker is replaced
 }
 
-// show replaces the picker.
+// show publishes a state with a new picker. Calls that wait in the previous picker try again.
 func (p *policy) show(state connectivity.State, picker func(over <-chan struct{}) balancer.Picker) {
 	before := p.over
 	p.over = make(chan struct{})
@@ -66,7 +67,8 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	return nil
 }
 
-// ResolverError implements balancer.Balancer: all sources have failed.
+// ResolverError implements balancer.Balancer. It is called when all sources have failed, and calls
+// then fail.
 func (p *policy) ResolverError(err error) {
 	p.show(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
 		return base.NewErrPicker(errors.New(err.Error()))
@@ -82,7 +84,8 @@ func (*policy) ExitIdle() {}
 // Close implements balancer.Balancer.
 func (p *policy) Close() { close(p.over) }
 
-// waiter is a picker that blocks calls. gRPC calls it on the call's goroutine.
+// waiter is a picker that blocks until it is replaced or the call ends. It can do so because gRPC
+// calls Pick on the call's goroutine.
 type waiter struct {
 	text string
 	over <-chan struct{}

@@ -32,7 +32,7 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	})
 }
 
-// call makes a call with a deadline and sends its error.
+// call makes a call with a deadline, and sends its result to the returned channel.
 func call(ctx context.Context, cc *grpc.ClientConn, deadline time.Duration, wait bool) <-chan error {
 	over := make(chan error, 1)
 	go func() {
@@ -51,7 +51,7 @@ func wantError(t *testing.T, about string, err error, code codes.Code, text stri
 	}
 }
 
-// A call whose deadline passes before any answer reports what it waited for.
+// If the deadline of a call passes before there is an answer, its error says what it waited for.
 func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	const text = "while waiting for endpoints: story: no answer yet: dialling the registry"
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {

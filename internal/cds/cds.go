@@ -45,7 +45,7 @@ const (
 type Cluster struct {
 	Name       string
 	Kind       Kind
-	Assignment *endpointv3.ClusterLoadAssignment // has the cluster's name if it had no name of its own
+	Assignment *endpointv3.ClusterLoadAssignment // named after the cluster if it had no name
 	answer     discovery.Answer
 	unused     []envoy.Problem // ignored fields of Assignment
 	Host       string          // host:port
@@ -87,7 +87,7 @@ func (r *reader) checkName(path, name string) {
 	}
 }
 
-// NameProblem returns what is wrong with the name of a cluster, or "" if the name is valid.
+// NameProblem returns what is wrong with the name of a cluster, or "" if it is valid.
 func NameProblem(name string) string {
 	switch {
 	case name == "":
@@ -98,7 +98,7 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// kinds lists the supported types.
+// kinds lists the supported types, for errors.
 const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
 
 func (r *reader) readKind() {
@@ -124,7 +124,8 @@ func (r *reader) readKind() {
 	}
 }
 
-// aggregateName is Envoy's name of the extension. gRPC checks the same name (gRFC A37).
+// aggregateName is the name that Envoy requires for this extension. gRPC requires it, too (gRFC
+// A37).
 const aggregateName = "envoy.clusters.aggregate"
 
 func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
@@ -175,7 +176,7 @@ func (r *reader) readAssignment() {
 	r.addWithin("load_assignment", err)
 }
 
-// named gives the assignment the cluster's name if the assignment has no name.
+// named returns the assignment. If it has no name, named returns a copy with the cluster's name.
 func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
 	if given.GetClusterName() != "" {
 		return given
@@ -237,8 +238,8 @@ func (r *reader) readHost() {
 	}
 }
 
-// quiet lists the fields that cause no note. These are the supported fields, and fields about
-// Envoy's connections, which nobody expects to have an effect.
+// quiet lists the fields that cause no note: the supported fields, and fields about Envoy's own
+// connections, which nobody expects to have an effect.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",

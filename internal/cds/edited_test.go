@@ -21,7 +21,7 @@ func (e *edits) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// edit changes a weight in the cluster and returns its new names.
+// edit changes a weight in the cluster and returns the names of the edited cluster.
 func (e *edits) edit(t *testing.T, names int) []*spoken {
 	t.Helper()
 	e.weight++
@@ -30,8 +30,8 @@ func (e *edits) edit(t *testing.T, names int) []*spoken {
 	return name
 }
 
-// If a name cannot be resolved when its cluster is edited, it keeps the addresses in use. After the
-// channel was idle, it keeps them until an hour after the edit.
+// If a name of an edited cluster cannot be resolved, it keeps the addresses in use. If the channel
+// was idle in the meantime, it keeps them until an hour after the edit.
 func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 			e.Parts([]discovery.Mechanism{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
 			return name
 		}
-		name = list(2, 2) // b is new
+		name = list(2, 2) // the edit adds b
 		_ = name[0].say("10.0.0.1:1")
 		_ = name[1].say("10.0.0.2:1")
 		time.Sleep(time.Second)

@@ -25,7 +25,7 @@ type client struct {
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // no answer yet
+	if awaiting.Is(s) { // the state before the first answer
 		return nil
 	}
 	var addresses []string
@@ -113,10 +113,10 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(9 * time.Minute)
-		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither) // the kept answer
+		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither) // uses the kept answer
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
-		expect("10.0.0.4:1", moved) // its use did not confirm it
+		expect("10.0.0.4:1", moved) // using the kept answer did not confirm it
 		expect("10.0.0.4:1", neither)
 		// A name is not confirmed while it fails.
 		expect("10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", func(a, b *spoken) { both(a, b); b.Fail(errDown); time.Sleep(59 * time.Minute) })

@@ -20,7 +20,7 @@ type counting struct {
 	told    int
 	answer  discovery.Answer
 	err     error
-	refusal error // returned by Update
+	refusal error // the result of Update
 }
 
 func (r *counting) Update(a discovery.Answer) error {
@@ -92,7 +92,7 @@ func thousand(t *testing.T, f func(r *counting, round func(last int, err error))
 	})
 }
 
-// Resolving many names causes a few answers instead of one answer per name.
+// When many names are resolved, the source passes on a few answers instead of one per name.
 func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		const few = 3
@@ -119,7 +119,7 @@ func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	})
 }
 
-// A rejected answer is passed on again.
+// An answer that the channel rejected is passed on again.
 func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		round(1, nil)

@@ -25,10 +25,10 @@ type Maker struct {
 	Scope int
 
 	sources map[string]discovery.Source // sources in use, by key
-	used    map[string]discovery.Source // sources in the list that is being built, by key
+	used    map[string]discovery.Source // sources of the list that is being built, by key
 }
 
-// DNS is the default re-resolution of names in clusters.
+// DNS is how names in clusters are resolved again by default.
 var DNS = discovery.Refresh{RemoveAfter: 2}
 
 // Known is the state of a cluster.
@@ -44,7 +44,7 @@ type Known struct {
 type Graph struct {
 	List  []clusters.Entry // has at least one entry
 	Known map[string]Known // the requested clusters, by name
-	Asked []string         // the names of the requested clusters, in order
+	Asked []string         // names of the requested clusters, in the order of the requests
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).
@@ -126,22 +126,22 @@ func (m *Maker) same(key string, create func() (discovery.Source, error)) discov
 	return s
 }
 
-// one is a source that is compared by its address.
+// one makes a source comparable, by its address.
 type one struct{ discovery.Source }
 
-// Size returns the approximate size in bytes, for the cache of closed channels.
+// Size returns the approximate size in bytes, for the store of answers of idle channels.
 func (o *one) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
-	return 500 // the size of a name and its target
+	return 500 // about the size of a name and its target
 }
 
-// Reach marks the options of the sources that clusters may need as used, so that they are not
-// reported as unused.
+// Reach marks the options that apply to the sources of clusters as used, so that they are not
+// reported as having no effect.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Parts(nil, resolver.Target{URL: u}) // starts no source
+		_, _ = t.Parts(nil, resolver.Target{URL: u}) // parsing marks them and starts no source
 	}
 }
 

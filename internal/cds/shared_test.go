@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sharing runs channels that share stored answers. Each channel has its own cluster.
+// sharing runs channels that share stored answers. Each channel has its own copy of the cluster.
 func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
 		var name []*spoken
@@ -33,7 +33,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		two := open()
 		time.Sleep(time.Second)
-		one.name[0].Fail(errDown) // a re-resolution after a failed connection
+		one.name[0].Fail(errDown) // as for a re-resolution after a failed connection
 		time.Sleep(time.Second)
 		two.name[0].Fail(errDown)
 		two.expect(t, "10.0.0.1:1")
@@ -47,7 +47,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	})
 }
 
-// expectRemembered expects that c uses the cached addresses of b.
+// expectRemembered makes b fail, and expects that c uses its cached addresses. It closes c.
 func expectRemembered(t *testing.T, c *channel) {
 	t.Helper()
 	_ = c.name[0].say("10.0.0.3:1")

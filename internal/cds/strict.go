@@ -33,7 +33,7 @@ var (
 type strict struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
-	hosts   []string // host:port of each name
+	hosts   []string // host:port of each name in the cluster
 	sources []discovery.Source
 }
 
@@ -83,7 +83,7 @@ func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
 	for i, source := range s.sources {
 		p := &part{w, i}
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
-		if err != nil { // the other names are still resolved
+		if err != nil { // the other names do not depend on it
 			p.fail(err)
 			started = discovery.Started{}
 		}
@@ -117,10 +117,10 @@ type strictWatch struct {
 	names    []discovery.Started
 	closed   atomic.Bool
 
-	events  serial.Serializer // guards the fields below
+	events  serial.Serializer // runs events that access the fields below
 	set     *names.Set
 	started bool
-	again   bool // the last answer was rejected, or a re-resolution was requested
+	again   bool // whether to pass on the answer even if it has not changed
 	hold    serial.Timer
 	pacing
 	logged string
@@ -332,7 +332,7 @@ const (
 type pacing struct {
 	told     time.Time
 	soon     serial.Timer
-	refusals int // consecutive rejections
+	refusals int // number of consecutive rejections
 }
 
 func (p *pacing) begin() {
@@ -340,7 +340,7 @@ func (p *pacing) begin() {
 	p.soon.Stop()
 }
 
-// changed passes on the current answer, immediately or later.
+// changed passes the current answer on, now or when pacing allows it.
 func (w *strictWatch) changed() error {
 	if !w.ready() {
 		return nil
@@ -354,8 +354,8 @@ func (w *strictWatch) changed() error {
 	return w.tell()
 }
 
-// later passes on the answer after the wait. While the answer is rejected, later passes it on
-// again, because no caller receives the error.
+// later passes the answer on after the wait. If the channel rejects it, later tries again, because
+// there is no caller to return the error to.
 func (w *strictWatch) later(wait time.Duration) {
 	if w.soon.Runs() {
 		return

@@ -77,7 +77,7 @@ func listed(t *testing.T, text string) *Cluster {
 	return c
 }
 
-// told records each change as a line.
+// told is a receiver that records the addresses of each answer that differs from the last one.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -86,12 +86,12 @@ type told struct {
 
 func (r *told) Update(a discovery.Answer) error {
 	if _, err := new(topology.Translator).Translate(&a); err != nil {
-		return err // like the join
+		return err // reject invalid answers, as internal/join does
 	}
 	addresses := addressesOf(a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := strings.Join(addresses, " "); line != r.last { // like the join
+	if line := strings.Join(addresses, " "); line != r.last { // ignore unchanged answers, as internal/join does
 		r.lines, r.last = append(r.lines, line), line
 	}
 	return nil
@@ -180,7 +180,7 @@ func TestNamesThatAllFailLater(t *testing.T) {
 	})
 }
 
-// A name that has no answer delays the other names for names.Hold.
+// A name without an answer delays the other names, but no longer than names.Hold.
 func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -193,7 +193,7 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// A name that has no answer delays plain addresses for the same time.
+// A name without an answer delays plain addresses for the same time.
 func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, &spoken{}

@@ -30,7 +30,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 			c := new(clusterv3.Cluster)
 			d.message(node, c.ProtoReflect())
 			if assignment := c.GetLoadAssignment(); assignment != nil {
-				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // an empty name is reported once, for the cluster
+				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // name it "unnamed" here, so that the missing name is reported only once, for the cluster
 			}
 			list = append(list, c)
 			_, name := entry(node, "name")
@@ -98,7 +98,8 @@ func (d *Document) Find(name string) cds.Known {
 	return known
 }
 
-// ExplainEndpoints is like Explain, for the endpoints of a cluster.
+// ExplainEndpoints adds positions to problems in the endpoints of a cluster, whose paths begin
+// there.
 func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	i, there := d.index[name]
 	if !there {
@@ -131,7 +132,7 @@ func (d *Document) ExplainEntry(e clusters.Entry) error {
 	return fmt.Errorf("%s: %w", d.path, e.Err)
 }
 
-// placeOfReference returns the position at which an aggregate names a cluster.
+// placeOfReference returns the position at which an aggregate names the cluster of an entry.
 func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
 	i, there := d.index[e.Parent]
 	if there {
@@ -140,7 +141,8 @@ func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool
 	return line, column, there
 }
 
-// Notes returns notes on the ignored fields of the given clusters, or nil if there are none.
+// Notes returns notes on the fields of the given clusters that have no effect, or nil if there are
+// none.
 func (d *Document) Notes(names []string) error {
 	notes := &envoy.Invalid{}
 	for _, name := range names {

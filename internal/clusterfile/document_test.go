@@ -57,7 +57,7 @@ func TestLoadOfClusters(t *testing.T) {
 	}
 }
 
-// Endpoints have their cluster's full name by default.
+// Endpoints without a name get the full name of their cluster.
 func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
 	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
 	doc, err := Load(path)

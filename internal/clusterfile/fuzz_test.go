@@ -63,7 +63,7 @@ func FuzzParse(f *testing.F) {
 		}
 		encoded, err := protojson.Marshal(doc.Endpoints)
 		if err != nil {
-			return // a metadata value that JSON cannot represent
+			return // a metadata value, such as NaN, that JSON cannot represent
 		}
 		again, err := Parse("endpoints.yaml", encoded)
 		if err != nil || !proto.Equal(again.Endpoints, doc.Endpoints) {

@@ -96,7 +96,7 @@ func tooLarge(path string, size int64) error {
 	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
 }
 
-// Reason returns err without the path that package os adds.
+// Reason returns the cause of an error from package os, without the path.
 func Reason(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
@@ -104,7 +104,7 @@ func Reason(err error) error {
 	return err
 }
 
-// checkClusters also checks the references between clusters.
+// checkClusters validates all clusters and the references between them.
 func (d *Document) checkClusters() error {
 	defer runtime.KeepAlive(d.root()) // keeps the nodes in memory for locate
 	problems := &Error{Path: d.path}

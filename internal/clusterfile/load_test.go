@@ -32,7 +32,7 @@ func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	return doc.Endpoints, nil
 }
 
-// TestProblems runs the cases in testdata, which list the problems of invalid files.
+// TestProblems checks the problems that are reported for the invalid files in testdata.
 func TestProblems(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -74,7 +74,8 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// YAML gives the same result as equivalent JSON, with both forms of field names.
+// A YAML file gives the same result as protojson does for equivalent JSON, with both forms of field
+// names.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {

@@ -34,7 +34,7 @@ func locate(root *yaml.Node, path string) (line, column int) {
 	return placeOf(at)
 }
 
-// entry returns the key and value of a field, whose name may be written in either form.
+// entry returns the key and value of the field with the given name, in either of its two forms.
 func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		return nil, nil

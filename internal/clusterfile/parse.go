@@ -33,8 +33,8 @@ type Document struct {
 	path  string
 	index map[string]int
 
-	// The YAML nodes take forty times the memory of the content. They are needed only for
-	// positions, so they are referenced weakly and parsed again when necessary.
+	// The YAML nodes take forty times as much memory as the content. They are needed only for
+	// positions, so there is only a weak reference, and the content is parsed again when necessary.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
@@ -48,7 +48,7 @@ func (d *Document) root() *yaml.Node {
 		return nodes
 	}
 	nodes, err := parseYAML(d.path, d.content)
-	if err != nil { // cannot happen
+	if err != nil { // cannot happen: the content was parsed before
 		return new(yaml.Node)
 	}
 	return nodes
@@ -118,7 +118,7 @@ func (d *Document) placed(err error) error {
 	return d.Explain(invalid)
 }
 
-// Explain adds positions to problems. The result is cached, because many channels request it.
+// Explain adds positions to problems. It caches the result, because many channels may need it.
 func (d *Document) Explain(invalid *envoy.Invalid) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +132,7 @@ func (d *Document) Explain(invalid *envoy.Invalid) error {
 		line, column := locate(root, p.Path)
 		located.add(line, column, "%s", p.Text)
 	}
-	if len(d.explained) == envoy.MaxProblems { // addresses from DNS may differ each time
+	if len(d.explained) == envoy.MaxProblems { // do not cache more: problems with addresses from DNS may differ each time
 		clear(d.explained)
 	}
 	d.explained[key] = located.err()

@@ -15,7 +15,8 @@ import (
 type Mechanism struct {
 	// Cluster is the name of the cluster.
 	Cluster string
-	// Endpoints are inline endpoints. If Names is set, each host name represents all its addresses.
+	// Endpoints are inline endpoints. If Names is set, each host name among them represents all
+	// addresses of that name.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
 	// Host is a host:port to resolve through DNS.

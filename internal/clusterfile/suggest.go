@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unoffered lists fields that are rejected or have no effect.
+// unoffered lists fields that suggest does not offer, because they are rejected or have no effect.
 var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,

@@ -25,7 +25,7 @@ func syntaxError(path string, data []byte, err error) error {
 	return problems.err()
 }
 
-// jsonError returns the syntax error of data if it looks like JSON.
+// jsonError returns the syntax error in data, or nil if data does not look like JSON.
 func jsonError(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
@@ -36,8 +36,8 @@ func jsonError(data []byte) error {
 
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser lists the errors of the YAML parser. All other errors come from the scanner and concern
-// a single character.
+// ofParser lists the errors of the YAML parser. All other errors come from the scanner, and each
+// concerns a single character.
 var ofParser = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -87,9 +87,9 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	return said, firstColumn(data, said), message
 }
 
-// near returns the end of data, around the error. Finding the position of an error requires parsing
-// the data many times, which is faster for the end alone. If the end alone causes a different
-// error, near returns all of data.
+// near returns the part of data around the error, up to the end. Finding the position of an error
+// requires parsing the data many times, which is faster for a small part. If the part causes a
+// different error, near returns all of data.
 func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
 		skipped, rest = leastIndented(data, said-lines, said)
@@ -100,8 +100,8 @@ func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	return data, 0
 }
 
-// leastIndented returns data from the least indented line of the range on, and the number of lines
-// before that line.
+// leastIndented returns data from the line with the least indentation in a range of lines, and the
+// number of lines before that line.
 func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	at, least := offset(data, first), -1
 	for line := first; line <= last; line++ {
@@ -131,7 +131,7 @@ const ahead = 16
 // after this character causes the error, and data that ends before it does not.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
-		return read - 1 // usually on the correct line
+		return read - 1 // a good guess, because the line is usually correct
 	}
 	end := read
 	for n := read - 1; n > max(read-ahead, 0) && sameError(data[:n], message); n-- {
@@ -184,7 +184,8 @@ func firstError(data []byte) (line int, message string) {
 	}
 }
 
-// maxExact is the size up to which readUntilError is exact. Reading byte by byte is slow.
+// maxExact is the size in bytes up to which readUntilError reads byte by byte, which is exact but
+// slow.
 const maxExact = 1 << 20
 
 // readUntilError returns the data that the parser reads before it fails.
@@ -207,7 +208,7 @@ type byteByByte struct{ io.Reader }
 
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
-// place returns the line and column after text. Columns count characters.
+// place returns the line and column of the position at the end of text. Columns count characters.
 func place(text []byte) (line, column int) {
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(last) + 1

@@ -18,10 +18,10 @@ const (
 	longestName   = 120
 	mostNotes     = 20              // notes per source
 	rows          = 400             // endpoints of all channels
-	rowsEach      = 20              // endpoints of one locality, by default
-	fullChannels  = 50              // channels shown with their trees
-	patience      = time.Second     // a policy that is busy for less is not shown as busy
-	freshFor      = time.Second / 4 // how long requests share a page
+	rowsEach      = 20              // endpoints of one locality, unless the request says otherwise
+	fullChannels  = 50              // channels shown with their policies
+	patience      = time.Second     // how long a policy must be busy to be shown as busy
+	freshFor      = time.Second / 4 // how long a collected page is reused
 	branches      = 1000            // priorities and localities of all channels
 	shownBranches = 100             // priorities or localities of one policy
 )
@@ -32,15 +32,15 @@ type collection struct {
 	rows     int // remaining rows
 	branches int // remaining branches
 	each     int
-	began    time.Time // when the channel was created
+	began    time.Time // when the channel being collected was created
 }
 
 type query struct {
-	channel   uint64 // 0 for all channels
-	endpoints int    // per locality, 0 for the default
+	channel   uint64 // ID of the only channel to show, 0 for all channels
+	endpoints int    // maximum number for each locality, 0 for the default
 }
 
-// started is approximately when the process was started.
+// started is about the time when the process was started.
 var started = time.Now()
 
 // collect collects a page without waiting for any channel.
@@ -122,8 +122,8 @@ func lines(texts []string) (safe []string) {
 	return safe
 }
 
-// withoutTree sets the state of a channel without policies. Calls wait until all sources have
-// failed.
+// withoutTree sets the state and the reasons of a channel that has no policies. Its calls wait
+// until all sources have failed.
 func (channel *Channel) withoutTree() {
 	for _, s := range channel.Sources {
 		switch {
@@ -174,7 +174,8 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below adds the reasons why lower priorities are not in use, if the priority in use has a problem.
+// below adds, if the priority in use has a problem, the reasons why no lower priority is used
+// instead.
 func (channel *Channel) below(root *Policy) {
 	if channel.WhyInUse == "" {
 		return

@@ -30,7 +30,7 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
 		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		for range 9 {
-			call(t, cc) // each endpoint fails consecutive calls, and one reaches five
+			call(t, cc) // every endpoint fails calls in a row, and one of them reaches five
 		}
 		settle()
 		c, page := channel(t)
@@ -56,8 +56,8 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	})
 }
 
-// The page shows both the calls that schedulers gave to each locality and endpoint, and the
-// measured calls.
+// The page shows how many calls the schedulers assigned to each locality and endpoint, and how many
+// calls were measured.
 func TestThePageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}
@@ -112,7 +112,7 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 			t.Errorf("the source is %+v", got)
 		}
 		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away <small>for 5 s</small></td>`)
-		answer.Version = "8" // with the same content
+		answer.Version = "8" // same content, new version
 		s.Receiver.Update(answer)
 		time.Sleep(time.Second)
 		c, page = channel(t)
@@ -129,7 +129,7 @@ func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true}}
 		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		s.restore("a")
-		time.Sleep(30 * time.Second) // it reconnects in the meantime
+		time.Sleep(30 * time.Second) // enough time to reconnect
 		settle()
 		c, page := channel(t)
 		a, b := c.Tree.Children[0].Below.Children[0].Below.Children[0], c.Tree.Children[0].Below.Children[0].Below.Children[1]
@@ -158,7 +158,7 @@ func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	})
 }
 
-// The page shows the pending operation of a source without an answer.
+// The page shows what a source without an answer is waiting for.
 func TestThePageShowsWhatIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{}

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// An error that leaves the answer unconfirmed is shown until the answer is confirmed. If the answer
-// is confirmed by other means, an answer does not clear the error.
+// The page shows an error that leaves the answer in use unconfirmed until the answer is confirmed.
+// An answer from the source confirms it, unless Unconfirmed was called without a time.
 func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -22,10 +22,10 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		again := func() { answers--; update() } // the same answer
+		again := func() { answers--; update() } // repeats the last answer
 		for _, test := range []struct {
 			about     string
-			elsewhere bool // the answer does not confirm it
+			elsewhere bool // Unconfirmed is called without a time
 			then      func()
 			over      bool
 		}{

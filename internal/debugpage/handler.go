@@ -19,12 +19,12 @@ func Handler() http.Handler { return &handler{} }
 type handler struct {
 	viewers viewers
 
-	mu    sync.Mutex // held during a collection
+	mu    sync.Mutex // held while a page is collected
 	query query
 	page  *Page
 }
 
-// collect returns a page, which requests with the same query share for a short time.
+// collect returns a page. Requests with the same query share the page for freshFor.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// hint says where to look first for a given reason.
+// hint tells the user where to look first if a given reason is shown.
 type hint struct{ Reason, Look string }
 
-// hints is the table in docs/log.md. It is included so that the page can be used offline.
+// hints is the table in docs/log.md. The page contains it, so that it can be read offline.
 var hints = []hint{
 	{"connection refused by …", "the process: does it run, and listen on this port and address? A deploy that has just ended it?"},
 	{"did not connect within …, i/o timeout", "the way there: firewall, security group, route, a machine that is gone"},

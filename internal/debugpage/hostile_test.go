@@ -51,7 +51,8 @@ func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 	})
 }
 
-// root builds a root priority policy with n endpoints in each of two localities.
+// root builds a priority policy for two localities with n endpoints each, and returns it with the
+// state to update it with.
 func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Balancer, balancer.ClientConnState) {
 	t.Helper()
 	builder := balancer.Get(priority.Name)

@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// plant is a network with management servers and one backend.
+// plant is a simulated network with management servers and one backend.
 type plant struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -163,8 +163,8 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
-// If a channel is idle while its management server is down, the page shows the error only after the
-// channel has left idleness.
+// If the management server goes down while a channel is idle, the page shows the error only after
+// the channel has left idleness.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {

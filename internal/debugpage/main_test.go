@@ -2,4 +2,4 @@ package debugpage
 
 import "github.com/understudy-lb/understudy/internal/live"
 
-func init() { live.Enable() } // as package debug does
+func init() { live.Enable() } // package debug does this in programs

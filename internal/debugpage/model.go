@@ -18,13 +18,13 @@ type Page struct {
 type Channel struct {
 	ID     uint64 `json:"id"`
 	Target string `json:"target"`
-	// Twin is set if another channel has the same target.
+	// Twin is set if another channel on the page has the same target.
 	Twin bool `json:"twin,omitempty"`
 	// State is the state of the root policy. It is IDLE for an idle channel, and CONNECTING if the
 	// channel has no policy yet.
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Idle is set if the channel has no policy. Tree is then the last tree.
+	// Idle is set if the channel is idle. Tree then shows the policies that it had before.
 	Idle bool `json:"idle,omitempty"`
 	// InUse is the priority that gets the calls, or "".
 	InUse string `json:"in_use,omitempty"`
@@ -50,11 +50,11 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said describes the calls in a sentence: "Calls go to p0 us-east, 20/s."
+// Said describes in a sentence what happens to calls: "Calls go to p0 us-east, 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is like Said, with a duration unless it is "": "Calls go to p0 us-east (for 11 s), 20/s,
-// all failing: INTERNAL."
+// SaidFor is like Said, but also gives the duration of this state, unless long is "": "Calls go to
+// p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
 func (c *Channel) SaidFor(long string) string {
 	text := c.becomes()
 	if long != "" && !c.Idle {
@@ -66,7 +66,7 @@ func (c *Channel) SaidFor(long string) string {
 	return text + c.last()
 }
 
-// SaidSince returns the beginning of the state in Said, or nil.
+// SaidSince returns when the state described by Said began, or nil if it is not known.
 func (c *Channel) SaidSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -74,7 +74,7 @@ func (c *Channel) SaidSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announced is like Said, without numbers that change every second.
+// Announced is like Said, but without the numbers that change every second.
 func (c *Channel) Announced() string {
 	text := c.becomes()
 	if c.Failing() {
@@ -118,8 +118,8 @@ func (c *Channel) becomes() string {
 	return "Calls are taken"
 }
 
-// Reasons returns a line for the problem of the priority in use, and for each priority that is not
-// in use.
+// Reasons returns a line for the problem of the priority in use, if any, and one for each entry of
+// Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -133,7 +133,8 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere reports whether a priority is in use. Why is then about other priorities.
+// Elsewhere reports whether some priority is in use. The entries of Why are then about other
+// priorities.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
@@ -142,16 +143,16 @@ func (c *Channel) Elsewhere() bool {
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying is the operation that is pending until there is an answer or an error.
+	// Trying is what the source is waiting for while it has neither an answer nor an error.
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error. LastError is the last error, even if resolved, and LastErrorAt
-	// its time.
+	// Error is the current error. LastError is the most recent error, even if it no longer holds,
+	// and LastErrorAt is when it occurred.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
-	// Notes list content of the answer that has no effect.
+	// Notes list the parts of the answer that have no effect.
 	Notes []string `json:"notes,omitempty"`
 	// ErrorSince is when the current error began. Confirmed is when the endpoints in use were last
 	// confirmed.
@@ -172,12 +173,12 @@ type Policy struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
-	// BusySince is set if the policy has handled events for at least a second. Other fields show
-	// its previous state.
+	// BusySince is set if the policy has been handling events for at least a second. The other
+	// fields then show its state from before.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
-	// Through lists the policies above this one that have a single child, such as drop, topmost
-	// first.
+	// Through lists the policies directly above this one that have a single child, such as drop,
+	// from the top down.
 	Through []Layer `json:"through,omitempty"`
 	// Notes contain additional facts, such as what is dropped.
 	Notes    []string `json:"notes,omitempty"`
@@ -203,18 +204,19 @@ type Child struct {
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is the last error, even if resolved, and ErrorAt its time.
+	// Error is the most recent error, even if it no longer holds, and ErrorAt is when it occurred.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
-	// Why is why a priority is not in use or what it waits for.
+	// Why is the reason why a priority is not in use, or what it is waiting for.
 	Why string `json:"why,omitempty"`
 	// Addresses is set for endpoints with several addresses.
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
 	// Share is the share of the channel's calls that the child should currently get.
 	Share float64 `json:"share"`
-	// Scheduled is how many calls the parent's scheduler gave to the child.
+	// Scheduled is the number of calls that the scheduler of the parent policy assigned to the
+	// child.
 	Scheduled uint64  `json:"scheduled,omitempty"`
 	Calls     *Calls  `json:"calls,omitempty"`
 	Recent    *Recent `json:"recent,omitempty"`
@@ -226,11 +228,12 @@ type Child struct {
 	Below        *Policy    `json:"below,omitempty"`
 
 	order int  // sort key of an endpoint: problems come first
-	open  bool // unfolded on the page
+	open  bool // shown unfolded on the page
 	tally tally
 }
 
-// tally counts endpoints and their calls, including folded ones.
+// tally counts the endpoints below a child and their calls, including endpoints that the page
+// omits.
 type tally struct {
 	endpoints, ready int
 	recent           recents

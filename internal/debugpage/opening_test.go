@@ -22,12 +22,13 @@ func (*starting) Check(bool) error { return nil }
 func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	select {
 	case s.started <- struct{}{}:
-	default: // already signalled
+	default: // the previous signal has not been received yet
 	}
 	return s.Source.Start(r)
 }
 
-// This test is for the race detector.
+// The page is requested while channels open and close. Only the race detector can make this test
+// fail.
 func TestThePageWhileChannelsOpen(t *testing.T) {
 	done := make(chan struct{})
 	var looks sync.WaitGroup

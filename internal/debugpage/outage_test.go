@@ -68,7 +68,7 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	})
 }
 
-// If calls go to a last resort, the page shows why no lower priority is better.
+// If calls go to a priority as a last resort, the page shows why no lower priority is better.
 func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
@@ -83,8 +83,8 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	})
 }
 
-// The reason for a failover is shown until the priority is READY again. The time until the failover
-// is shown only before the failover.
+// After a failover, its reason is shown until the priority is READY again. The time until the
+// failover is shown only beforehand.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}

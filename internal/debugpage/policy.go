@@ -15,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// policy converts a policy that should get the given share of the channel's calls.
+// policy converts a policy for the page. share is the share of the channel's calls that the policy
+// should get.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
 	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= patience {
@@ -63,7 +64,8 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	return p
 }
 
-// scheduledOf returns the scheduled calls of each child, or nil without a scheduler.
+// scheduledOf returns the number of calls scheduled for each child, or nil if the policy has no
+// scheduler.
 func scheduledOf(of any) []uint64 {
 	switch d := of.(type) {
 	case shell.WeightedTarget:
@@ -74,7 +76,8 @@ func scheduledOf(of any) []uint64 {
 	return nil
 }
 
-// shares returns the share of calls for each child. It adds notes about the rest to p.
+// shares returns the share of the channel's calls for each child. If some calls go to no child, it
+// adds a note to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -176,7 +179,7 @@ const lastResort = ", none is left: they get the calls anyway, because no other 
 // badness sorts endpoints by state: problems come first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
-// priority sets child.Why.
+// priority sets the state of a child of the priority policy, and why the child is not in use.
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
 	child.order = d.Priority
@@ -244,7 +247,7 @@ func (p *Policy) onlyChild() *Policy {
 	return nil
 }
 
-// absorb replaces p with below, and keeps the state and notes of p.
+// absorb replaces p by below, the policy below it, but keeps the notes and the busy state of p.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}

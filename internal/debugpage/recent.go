@@ -21,16 +21,16 @@ type Recent struct {
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the periods of recents in seconds. Shorter periods show outages earlier. A shorter
-// period is used if most of its calls failed and there are at least fewCalls.
+// windows are the periods that are considered, in seconds. A shorter one shows an outage earlier.
+// It is used if most of its calls failed and it contains at least fewCalls.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const fewCalls = 3
 
-// recentOf returns the counts of the best window, or nil without calls. began is the earliest start
-// of a call.
+// recentOf returns the counts for the most suitable window, or nil if there were no calls. began is
+// when calls began at the earliest.
 func recentOf(all recents, began, now time.Time) *Recent {
 	r, seconds := all[0], windows[0]
 	for i, shorter := range all[1:] {

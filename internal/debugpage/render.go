@@ -28,7 +28,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
 	},
 	"name": func(c *Child) string {
-		if c.title() == "/" { // topology.LocalityName of an empty locality
+		if c.title() == "/" { // how topology.LocalityName names an empty locality
 			return "no locality"
 		}
 		return c.title()

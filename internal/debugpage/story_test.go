@@ -73,7 +73,7 @@ func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	return cc
 }
 
-// settle waits until new snapshots are made.
+// settle waits until the policies have made new snapshots.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -204,7 +204,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	})
 }
 
-// An idle channel is shown once, and a closed channel is not shown.
+// A channel that is idle is shown only once, and a closed channel is not shown.
 func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

@@ -9,9 +9,9 @@ import (
 
 const (
 	mostViewers = 32
-	period      = time.Second      // between updates
-	streamFor   = 5 * time.Minute  // then the browser reconnects
-	writeFor    = 10 * time.Second // then a viewer that does not read is disconnected
+	period      = time.Second      // minimum time between updates
+	streamFor   = 5 * time.Minute  // after this time, the stream ends and the browser reconnects
+	writeFor    = 10 * time.Second // after this time, a viewer that does not read is disconnected
 )
 
 type viewers struct{ n atomic.Int64 }
@@ -26,8 +26,8 @@ func (v *viewers) enter() bool {
 
 func (v *viewers) leave() { v.n.Add(-1) }
 
-// serveEvents sends the page as server-sent events when it changes. It spends at most a twentieth
-// of the time on a viewer.
+// serveEvents sends the page as a server-sent event whenever it has changed. For each viewer, it
+// works at most a twentieth of the time.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	if !h.viewers.enter() {
 		w.Header().Set("Retry-After", "10")
@@ -51,7 +51,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 		}
 		if !bytes.Equal(next, last) {
 			last = next
-			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not supported by all servers
+			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // ignore the error: not all servers support deadlines
 			if _, err := w.Write(next); err != nil || control.Flush() != nil {
 				return
 			}

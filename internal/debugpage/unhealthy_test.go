@@ -36,16 +36,16 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			calls() // the priority is connecting
+			calls() // the priority is connecting, so calls must stay on the lower one
 			s.restore("hang")
-			time.Sleep(40 * time.Second) // its attempt fails, and the next one succeeds
+			time.Sleep(40 * time.Second) // the first connection attempt fails, and the next one succeeds
 			calls()
 		})
 	}
 }
 
-// If no endpoint can take calls, errors and the page show the reason. They also show later errors
-// of the source.
+// If no endpoint can take calls, the errors of calls and the page show the reason. If the source
+// then fails, they show its error, too.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -69,7 +69,7 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 			t.Error(err)
 		}
 		sees("all pods of shop are starting")
-		sees("") // also shows the notes
+		sees("") // the notes are shown as well
 		if _, page := channel(t); !strings.Contains(page, "a port has no effect") {
 			t.Error("the page does not show the note")
 		}

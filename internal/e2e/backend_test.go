@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startSelf starts this binary in a role and kills it when the test ends.
+// startSelf starts this test binary in a role, and kills it when the test ends.
 func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
 	t.Helper()
 	command = exec.Command(os.Args[0])
@@ -87,7 +87,7 @@ type server struct {
 	// failures is how many of the next calls fail with err.
 	failures atomic.Int64
 	err      error
-	hangs    atomic.Bool   // calls block until their deadline
+	hangs    atomic.Bool   // whether calls block until their deadline
 	takes    time.Duration // duration of each call; set before the server serves
 	watched  chan struct{}
 }
@@ -118,7 +118,7 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	}
 	s := &server{name: name, health: health.NewServer(), address: listener.Addr().String(), watched: make(chan struct{}, 100)}
 	s.grpc = grpc.NewServer(grpc.Creds(creds), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-		MinTime:             5 * time.Second, // as in the README
+		MinTime:             5 * time.Second, // the same as in the README
 		PermitWithoutStream: true,
 	}), grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		select {
@@ -152,9 +152,9 @@ func startServer(t *testing.T, name string, certificate *tls.Certificate) *serve
 
 var ownAddresses sync.Map
 
-// ownAddress returns an address on which a backend can be restarted. Its port is below the
-// ephemeral range, so that no other socket takes it. Probing it could leak the listener to a child
-// process.
+// ownAddress returns an address on which a backend can be stopped and restarted. Its port is below
+// the ephemeral range, so that no other socket takes it in the meantime. It does not test the port,
+// because a child process could inherit the listener.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -207,7 +207,7 @@ func runBackendProcess() error {
 
 type answer struct {
 	name, authority string
-	peer            string // also set for calls that failed at the backend
+	peer            string // set even for calls that failed at the backend
 }
 
 func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (answer, error) {

@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// A failing DNS name does not affect other entries. A truncated answer is requested again over TCP.
+// A DNS name that fails does not affect other entries. If an answer is truncated, it is requested
+// again over TCP.
 func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)

@@ -34,7 +34,8 @@ func zonesFile(t *testing.T, zones map[string][]*server) string {
 	return path
 }
 
-// counted waits until each of all has answered, and returns each backend's share of further calls.
+// counted waits until each of the backends has answered, and then returns the share of each backend
+// in further calls.
 func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map[string]float64 {
 	t.Helper()
 	for _, name := range all {
@@ -51,8 +52,8 @@ func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, 
 	return parts
 }
 
-// Zones of 3, 2 and 1 backends have equal numbers of callers, and each backend gets a sixth of all
-// calls. A zone that loses a backend sends a share of its calls elsewhere.
+// Three zones have 3, 2 and 1 backends and equal numbers of clients. Each backend gets a sixth of
+// all calls. If a zone loses a backend, a part of its calls goes to other zones.
 func TestBalanceOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -81,8 +82,8 @@ func TestBalanceOnRealSockets(t *testing.T) {
 			break
 		}
 	}
-	// Zones a, b and c have 3/5, 1/5 and 1/5 of the remaining capacity: b keeps 3/5 of its calls,
-	// and a gets the rest.
+	// Zones a, b and c have 3/5, 1/5 and 1/5 of the remaining capacity. Clients in b therefore send
+	// 3/5 of their calls to b, and the rest to a.
 	shares := func(what string, want map[string]float64) {
 		t.Helper()
 		var names []string
@@ -105,7 +106,8 @@ func TestBalanceOnRealSockets(t *testing.T) {
 	shares("it is back", map[string]float64{"b0": 0.5, "b1": 0.5})
 }
 
-// When the client's zone stops, no call fails or goes to the next entry.
+// When the client's zone is stopped, no call fails, and no call goes to the next entry of the
+// target.
 func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -134,7 +136,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	}
 }
 
-// near reports whether got and want have the same keys and similar shares, within by.
+// near reports whether got and want have the same keys, and shares that differ by at most by.
 func near(got, want map[string]float64, by float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {

@@ -13,7 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// outliers returns settings for priorities of two endpoints, with an interval of a second.
+// outliers returns outlier detection for priorities with two endpoints, with an interval of a
+// second.
 func outliers() *clusterv3.OutlierDetection {
 	return &clusterv3.OutlierDetection{
 		Interval:                       durationpb.New(time.Second),
@@ -25,8 +26,8 @@ func outliers() *clusterv3.OutlierDetection {
 	}
 }
 
-// Outlier detection settings from a cluster eject an endpoint and then the whole priority, until
-// they are removed.
+// With outlier detection from a cluster, an endpoint is ejected, and then the whole priority. When
+// the settings are removed, the priority is used again.
 func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 	t.Parallel()
 	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// While a management server starts and stops, errors and the log name the server or the priority,
+// A management server is started and stopped. Errors and the log name the server or the priority,
 // and calls succeed as long as a backend is available.
 func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	backend := startServer(t, "near", nil)
@@ -41,7 +41,7 @@ func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	if _, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true)); err != nil {
 		t.Errorf("wait-for-ready call: %v, want an answer", err)
 	}
-	stood := time.Now().Add(time.Second) // a connection that ends earlier is not retried immediately
+	stood := time.Now().Add(time.Second) // gRPC does not immediately retry a connection that ended within a second
 	before := logged.Count("eds: stream to dns:///" + address + " failed")
 	server.Stop()
 	logged.Wait(t, time.Minute, "eds: stream to dns:///"+address+" ended: ")

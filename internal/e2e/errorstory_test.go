@@ -45,7 +45,7 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
 		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()
-		// call makes up to most calls, ten a second, until something is logged.
+		// call makes calls, ten per second, until something is logged or most calls have been made.
 		call := func(most int) (log string, err error) {
 			for range most {
 				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})

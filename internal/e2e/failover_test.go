@@ -81,7 +81,7 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// The application's retry policy still applies after an update.
+// The retry policy of the application still applies after an update of the endpoints.
 func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -150,7 +150,7 @@ func TestAnEmptiedFileIsNamed(t *testing.T) {
 	for {
 		_, err := who(ctx, cc)
 		if err == nil {
-			continue // the update has not been noticed yet
+			continue // the source has not noticed the edit yet
 		}
 		if want := path + `: cluster "e2e" has no localities`; !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want one with %s", err, want)

@@ -17,11 +17,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// failoverTimeout is the default of gRFC A56, which Recommended keeps.
+// failoverTimeout is the default in gRFC A56, which Recommended does not change.
 const failoverTimeout = 10 * time.Second
 
-// workTime is the duration of calls in the first priority, so that some are in progress at a
-// failure.
+// workTime is the duration of calls to the first priority. It is long enough that some calls are in
+// progress when the priority fails.
 const workTime = 100 * time.Millisecond
 
 // cuttable is a listener that can drop all packets of its connections, as after a power failure.
@@ -66,7 +66,8 @@ func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Multipath TCP sockets, which are Go's default, do not support filters.
+	// Go listens with Multipath TCP by default. Such sockets do not support the packet filters that
+	// drop packets.
 	listener.Close()
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -130,24 +131,24 @@ func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 }
 
 type fault struct {
-	name string // as in the README's table
-	// lose returns the address of an endpoint, and a function that breaks it, or nil if it never
-	// answers.
+	name string // name of the fault in the README's table
+	// lose returns the address of an endpoint, and a function that breaks the endpoint. That
+	// function is nil if the endpoint never answers in the first place.
 	lose func(t *testing.T) (address string, lose func())
-	// after is the minimum time until the next priority answers.
+	// after is the time until the next priority answers, at least.
 	after time.Duration
-	// deadline is the deadline of calls; 0 means the deadline of the README's client.
+	// deadline is the deadline of calls, or 0 for the deadline that the README's client uses.
 	deadline time.Duration
-	// most and slowly are how many calls of methods in RetryMethods may fail: most at 20 calls a
-	// second, slowly at one call a second. -1 means any number.
+	// most and slowly limit how many calls to methods in RetryMethods may fail: most with 20 calls
+	// per second, slowly with one call per second. -1 means no limit.
 	most, slowly int
 	// ejected is set if outlier detection ejects the endpoints. In this case, no call fails that
 	// begins after five failures of each endpoint.
 	ejected bool
 }
 
-// serving returns a fault.lose that starts an endpoint in this process and breaks it by calling
-// then.
+// serving returns a value for fault.lose. It starts an endpoint in this process and breaks it by
+// calling then.
 func serving(then func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
@@ -168,8 +169,8 @@ func answering(code codes.Code) func(*testing.T) (string, func()) {
 	})
 }
 
-// signalled returns a fault.lose that starts an endpoint in a separate process and breaks it by
-// sending s to that process.
+// signalled returns a value for fault.lose. It starts an endpoint in a process of its own and
+// breaks it by sending s to the process.
 func signalled(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// limit is how long tests wait for an event, and patience is the deadline of undelayed calls. They
-// are long because the machine may be busy.
+// limit is how long tests wait for an event. patience is the deadline of calls to endpoints that
+// should answer at once. Both are long because the machine may be busy.
 const (
 	limit    = time.Minute
 	patience = 20 * time.Second
@@ -129,7 +129,7 @@ func summary(calls []call) string {
 	return fmt.Sprint(counts)
 }
 
-// only reports an error if a call failed with a code that is not allowed.
+// only fails the test if a call failed with a code other than those allowed.
 func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	t.Helper()
 	for _, c := range calls {
@@ -140,7 +140,7 @@ func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	}
 }
 
-// until waits for a hundred consecutive calls that wanted accepts, and returns how long that took.
+// until waits until wanted accepts a hundred calls in a row, and returns how long that took.
 func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
 	t.Helper()
 	begin, first := time.Now(), f.ended()
@@ -158,7 +158,7 @@ func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Dur
 	}
 }
 
-// row returns the index of the first of a hundred consecutive calls that wanted accepts, or -1.
+// row returns the index of the first of a hundred calls in a row that wanted accepts, or -1.
 func row(calls []call, wanted func(call) bool) int {
 	n := 0
 	for i, c := range calls {

@@ -56,8 +56,8 @@ func startDNS(t *testing.T) *dnstest.Server {
 	return dns
 }
 
-// waiting makes wait-for-ready calls until stop is called. It ignores calls that fail after
-// response headers, because clients must not retry them (gRFC A6).
+// waiting makes wait-for-ready calls until stop is called. It does not count failures after
+// response headers, because clients must not retry such calls (gRFC A6).
 func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -113,9 +113,10 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "srv")
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
-	// The failing EDS endpoints must not cause look-ups of the last name, which gRPC's DNS resolver
-	// would make 30 s after the first. The test measures the time by counting SRV look-ups.
-	const enough = 8 // times at least 4.5 s
+	// While the EDS endpoints fail, the channel must not look up the last name again. gRPC's DNS
+	// resolver would do so 30 s after the first look-up. The test waits for as long by counting SRV
+	// look-ups.
+	const enough = 8 // SRV look-ups, at least 4.5 s apart
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
 	}
@@ -190,14 +191,15 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	added := time.Now()
 	stop := waiting(t, cc)
 	awaitName(ctx, t, cc, "second")
-	// The machine may be busy; TestABackendThatIsAddedAndRemoved checks the exact bound.
+	// The limit is generous, because the machine may be busy. TestABackendThatIsAddedAndRemoved
+	// checks the exact one.
 	if took, most := time.Since(added), refresh*11/10+15*time.Second; took > most {
 		t.Errorf("the second backend was used after %v, want %v at most", took, most)
 	}
 	if calls, failures := stop(); failures > 0 || calls == 0 {
 		t.Errorf("%d of %d calls failed", failures, calls)
 	}
-	// No other calls disturb the round robin.
+	// Only this loop makes calls now, so the round robin is exact.
 	counts := make(map[string]int)
 	for range 100 {
 		a, err := who(ctx, cc)
@@ -209,7 +211,7 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	if counts["second"] < 45 || counts["first"] < 45 {
 		t.Errorf("of 100 calls the backends answer %v, want half each", counts)
 	}
-	// A removed backend is used until two answers lack it.
+	// A removed backend stays in use until two answers in a row lack it.
 	dns.Set("shop.test", "A", "127.0.0.2")
 	dns.Await("shop.test", "A", 1)
 	if a, b := both(ctx, t, cc); !a || !b {

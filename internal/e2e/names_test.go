@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// By default, certificates are verified against a name in the target, never one from DNS, a file or
-// a management server.
+// By default, certificates are verified against a name in the target, never against one from DNS, a
+// file or a management server.
 func TestNamesOnCertificates(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)
@@ -51,7 +51,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	writeEndpoints(t, other, shop.address)
 	at := "dns://" + dns.Address() + "/"
 
-	for target, want := range map[string]string{ // the authority of the call, or an error
+	for target, want := range map[string]string{ // the authority that the backend sees, or the error of the call
 		"srv://" + dns.Address() + "/shop.test":                               "shop.test",
 		"srv://" + dns.Address() + "/forged.test":                             "certificate is valid for record.test, not forged.test",
 		"srv://" + dns.Address() + "/forged.test?verify=record":               "record.test",
@@ -88,7 +88,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		}
 		cc.Close()
 	}
-	// A server name in the credentials overrides all others.
+	// A server name in the credentials overrides all other names.
 	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", given.Dial(given.Set("Authority", "nor.test")),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), ServerName: "shop.test"})))
 	if got := calledBy(t, cc); got != "shop.test" {

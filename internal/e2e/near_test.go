@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps each zone
-// to the clients' zone that its endpoints are for.
+// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps a zone to
+// the clients' zone that its endpoints are intended for.
 func zonesByEDS(t *testing.T, hints map[string]string) string {
 	c := &endpointv3.ClusterLoadAssignment{ClusterName: "shop"}
 	for zone, n := range map[string]int{"a": 1, "b": 2} {
@@ -39,13 +39,13 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 	return manager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
 }
 
-// The client's zone comes from a bootstrap or the target. Small zones are merged with the next, and
-// hints select endpoints.
+// The client's zone is set in a bootstrap file or in the target. Zones with too few endpoints are
+// merged with the next group, and hints select endpoints.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
 		what, query string
 		hints       map[string]string
-		want        []string // the zones that get calls
+		want        []string // zones whose endpoints get calls
 	}{
 		{"the bootstrap's zone", "prefer=zone", nil, []string{"b"}},
 		{"the target's zone overrides the bootstrap's", "prefer=zone&zone=a", nil, []string{"a"}},

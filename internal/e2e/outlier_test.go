@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// tier is a priority whose backends all have its name. Each backend is behind a relay.
+// tier is a priority. Its backends all answer with its name, and each is behind a relay.
 type tier struct {
 	name    string
 	servers []*server
@@ -163,7 +163,7 @@ func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 	}
 }
 
-// If the only priority returns errors, it keeps the calls, which fail only with these errors.
+// If the only priority returns errors, it keeps all calls, and these fail with no other errors.
 func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	t.Parallel()
 	near := startTier(t, "near", 2)
@@ -177,8 +177,8 @@ func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	only(t, calls, codes.Internal)
 }
 
-// With max_ejection_percent 20, one of two bad endpoints is ejected within two intervals, but never
-// both.
+// With max_ejection_percent 20, one of five endpoints can be ejected. If two return errors, one of
+// them is ejected within two intervals, but never both.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	t.Parallel()
 	good, bad := startTier(t, "good", 3), startTier(t, "bad", 2)
@@ -197,7 +197,8 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[0])
 	t.Logf("one endpoint was ejected after %v", f.until(t, "were answered by the others", near))
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[1])
-	// Now one bad endpoint answers a quarter of the calls, for three intervals.
+	// One of the bad endpoints stays in use and answers a quarter of the calls. Check this for
+	// three intervals.
 	n := f.ended()
 	f.await(t, n, "failed", func(c call) bool { return c.err != nil })
 	begin := time.Now()
@@ -222,7 +223,7 @@ func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
 	t.Parallel()
 	near, far := startTier(t, "near", 2), startTier(t, "far", 2)
 	for _, r := range far.relays {
-		r.Cut() // before the client connects
+		r.Cut() // cut before the client connects
 	}
 	f := startFlow(t, dialTiers(t, []given.Option{given.MinReady(0.6, 0)}, near, far), patience)
 	f.until(t, "were answered by the first priority", of("near"))

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// errFinal wraps a status, with which gRPC would end every call.
+// errFinal wraps a status. If gRPC received it, it would end every call, even wait-for-ready calls.
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
 // gRPC ends even wait-for-ready calls with an error that wraps a status. So sources and policies
@@ -73,7 +73,7 @@ func init() { balancer.Register(finalStub) }
 type policyUnderTest struct {
 	name, config string
 	path         []string
-	leaf         bool // has no configurable children
+	leaf         bool // whether the policy has no child policy that can be configured
 }
 
 var policies = []policyUnderTest{
@@ -88,8 +88,8 @@ const leafConfig = `[{"understudy_weighted_round_robin":{}}]`
 
 // mishap is an event for a policy. do returns the policy's error.
 type mishap struct {
-	ofChild  bool // only for policies with a configurable child
-	ofHealth bool // only for policies whose endpoints are health-checked
+	ofChild  bool // only occurs in policies with a configurable child
+	ofHealth bool // only occurs in policies whose endpoints are health-checked
 	do       func(*testing.T, *policyUnderTest, balancer.Balancer, *lbtest.ClientConn) error
 }
 
@@ -118,7 +118,7 @@ var mishaps = map[string]mishap{
 	}},
 	"every subchannel fails": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
 		err := p.update(t, b, leafConfig, "10.0.0.1:1", "10.0.0.2:1")
-		for range 2 { // the second SubConn is created when the first has failed
+		for range 2 { // the second SubConn is created only when the first one has failed
 			for _, sc := range cc.SubConns() {
 				sc.Report(connectivity.Connecting, nil)
 				sc.Report(connectivity.TransientFailure, errFinal)
@@ -144,7 +144,8 @@ var mishaps = map[string]mishap{
 // refusing marks a ClientConn that is being closed.
 type refusing struct{ balancer.ClientConn }
 
-// channelOf fails NewSubConn if cc is marked as refusing.
+// channelOf is a ClientConn whose NewSubConn fails with errFinal if the caller is marked as
+// refusing.
 type channelOf struct{ *lbtest.ClientConn }
 
 func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
@@ -172,7 +173,7 @@ func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string
 	return b.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints}, BalancerConfig: config})
 }
 
-// errorsAfter returns the errors that gRPC receives after a mishap.
+// errorsAfter returns the errors that the policy passes to gRPC after a mishap.
 func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	cc := new(lbtest.ClientConn)
 	b := balancer.Get(p.name).Build(channelOf{cc}, balancer.BuildOptions{})
@@ -181,7 +182,7 @@ func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	if err := m.do(t, p, b, cc); err != nil {
 		errs = append(errs, err)
 	}
-	time.Sleep(time.Minute) // all timers have fired
+	time.Sleep(time.Minute) // long enough for all timers to fire
 	synctest.Wait()
 	for _, s := range cc.States() {
 		if _, err := s.Picker.Pick(balancer.PickInfo{Ctx: t.Context()}); err != nil && s.ConnectivityState == connectivity.TransientFailure {

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// losses is the number of measurements. takesMost is far above typical values (docs/speed.md),
-// because the machine may be busy, and far below the failover timeout.
+// losses is the number of measurements. takesMost limits each of them. It is far above typical
+// values (docs/speed.md), because the machine may be busy, and far below the failover timeout.
 const (
 	losses    = 9
 	takesMost = 3 * time.Second
@@ -43,8 +43,9 @@ func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// loseATier returns the time from the stop of the last server to the next priority's first answer.
-// Clients may detect the stop before connections fail, because TLS servers announce it.
+// loseATier stops the servers of the first priority, and returns the time until the next priority
+// answers. The clock starts before the last server is stopped, because TLS servers announce this to
+// clients before the connections fail.
 func loseATier(t *testing.T, vanishes bool) time.Duration {
 	t.Helper()
 	ca := testcert.New(t)
@@ -67,7 +68,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 		<-connected
 	}
 	for range 100 {
-		awaitName(ctx, t, cc, "near") // the handshakes end in the meantime
+		awaitName(ctx, t, cc, "near") // by then, the handshakes with all servers have ended
 	}
 	for range 4 {
 		callers.Go(func() {
@@ -101,7 +102,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 
 type wires struct {
 	near     *tier
-	vanishes atomic.Bool // new connections to near hang
+	vanishes atomic.Bool // whether new connections to near hang
 }
 
 func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {

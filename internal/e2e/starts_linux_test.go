@@ -24,20 +24,20 @@ import (
 const slack = 2 * time.Second
 
 const (
-	perTier       = 10 // failed calls in a priority of two endpoints until both are ejected
-	retryAttempts = 4  // for methods in RetryMethods
+	perTier       = 10 // in a priority of two endpoints: failed calls until both are ejected
+	retryAttempts = 4  // attempts of calls to methods in RetryMethods
 )
 
-// slips is how many calls of methods in RetryMethods may fail because gRPC does not retry a call if
-// the connection of its second attempt closes before that attempt is written. slipsOfHeld is this
-// limit if the calls of a hundred connections end at the same time.
+// gRPC does not retry a call if the connection of the second attempt closes before that attempt is
+// written. slips is how many calls to methods in RetryMethods may fail for this reason. slipsOfHeld
+// is the limit if the calls of a hundred connections end at the same time.
 const (
 	slips       = 2
 	slipsOfHeld = 15
 )
 
 type caller struct {
-	named bool          // its method is in RetryMethods
+	named bool          // whether its method is in RetryMethods
 	every time.Duration // interval between calls
 	flow  *flow
 }
@@ -62,8 +62,8 @@ func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials
 	return callers
 }
 
-// settle waits until both endpoints have answered each caller. Only then do calls get a short
-// deadline.
+// settle waits until both endpoints have answered each caller. Calls have a long deadline until
+// then.
 func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	t.Helper()
 	for _, c := range callers {
@@ -151,7 +151,7 @@ func (f fault) run(t *testing.T) {
 			lose()
 		}
 	}
-	for _, c := range callers { // fast callers first, because a failed priority later gets only one call in a hundred
+	for _, c := range callers { // callers with short intervals first, because a failed priority later gets only one call in a hundred
 		f.judge(t, c, lost)
 	}
 }
@@ -196,8 +196,8 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	if f.after > 0 {
 		allowed = slipsOfHeld
 	}
-	// On a busy machine, more calls are in progress when an endpoint is ejected than the table
-	// assumes.
+	// On a busy machine, more calls are in progress when an endpoint is ejected than the README's
+	// table assumes.
 	strict := most == 0 || most > 0 && !f.ejected
 	if c.named && strict && len(lost)-min(slipped, allowed) > most {
 		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), most)

@@ -32,9 +32,9 @@ import (
 // story is a source that the test controls, and a simulated network.
 type story struct {
 	toldtest.Source
-	sick   *bufconn.Listener // a server with a settable health status
+	sick   *bufconn.Listener // serves health checks, with a status that tests set
 	health *health.Server
-	more   map[string]*bufconn.Listener // by the last number of the address
+	more   map[string]*bufconn.Listener // by last number of the address
 	log    safeBuffer
 }
 
@@ -56,7 +56,7 @@ func (b *safeBuffer) take() string {
 	return channelNumber.ReplaceAllString(b.String(), "")
 }
 
-// channelNumber matches text that differs between runs.
+// channelNumber matches the number of a channel, which differs between runs.
 var channelNumber = regexp.MustCompile(` channel="Channel #\d+"`)
 
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -66,7 +66,7 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 		return listener.DialContext(ctx)
 	}
 	switch last {
-	case "2": // the connection attempt hangs
+	case "2": // the connection attempt never ends
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case "3":
@@ -99,7 +99,7 @@ func at(priority uint32, locality, address string) flat.Endpoint {
 
 var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
-// which matches the addresses of the endpoints, any of which may have failed last.
+// which matches the addresses of endpoints. Any of them may be the one that failed last.
 var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
 // The error of a call and the log name every priority with its reason.
@@ -161,7 +161,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 					t.Errorf("calls fail with %v, want UNAVAILABLE and\n%s", err, test.err)
 				}
 				synctest.Wait()
-				// p1 may already have failed when the policy reports that p1 is in use.
+				// By the time the policy reports that p1 is in use, p1 may have failed already.
 				log := strings.ReplaceAll(s.log.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
 				if got := which.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)

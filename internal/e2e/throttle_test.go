@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Retries do not flood a backend that answers every call with UNAVAILABLE.
+// If a backend answers every call with UNAVAILABLE, retries are throttled, so that they do not
+// flood it.
 func TestRetriesAreThrottled(t *testing.T) {
 	t.Parallel()
 	e := readExample(t)

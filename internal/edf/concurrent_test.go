@@ -17,7 +17,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	for p := range pickers {
 		wg.Go(func() {
 			own := make([]int, entries)
-			for range (n + p) / pickers { // sums to n over all pickers
+			for range (n + p) / pickers { // over all pickers, these numbers add up to n
 				own[s.Next()]++
 			}
 			mu.Lock()
@@ -31,7 +31,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	return counts
 }
 
-// Concurrent pickers receive exactly the first n picks in total.
+// Pickers that run concurrently get exactly the first n picks of the sequence between them.
 func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -65,7 +65,7 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	})
 }
 
-// Lefts read during concurrent picks match a position of the sequence.
+// Lefts that are read during concurrent picks are those of some position in the sequence.
 func TestLeftsWhileOthersPick(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {

@@ -32,7 +32,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Each pick is the one of A34's queue with exact arithmetic (docs/scenarios.md, W5).
+// Each pick is the same as from A34's queue with exact arithmetic (docs/scenarios.md, W5).
 func TestFollowsA34(t *testing.T) {
 	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -40,7 +40,8 @@ func TestFollowsA34(t *testing.T) {
 	})
 }
 
-// A period has up to 2^32 picks, so the test starts shortly before its end, with exact Lefts.
+// A period has up to 2^32 picks, so the test starts shortly before the end of a period. Its Lefts
+// there are exact.
 func TestFollowsA34FromAnywhere(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -96,7 +97,7 @@ func TestTinyBesideHuge(t *testing.T) {
 			t.Fatalf("the tiny entry was picked before its deadline")
 		}
 	}
-	soon := edf.Full / huge * 100_000 // before the end of the period
+	soon := edf.Full / huge * 100_000 // about 100,000 picks before the end of the period
 	s = edf.New([]edf.Entry{{Weight: 1, Left: soon}, {Weight: huge}})
 	if at := slices.Index(picks(s, 100_002), 0); at < 99_999 || at > 100_000 {
 		t.Errorf("the tiny entry is pick %d, want about 100,000", at)

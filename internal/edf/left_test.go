@@ -14,7 +14,7 @@ func randomLefts(r *rand.Rand, n int) []edf.Left {
 	for i := range lefts {
 		switch r.IntN(4) {
 		case 0:
-			lefts[i] = edf.Full / edf.Left(1+r.IntN(4)) // makes deadlines tie, or nearly
+			lefts[i] = edf.Full / edf.Left(1+r.IntN(4)) // so that many deadlines are equal, or nearly equal
 		case 1:
 			lefts[i] = 1 + edf.Left(r.Uint64N(1<<33))
 		default:
@@ -36,7 +36,7 @@ func TestFollowsDecision7(t *testing.T) {
 	})
 }
 
-// A series of schedulers, each with the Lefts of the previous one, makes the same picks as one
+// A series of schedulers, each with the Lefts of the previous one, makes the same picks as a single
 // scheduler (docs/scenarios.md, W2).
 func TestGoesOnPickForPick(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
@@ -72,7 +72,8 @@ func TestGoesOnPickForPick(t *testing.T) {
 	})
 }
 
-// After changes, the picks of each entry differ by at most one from the oracle's.
+// After the weights have changed, the number of picks of each entry differs from the oracle's by at
+// most one.
 func TestChangesFollowDecision7(t *testing.T) {
 	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		weights = weights[:min(len(weights), 50)]

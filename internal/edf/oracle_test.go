@@ -12,13 +12,13 @@ type edfEntry struct {
 	deadline    *big.Rat
 	orderOffset int
 	weight      *big.Rat
-	key         *big.Rat // the deadline, rounded up if the oracle rounds; compared by the queue
+	key         *big.Rat // key in the queue: the deadline, rounded up if unit is set
 }
 
 // oracle is A34's priority queue, as the gRFC describes it.
 type oracle struct {
 	entries []*edfEntry // in heap order
-	unit    *big.Rat    // deadlines are rounded up to it; nil for exact deadlines
+	unit    *big.Rat    // deadlines are rounded up to a multiple of it; nil for exact deadlines
 	now     *big.Rat    // key of the last pick
 }
 

@@ -22,16 +22,16 @@ type Left = core.Left
 // Full is the Left of an entry that waits its whole interval.
 const Full = core.Full
 
-// Scheduler returns the indexes of its entries in A34's order. The order offset of an entry is
-// its index. All methods are safe for concurrent use.
+// Scheduler returns the indexes of its entries in A34's order. An entry's index is also its order
+// offset in A34. All methods are safe for concurrent use.
 //
 // The first deadline of an entry is Left / Weight, and the following ones are 1 / Weight apart.
-// Each is rounded up from its exact value, so that rounding errors do not accumulate. The order
-// is exact if every Left is Full or comes from such a scheduler with the same weights.
+// Each is rounded up from its exact value, so that rounding errors do not accumulate. The order is
+// exact if every Left is Full, or was returned by such a scheduler with the same weights.
 // Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
 	current atomic.Pointer[block] // nil until the first pick; always nil with a single entry
-	_       [56]byte              // the following fields are written during picks
+	_       [56]byte              // padding: the following fields are written during picks
 
 	size   int
 	picked atomic.Bool // with a single entry: whether it was picked
@@ -94,18 +94,18 @@ func (s *Scheduler) first() int {
 		b := s.make(core.FirstSize(s.size))
 		b.next.Store(s.start.Skip())
 		b.before = -s.start.Skip()
-		b.ahead = uint64(len(b.Picks)) / 2 // not earlier, because a scheduler may be replaced before it needs another block
+		b.ahead = uint64(len(b.Picks)) / 2 // not earlier, because the scheduler may be replaced before it needs another block
 		s.current.Store(b)
 	}
 	s.mu.Unlock()
 	return s.Next()
 }
 
-// atEdge completes pick i of block b. This pick either computes the next block or lies past the end
-// of b.
+// atEdge completes pick i of block b. It is called for the pick that computes the next block, and
+// for picks past the end of b.
 func (s *Scheduler) atEdge(b *block, i uint64) int {
 	s.mu.Lock()
-	if s.current.Load() == b { // otherwise another goroutine has replaced b
+	if s.current.Load() == b { // if not, another goroutine has already replaced b
 		if s.ready == nil {
 			s.ready = s.following(b)
 		}
@@ -131,11 +131,11 @@ func (s *Scheduler) following(b *block) *block {
 	return next
 }
 
-// block is a stretch of the sequence. It is not reused, because a goroutine may still read it
-// after it was replaced.
+// block is a stretch of the sequence. A block that was replaced is not reused, because a goroutine
+// may still be reading it.
 type block struct {
 	next atomic.Uint64 // index of the next pick; increases past the end
-	_    [120]byte     // keep next and the adjacent cache line separate from other fields
+	_    [120]byte     // padding between next and the other fields, also for the adjacent cache line
 
 	core.Stretch
 	ahead uint64 // the index of the pick that computes the next block

@@ -30,7 +30,7 @@ var distributions = []distribution{
 		}
 		return 1
 	}},
-	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 { // shares of n entries that sum to about 1
+	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 { // weights proportional to shares that sum to about 1
 		return max(1, uint32(2*r.Float64()*(1<<31)/float64(n)))
 	}},
 	{"close", func(r *rand.Rand, _, n int) uint32 { return uint32((1<<32-1)/n) - r.Uint32N(100) }},
@@ -46,7 +46,7 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare is a divisor for the number of sets that are compared with the oracle.
+// oracleShare divides the number of sets that are compared with the oracle, which is slow.
 var oracleShare = 1
 
 // forRandomSets runs check with random sets of weights, mostly small. EDF_SETS overrides their
@@ -77,7 +77,7 @@ func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand
 	}
 }
 
-// stretch returns the number of picks to compare, often more than two blocks.
+// stretch returns a random number of picks to compare, often more than two blocks' worth.
 func stretch(r *rand.Rand, n int) int {
 	if r.IntN(20) == 0 {
 		return n + 10_000

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// flaw is a problem with an address or with one of its fields.
+// flaw is a problem with an address. field is the field in question, or "" for the address itself.
 type flaw struct{ field, text string }
 
 // dialable returns address in the form that gRPC dials, or its problems.

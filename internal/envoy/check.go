@@ -85,7 +85,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 			continue
 		}
 		c.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
-		used[p-1] = 1 // reports each gap once
+		used[p-1] = 1 // so that each gap is reported only once
 	}
 }
 

@@ -106,7 +106,7 @@ func TestAccepted(t *testing.T) {
 		at(socket(strings.Repeat("a.", 126)+"b.", 1)), // a trailing dot does not count
 		at(socket(strings.Repeat("a", 63), 1)),
 		at(socket("1.example", 1)),
-		at(socket("1024", 1)), // a short name, as of a container
+		at(socket("1024", 1)), // a short name such as that of a container
 	} {
 		if _, err := become(new(topology.Translator), c); err != nil {
 			t.Errorf("%v: %v", c, err)
@@ -119,7 +119,7 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 	const first = "endpoints[0].lb_endpoints[0]"
 	for _, test := range []struct {
 		cluster *endpointv3.ClusterLoadAssignment
-		want    string // the beginning of the only note, "" for none
+		want    string // how the only note begins, "" if there must be none
 	}{
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(0)}

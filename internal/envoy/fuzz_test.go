@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzRead expects either a list of problems or a valid tree. Write is the inverse of Read.
+// FuzzRead checks that Read returns either problems or an answer with a valid tree, and that Write
+// reverses Read.
 func FuzzRead(f *testing.F) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(weighing(3, in(0, "us/a", "10.0.0.1*5", "10.0.0.2")), in(1, "eu", "::1"), in(1, "as", "host")),

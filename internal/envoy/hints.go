@@ -8,12 +8,13 @@ import (
 	whereabouts "github.com/understudy-lb/understudy/internal/location"
 )
 
-// hintsIn is the filter_metadata key with an endpoint's node and topology hints:
+// hintsIn is the key in filter_metadata that contains an endpoint's node and topology hints:
 //
 //	metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
 const hintsIn = "understudy.dev"
 
-// mostHints is the maximum number of zones or nodes of an endpoint. Kubernetes has at most 8.
+// mostHints limits the number of zones, and of nodes, that an endpoint may have hints for.
+// Kubernetes allows at most 8.
 const mostHints = 64
 
 // hint sets the node and the hints of an endpoint from its metadata. Invalid values are ignored,

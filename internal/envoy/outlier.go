@@ -16,9 +16,9 @@ import (
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection by the mapping of gRFC A50 ("xDS
-// Integration"). A priority whose endpoints are all ejected is reported to understudy_priority, so
-// that the last usable priority stays in use. The notes describe ignored fields. The error is an
-// *Invalid (gRFC A50, "xDS Validation").
+// Integration"). In addition, the configuration makes the policy report to understudy_priority when
+// all endpoints of a priority are ejected, so that calls stay on the last usable priority. The
+// notes describe ignored fields. The error is an *Invalid (gRFC A50, "xDS Validation").
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	r := outlierReader{config: lbconfig.NewOutlierDetection()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
@@ -98,7 +98,8 @@ func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into
 	*into = given.GetValue()
 }
 
-// outlierFields maps each field that gRFC A50 supports to the field that enables its algorithm.
+// outlierFields lists the fields that gRFC A50 supports. Fields of an optional algorithm are mapped
+// to the field that enables the algorithm.
 var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"interval": "", "base_ejection_time": "", "max_ejection_time": "", "max_ejection_percent": "",
 	"enforcing_success_rate": "", "enforcing_failure_percentage": "",

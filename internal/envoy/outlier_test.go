@@ -106,7 +106,7 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// invalid in protobuf, and not expressible in JSON
+	// This value is invalid in protobuf, and JSON cannot express it.
 	broken := outliers(t, `{"interval":"1s"}`)
 	broken.Interval.Nanos = 2_000_000_000
 	if _, _, err := ReadOutlierDetection(broken); err == nil || !strings.HasPrefix(err.Error(), "interval: interval: ") {
@@ -156,7 +156,7 @@ func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	for _, test := range []struct {
 		about    string
 		settings topology.Settings
-		want     [4]string // expected prefixes
+		want     [4]string // how the configurations of the four priorities begin
 	}{
 		{"from the clusters", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
 		{"on for the channel", topology.Settings{OutlierDetection: true}, [4]string{own, own, own, own}},

@@ -11,13 +11,13 @@ import (
 // violation is an error of the generated validation of Envoy's protos.
 type violation interface {
 	error
-	Field() string // the Go name with a list index or map key, such as "Endpoints[0]"
+	Field() string // Go name of the field, with a list index or map key, such as "Endpoints[0]"
 	Reason() string
-	Cause() error // for a message field, the violations in the message
+	Cause() error // for a message field: the violations within the message
 }
 
-// addViolations adds the violations in err. Weights of zero are omitted, because gRPC defines their
-// meaning.
+// addViolations adds the violations in err. It skips weights of zero, because gRPC defines what
+// they mean.
 func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
 	const but = ", by Envoy's rules; gRPC does not require it"
 	if several, ok := errors.AsType[interface {

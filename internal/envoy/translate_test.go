@@ -21,7 +21,7 @@ const (
 	weightedTargetName   = "understudy_weighted_target"
 )
 
-// tree is a translated cluster with its notes.
+// tree is the tree of a translated cluster, with the notes about the cluster.
 type tree struct {
 	topology.Tree
 	notes []Problem
@@ -78,7 +78,8 @@ func parse(t *testing.T, tree tree) top {
 	return config[0][priorityName]
 }
 
-// shape describes the configuration on one line per priority: name, localities with weights, drops.
+// shape describes the configuration with one line per priority: its name, its localities with their
+// weights, and its drops.
 func shape(t *testing.T, tree tree) string {
 	t.Helper()
 	config, s := parse(t, tree), ""
@@ -212,7 +213,7 @@ func TestDropsOfEveryPriority(t *testing.T) {
 	}
 }
 
-// A cluster without traffic is valid, and its answer has the reason.
+// A cluster whose endpoints get no traffic is valid, and its answer contains the reason.
 func TestWhyATreeIsEmpty(t *testing.T) {
 	for _, test := range []struct {
 		want    string

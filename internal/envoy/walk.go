@@ -28,7 +28,7 @@ func Healthy(lb *endpointv3.LbEndpoint) bool {
 	return lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
 }
 
-// Drops returns the drops of a cluster in order.
+// Drops returns the drops of a cluster, in the order in which they apply.
 func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	var drops []discovery.Drop
 	for _, drop := range cluster.GetPolicy().GetDropOverloads() {
@@ -37,7 +37,7 @@ func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	return drops
 }
 
-// dropRate returns the drops per million requests, which may exceed a million.
+// dropRate returns the drop's share in requests per million, which may exceed a million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
 	percentage := drop.GetDropPercentage()
 	rate := uint64(percentage.GetNumerator())

@@ -15,9 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Write is the inverse of Read. The priorities of several answers are concatenated, and a duplicate
-// address is written once. The drops are taken from the first answer only, because they apply to
-// all priorities of a cluster.
+// Write is the inverse of Read. It concatenates the priorities of several answers, and writes a
+// duplicate address only once. It takes the drops from the first answer only, because drops apply
+// to all priorities of a cluster.
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
 	for i, a := range answers {
@@ -62,7 +62,8 @@ func (w *writer) priority(p discovery.Priority) {
 	w.priorities++
 }
 
-// endpoint returns nil if the first address is invalid or already written.
+// endpoint converts an endpoint. It returns nil if the first address is invalid or has already been
+// written.
 func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
 	written := &endpointv3.Endpoint{Hostname: e.Hostname}
 	for i, dial := range e.Addresses {
@@ -115,7 +116,7 @@ func addressOf(dial string) *corev3.Address {
 	}}}
 }
 
-// hints is the inverse of hint.
+// hints returns the metadata that hint reads.
 func hints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
 	if e.Node != "" {

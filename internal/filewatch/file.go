@@ -12,11 +12,11 @@ import (
 
 const (
 	// step is the resolution of the coarsest file system clock. A second write within a step may
-	// not change the modification time.
+	// leave the modification time unchanged.
 	step = 2 * time.Second
-	// settled is the age at which a file's modification time is reliable.
+	// settled is the age from which the modification time of a file is reliable.
 	settled = time.Minute
-	// long is how long a file may be written to before Restless reports it.
+	// long is how long a file may stay Unfinished before Restless reports it.
 	long = 10 * time.Second
 )
 
@@ -37,18 +37,19 @@ const (
 type File struct {
 	path     string
 	looked   bool
-	seen     fs.FileInfo // nil if the file did not exist
+	seen     fs.FileInfo // the file when it was last looked at; nil if it did not exist
 	rest     rest
-	due      time.Time // zero if the file is not due
-	again    bool      // the file must be read a second time
+	due      time.Time // when the file is due; zero if it is not
+	again    bool      // whether the file must be read a second time
 	attempts int
-	restless time.Time // when the file became Unfinished; in the future after a report
+	restless time.Time // when the file became Unfinished; after a report, a time in the future
 }
 
-// NewFile returns a File for path, which need not exist. The file is due.
+// NewFile returns a File for path, which need not exist. The file is due immediately.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look checks the file, given what was noticed since the last call.
+// Look checks whether the file has changed. notice is what the Watcher noticed about the file since
+// the last call.
 func (f *File) Look(notice Notice) State {
 	now := time.Now()
 	info, err := os.Stat(f.path)
@@ -80,13 +81,14 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 	return !looked || Differ(before, f.seen)
 }
 
-// Seen returns the file as of the last Look, nil if it did not exist.
+// Seen returns the file as it was at the last call of Look, or nil if it did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns the time by which Look must be called again, or zero if there is no such time.
+// Next returns when Look must be called again, at the latest. It returns zero if a notice is
+// enough.
 func (f *File) Next() time.Time { return f.due }
 
-// Again makes the file due.
+// Again makes the file due immediately.
 func (f *File) Again() { f.due = time.Now() }
 
 // Failed records that the file, which was due, could not be read. The file is due again after a
@@ -110,7 +112,8 @@ func (f *File) Read() bool {
 	return true
 }
 
-// Restless returns an error, once an hour, while the file stays Unfinished.
+// Restless returns an error if the file has stayed Unfinished for a long time, at most once an
+// hour.
 func (f *File) Restless() error {
 	now := time.Now()
 	if f.restless.IsZero() {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A new file is read twice, because its modification time may not reflect every change.
+// A new file is read twice, because a write shortly after the first read may leave the modification
+// time unchanged.
 func TestAFileIsReadOnceMore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for about, test := range map[string]struct {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Without a system notifier, Watchers poll until one is available.
+// If the system provides no notifier, Watchers poll until it provides one.
 func TestANotifierThatTheSystemGivesLater(t *testing.T) {
-	New(t.TempDir()).Close() // opens the file descriptors of the Go runtime
+	New(t.TempDir()).Close() // makes the Go runtime open its own file descriptors
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}))

@@ -8,12 +8,12 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier is the single file notifier of the process, because Linux limits the number per user to
-// 128. It exists while there is a Watcher.
+// notifier is the only file notifier of the process, because Linux limits the number per user to
+// 128. It exists while there is any Watcher.
 //
 // The goroutine that receives events must never wait for a call of fsnotify, because fsnotify may
-// hold its own lock until an error is received. It therefore does not use the lock that is held
-// during calls.
+// hold its own lock until someone receives an error. Therefore the goroutine does not use the lock
+// arming, which is held during these calls.
 type notifier struct {
 	arming  sync.Mutex // held during calls of fsnotify; acquired before mu
 	notify  *fsnotify.Watcher
@@ -31,11 +31,11 @@ var system = notifier{
 	armed:     make(map[string]*place),
 }
 
-// spot is an entry of a directory.
+// spot is an entry of a directory, or one of the special names below.
 type spot struct{ dir, name string }
 
 const (
-	anyEntry = ""  // all entries of the directory
+	anyEntry = ""  // any entry of the directory
 	itself   = "." // the directory itself
 )
 
@@ -53,7 +53,7 @@ func (p places) spots() map[spot]bool {
 	return all
 }
 
-// join registers w. If the system has no notifier available, follow tries again.
+// join registers w. If the system provides no notifier, follow tries again later.
 func (n *notifier) join(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -76,7 +76,7 @@ func (n *notifier) begin() {
 	go n.run(notify)
 }
 
-// leave reverses join.
+// leave unregisters w.
 func (n *notifier) leave(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -114,7 +114,7 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 				continue
 			}
 			logger.Infof("watching files: %v", err)
-			n.tellAll() // some events may be lost
+			n.tellAll() // some events may have been lost
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (n *notifier) tell(event fsnotify.Event) {
 		what = Moved
 	case event.Has(fsnotify.Remove), event.Has(fsnotify.Rename):
 		n.mu.Lock()
-		delete(n.armed, event.Name) // the watch of the directory has ended
+		delete(n.armed, event.Name) // the system no longer watches the directory
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)
@@ -146,8 +146,9 @@ func (n *notifier) tellAll() {
 	}
 }
 
-// follow replaces the places that w watches. If it returns true, the caller must find the places
-// again, because earlier changes were not observed. A replaced directory needs a new watch.
+// follow updates the places that w watches, and adds a new watch if a directory was replaced. If it
+// returns true, changes before the call may have been missed, so the caller must find the places
+// again.
 func (n *notifier) follow(w *Watcher, wanted places) bool {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -167,7 +168,8 @@ func (n *notifier) follow(w *Watcher, wanted places) bool {
 	return added
 }
 
-// concern replaces the spots of w and reports whether some of them are new. The caller holds mu.
+// concern updates the spots that w is notified about, and reports whether some of them are new. The
+// caller holds mu.
 func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	for s := range before {
 		if !now[s] {
@@ -187,7 +189,8 @@ func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	return more
 }
 
-// arm watches a directory and reports whether the watch is new. The caller holds arming.
+// arm makes the system watch a directory, and reports whether the watch is new. The caller holds
+// arming.
 func (n *notifier) arm(dir string, now *place) bool {
 	n.mu.Lock()
 	before := n.armed[dir]
@@ -195,9 +198,9 @@ func (n *notifier) arm(dir string, now *place) bool {
 	if before.same(now) {
 		return false
 	}
-	gap := n.notify.Remove(dir) == nil // the removed watch may be that of a replaced directory
+	gap := n.notify.Remove(dir) == nil // a watch of the same path may be for a directory that was replaced
 	n.mu.Lock()
-	n.armed[dir] = now // before Add, because the watch may end immediately
+	n.armed[dir] = now // set before Add, because the watch may end at once
 	n.mu.Unlock()
 	if n.notify.Add(filepath.Clean(dir)) == nil {
 		if gap {
@@ -219,7 +222,7 @@ func (n *notifier) tellOf(s spot, what Notice, entry spot) {
 	}
 }
 
-// disarm ends unused watches. The caller holds arming.
+// disarm ends the watches that no Watcher needs any more. The caller holds arming.
 func (n *notifier) disarm(before places) {
 	for dir := range before {
 		n.mu.Lock()
@@ -234,8 +237,8 @@ func (n *notifier) disarm(before places) {
 	}
 }
 
-// audit removes watches that the system ended without an event, for example after unmounting. The
-// caller holds arming.
+// audit finds watches that the system ended without an event, for example because a file system was
+// unmounted. The caller holds arming.
 func (n *notifier) audit() {
 	if time.Since(n.audited) < pollInterval {
 		return

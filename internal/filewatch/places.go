@@ -10,14 +10,14 @@ import (
 // maxLinks is the maximum number of symbolic links in a path, as on Linux.
 const maxLinks = 40
 
-// places are the directories in which a change may affect a watched path. The keys are absolute and
-// without symbolic links.
+// places maps each directory in which a change may affect a watched path to the relevant entries.
+// The keys are absolute paths without symbolic links.
 type places map[string]*place
 
 type place struct {
 	info  fs.FileInfo
-	all   bool            // all entries
-	names map[string]bool // if not all: these entries
+	all   bool            // whether all entries are relevant
+	names map[string]bool // otherwise, the relevant entries
 }
 
 // find returns the places for the paths. For /a/link/f, where link points to /b/dir, these are /

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// pause is how long a file that is written in place must be unchanged before it is read
+	// pause is how long a file that is written in place must stay unchanged before it is read
 	// (docs/waits.md).
 	pause = 500 * time.Millisecond
 	// longPause is the pause for a file that looks incomplete.
@@ -17,14 +17,14 @@ const (
 
 type rest struct {
 	seen  fs.FileInfo // nil if the file did not exist
-	since time.Time   // start of the unchanged period
-	whole bool        // the file was moved into place
-	size  int64       // size when the file was last complete, or when it was first seen
+	since time.Time   // when the file last changed, as far as known
+	whole bool        // whether the file was moved into place
+	size  int64       // size when the file was last considered complete, or was first seen
 }
 
-// look returns how long the file must still remain unchanged to be considered complete. A file that
-// was moved into place is complete. Any other file must be unchanged for pause, or for longPause if
-// it looks incomplete, that is, if it has become smaller or ends in the middle of a line.
+// look returns how much longer the file must stay unchanged to be considered complete. A file that
+// was moved into place is complete at once. Any other file must stay unchanged for pause, or for
+// longPause if it looks incomplete because it has become smaller or ends in the middle of a line.
 func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
@@ -48,8 +48,8 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 	return 0
 }
 
-// isCut reports whether a file ends in the middle of a line. Incomplete JSON is always a syntax
-// error.
+// isCut reports whether a file ends in the middle of a line. A bracket at the end does not count,
+// because incomplete JSON is a syntax error anyway.
 func isCut(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// When events are lost, all Watchers are notified.
+// When the system loses events, all Watchers are notified.
 func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	one, two := alone(t, t.TempDir()), alone(t, t.TempDir())
 	system.notify.Errors <- fsnotify.ErrEventOverflow
@@ -29,7 +29,7 @@ func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	}
 }
 
-// A watch that the system ended without an event is added again.
+// If the system has ended a watch without an event, the watch is added again.
 func TestAWatchThatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	w := New(filepath.Join(dir, "a"))
