@@ -13,14 +13,15 @@ import (
 var logger = grpclog.Component("understudy")
 
 const (
-	// pollInterval is the polling interval. Polling is necessary because the system sends no events
-	// for mounts, for some file systems, and beyond its limit on the number of watches.
+	// pollInterval is how often Wait returns without an event. This is necessary because the system
+	// sends no events for mounts, for some file systems, and for directories beyond its limit on
+	// the number of watches.
 	pollInterval = 500 * time.Millisecond
-	// quiet is how long there must be no event before Wait returns, because files are often written
-	// in pieces. docs/waits.md lists quiet and patience.
+	// quiet is how long there must be no further event before Wait returns, because files are often
+	// written in pieces. docs/waits.md lists quiet and patience.
 	quiet = 50 * time.Millisecond
-	// patience limits the wait for quiet, so that a file that is written constantly does not delay
-	// the others.
+	// patience limits how long Wait waits for quiet, so that a file that is written constantly does
+	// not delay the others.
 	patience = 300 * time.Millisecond
 )
 
@@ -28,7 +29,7 @@ const (
 type Notice int
 
 const (
-	// Looked means that there was no event.
+	// Looked means that no change was observed.
 	Looked Notice = iota
 	// Changed means that something may have changed.
 	Changed
@@ -39,22 +40,22 @@ const (
 	Written
 )
 
-// Watcher reports possible changes at some paths: the content of a file, the entries of a
-// directory, or what a path leads to, since parent directories may be renamed and links changed. It
-// is not safe for concurrent use.
+// Watcher reports possible changes at some paths: in the content of a file, in the entries of a
+// directory, or in what a path leads to, because parent directories may be renamed and links
+// changed. It is not safe for concurrent use.
 type Watcher struct {
 	options Options
 	paths   []string
 	ticker  *time.Ticker
-	told    chan struct{} // buffered; wakes Wait
+	told    chan struct{} // wakes Wait; buffered
 
 	places places // guarded by the notifier's locks
 
 	mu      sync.Mutex
-	notice  Notice          // since the last Wait
-	entries map[spot]Notice // since the last Wait
+	notice  Notice          // changes since the last Wait, combined
+	entries map[spot]Notice // changes of single entries since the last Wait
 
-	last map[spot]Notice // returned by the last Wait
+	last map[spot]Notice // what entries was when Wait last returned
 }
 
 // Options configure a Watcher. Sources receive them through discovery.OwnOption.
@@ -87,7 +88,7 @@ func (w *Watcher) Close() {
 
 const maxEntries = 10_000
 
-// tell wakes Wait.
+// tell records a change and wakes Wait. The entry is empty if it is not known.
 func (w *Watcher) tell(what Notice, entry spot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,9 +113,8 @@ func (w *Watcher) take() Notice {
 	return what
 }
 
-// Of returns the change that the last Wait observed for the file at path. The result is only
-// reliable if the directory of the file was already watched. Otherwise, earlier writes may not have
-// been observed.
+// Of returns the change that Wait last observed for the file at path. The result is reliable only
+// if the file's directory was already watched. Otherwise, earlier writes may have been missed.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked
@@ -129,8 +129,8 @@ func (w *Watcher) Of(path string) Notice {
 	return w.last[spot{dir, filepath.Base(path)}]
 }
 
-// Wait returns when it is time to check the paths again, at the latest when soon fires. ok is false
-// if done is closed.
+// Wait returns when it is time to check the paths again: after a change, when soon receives a
+// value, or after pollInterval. ok is false if done is closed.
 func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice, ok bool) {
 	w.last = nil
 	select {
@@ -150,7 +150,8 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice
 	return what, true
 }
 
-// settle waits for quiet. It returns false if done is closed.
+// settle waits until there has been no event for quiet, but no longer than patience. It returns
+// false if done is closed.
 func settle(done, told <-chan struct{}) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()
@@ -169,10 +170,11 @@ func settle(done, told <-chan struct{}) bool {
 	}
 }
 
-// follow watches the directories through which the paths currently lead. It must be called before
-// the paths are read.
+// follow makes the system watch the directories through which the paths currently lead. It must be
+// called before the paths are read.
 func (w *Watcher) follow() {
-	// The directories may change in the meantime. Polling detects later changes.
+	// The paths may lead elsewhere by the time the watches exist, so try again. Polling detects
+	// later changes.
 	for range 3 {
 		if !system.follow(w, find(w.paths)) {
 			return

@@ -11,7 +11,8 @@ import (
 // pathKey is the attribute key of an endpoint's path.
 type pathKey struct{}
 
-// path has an Equal method, because attributes.Equal panics if == cannot compare the values.
+// path is a slice with an Equal method, without which attributes.Equal would panic, because ==
+// cannot compare slices.
 type path []string
 
 func (p path) Equal(other any) bool {
@@ -64,11 +65,11 @@ func sameGroup(a, b path) bool {
 	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && a[0] == b[0]
 }
 
-// appendBelow appends endpoints to the group without the first elements of their paths.
+// appendBelow appends endpoints to the group. It removes the first element of their paths.
 func appendBelow(group, endpoints []resolver.Endpoint) []resolver.Endpoint {
 	group = slices.Grow(group, len(endpoints))
 	var last path
-	var below any // the previous path without its first element; shared, because paths are never modified
+	var below any // the path of the last endpoint without its first element; shared by equal paths, which are never modified
 	for _, endpoint := range endpoints {
 		if p := pathOf(endpoint); below == nil || !slices.Equal(p, last) {
 			last, below = p, p[1:]

@@ -34,7 +34,7 @@ func describe(groups map[string][]resolver.Endpoint) string {
 	return s
 }
 
-// The example of gRFC A56, "Hierarchical Addresses".
+// This is the example in gRFC A56, "Hierarchical Addresses".
 func TestGroupSplitsLevelByLevel(t *testing.T) {
 	endpoints := []resolver.Endpoint{
 		Set(endpoint("10.0.0.1:80"), "child0", "localityA"),
@@ -91,8 +91,8 @@ func TestAttributesWithPathsCompare(t *testing.T) {
 	}
 }
 
-// throughProxy changes a state like grpc-go's delegating resolver with HTTPS_PROXY, except for
-// the addresses in noProxy.
+// throughProxy changes a state as grpc-go's delegating resolver does with HTTPS_PROXY. It leaves
+// the addresses in noProxy unchanged.
 func throughProxy(state resolver.State, proxies []string, noProxy ...string) resolver.State {
 	var endpoints []resolver.Endpoint
 	for _, e := range state.Endpoints {

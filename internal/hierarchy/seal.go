@@ -17,11 +17,11 @@ func Seal(state resolver.State) resolver.State {
 	return state
 }
 
-// Unseal restores the endpoints of a sealed state. A policy with several children must call it
-// first on each state that it receives.
+// Unseal restores the endpoints of a sealed state. A policy that splits endpoints between several
+// children must call it first on each state that it receives.
 //
-// Unseal matches endpoints by index. It restores attributes and server names only if no
-// endpoint has a path and the number of endpoints is unchanged.
+// Unseal matches endpoints by index. It restores attributes and server names only if no endpoint
+// has a path and the number of endpoints has not changed.
 func Unseal(state resolver.State) resolver.State {
 	s, ok := state.Attributes.Value(sealKey{}).(*sealed)
 	if !ok || s == nil {
@@ -48,7 +48,7 @@ func anyPath(endpoints []resolver.Endpoint) bool {
 	return false
 }
 
-// restore returns endpoint with the attributes and server names of original.
+// restore returns the endpoint with the attributes and server names of the original.
 func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 	endpoint.Attributes = original.Attributes.WithValue(originKey{}, origin(original.Addresses))
 	endpoint.Addresses = restoreServerNames(endpoint.Addresses, original.Addresses)
@@ -102,7 +102,7 @@ func id(address resolver.Address) addressID {
 	return addressID{address.Addr, address.ServerName}
 }
 
-// originKey is the attribute key of the original addresses of a restored endpoint.
+// originKey is the attribute key under which a restored endpoint holds its original addresses.
 type originKey struct{}
 
 type origin []resolver.Address

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// If the number of addresses does not match, they stay unchanged.
+// If the number of addresses does not match the originals, the addresses stay unchanged.
 func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)

@@ -19,7 +19,7 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return protojson.Marshal(durationpb.New(time.Duration(d)))
 }
 
-// UnmarshalJSON parses either form of a duration.
+// UnmarshalJSON parses a duration in protobuf's form or in Go's.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	const want = `a duration such as "10s"`
 	var s *string
@@ -29,7 +29,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	var given durationpb.Duration
 	v, err := time.ParseDuration(*s)
 	if protojson.Unmarshal(data, &given) == nil {
-		v, err = given.AsDuration(), nil // AsDuration saturates
+		v, err = given.AsDuration(), nil // AsDuration limits the value instead of overflowing
 	}
 	if err != nil {
 		return wrong(data, "", want)

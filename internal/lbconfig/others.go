@@ -20,7 +20,7 @@ type DropCategory struct {
 	RequestsPerMillion uint32 `json:"requestsPerMillion"`
 }
 
-// Million is the unit of RequestsPerMillion.
+// Million is the denominator of RequestsPerMillion.
 const Million = 1_000_000
 
 func (d *Drop) check(path string) error { return d.ChildPolicy.required(join(path, "childPolicy")) }
@@ -36,8 +36,8 @@ func (c *DropCategory) check(path string) error {
 type PickFirst struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	// ShuffleAddressList shuffles each list of endpoints. Endpoints with more weight tend to the
-	// front (gRFC A113). An endpoint keeps its random number until the policy is closed, so a new
-	// order of the same endpoints changes nothing.
+	// ShuffleAddressList shuffles each list of endpoints. Endpoints with a higher weight are more
+	// likely to come first (gRFC A113). An endpoint keeps its random number until the policy is
+	// closed, so the same endpoints in another order are shuffled into the same order.
 	ShuffleAddressList bool `json:"shuffleAddressList"`
 }

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy Config"). Without
-// any of the ejections the policy does nothing.
+// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy Config"). If no
+// ejection algorithm is configured, the policy does nothing.
 type OutlierDetection struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
@@ -23,7 +23,7 @@ type OutlierDetection struct {
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
-	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // the default codes if empty
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // the default codes are used if it is empty
 	ReportEmptied               bool                         `json:"reportEmptied"`
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
@@ -63,28 +63,28 @@ func (c Code) Value() (code codes.Code, ok bool) {
 	return code, err == nil && code != codes.OK
 }
 
-// NewOutlierDetection returns the defaults, which eject nothing.
+// NewOutlierDetection returns a configuration with the defaults, which eject nothing.
 func NewOutlierDetection() *OutlierDetection {
 	o := &OutlierDetection{}
 	o.setDefaults()
 	return o
 }
 
-// NewSuccessRateEjection returns the defaults.
+// NewSuccessRateEjection returns a configuration with the defaults.
 func NewSuccessRateEjection() *SuccessRateEjection {
 	s := &SuccessRateEjection{}
 	s.setDefaults()
 	return s
 }
 
-// NewFailurePercentageEjection returns the defaults.
+// NewFailurePercentageEjection returns a configuration with the defaults.
 func NewFailurePercentageEjection() *FailurePercentageEjection {
 	f := &FailurePercentageEjection{}
 	f.setDefaults()
 	return f
 }
 
-// NewConsecutiveFailuresEjection returns the defaults.
+// NewConsecutiveFailuresEjection returns a configuration with the defaults.
 func NewConsecutiveFailuresEjection() *ConsecutiveFailuresEjection {
 	c := &ConsecutiveFailuresEjection{}
 	c.setDefaults()
@@ -112,7 +112,7 @@ func (c *ConsecutiveFailuresEjection) setDefaults() {
 	*c = ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
 }
 
-// Ejects reports whether any ejection is configured.
+// Ejects reports whether any ejection algorithm is configured.
 func (o *OutlierDetection) Ejects() bool {
 	return o.SuccessRateEjection != nil || o.FailurePercentageEjection != nil || o.ConsecutiveFailuresEjection != nil
 }
@@ -169,8 +169,8 @@ func percentage(path, field string, given uint32) error {
 }
 
 // barePickFirst reports whether p is, or contains, a pick_first that serves several endpoints.
-// where names this pick_first and the policies above it. Such a pick_first does not watch the
-// health of its endpoint, because it does not know that it is one of several children.
+// Outlier detection cannot eject such an endpoint, because this pick_first does not watch its
+// health. where names the pick_first and the policies above it.
 func barePickFirst(p Policy) (where string, bare bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

@@ -35,15 +35,15 @@ type Error struct {
 func (e *Error) Error() string { return e.policy + ": " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-// defaulter is a struct whose defaults are not the zero value.
+// defaulter is a configuration whose defaults differ from the zero value.
 type defaulter interface{ setDefaults() }
 
-// checker is a value that is checked after decoding. path is the path of the value.
+// checker is a configuration that is checked after decoding. path is its path, for errors.
 type checker interface{ check(path string) error }
 
 type decoder struct{ policy string }
 
-// decode decodes raw into v, whose path is path.
+// decode decodes raw into v. path is the path of v, for errors.
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return at(path, u.UnmarshalJSON(raw))
@@ -140,7 +140,7 @@ func object(raw json.RawMessage, path string) (map[string]json.RawMessage, error
 	return given, nil
 }
 
-// field is a field of a struct with its JSON name.
+// field is a struct field. name is its name in JSON.
 type field struct {
 	name  string
 	index int
@@ -163,7 +163,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// at prefixes err with the path.
+// at adds the path in front of err.
 func at(path string, err error) error {
 	if err == nil || path == "" {
 		return err

@@ -44,7 +44,7 @@ const (
 		"warmStandby": 2, "sourcePriorities": [1], "fastFailover": true, "failbackJitter": "5s", "maxFailbackDelay": "6s"}`
 )
 
-// full sets every field of each policy to another value than its default.
+// full sets every field of each policy's configuration to a value other than its default.
 var full = map[string]string{
 	"priority":             fullFailure,
 	"weighted_target":      fullTargets,
@@ -54,8 +54,8 @@ var full = map[string]string{
 	"outlier_detection":    fullOutlier,
 }
 
-// Marshaling and parsing preserve every field: topology marshals configurations for the policies,
-// and grpc-go's cds policy marshals parsed configurations.
+// Every field is preserved by marshaling and parsing. This is necessary because topology marshals
+// configurations for the policies, and grpc-go's cds policy marshals parsed configurations.
 func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	for policy, parse := range parsers {
 		first, err := parse([]byte(full[policy]))
@@ -81,7 +81,7 @@ func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	}
 }
 
-// wantNoZero checks that full sets every field.
+// wantNoZero checks that v has no zero field, so that full sets all of them.
 func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	t.Helper()
 	for _, f := range fields(v.Type()) {
@@ -91,7 +91,7 @@ func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	}
 }
 
-// Field names are case-insensitive, as in encoding/json and so in grpc-go's own policies.
+// Field names are case-insensitive, as in encoding/json, and therefore in grpc-go's own policies.
 func TestNamesCountInAnyCase(t *testing.T) {
 	c := &Priority{}
 	if err := Parse("priority", []byte(`{"FailoverTimeout": "3s"}`), c); err != nil || time.Duration(c.FailoverTimeout) != 3*time.Second {

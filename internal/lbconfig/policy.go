@@ -27,10 +27,10 @@ type Policy struct {
 	Config serviceconfig.LoadBalancingConfig
 
 	name string
-	raw  json.RawMessage // as parsed
+	raw  json.RawMessage // JSON of Config, as it was parsed
 }
 
-// Named returns a policy for marshaling. It need not be registered.
+// Named returns a policy that is only marshaled, so it need not be registered.
 func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }
@@ -43,7 +43,7 @@ func (p Policy) Name() string {
 	return p.Builder.Name()
 }
 
-// MarshalJSON returns a list of this policy only.
+// MarshalJSON returns a list that contains only this policy.
 func (p Policy) MarshalJSON() ([]byte, error) {
 	var config any = p.raw
 	switch {
@@ -57,7 +57,7 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
 
-// list describes a policy in error texts.
+// list describes what a list of policies looks like, for errors.
 const list = `a list of policies, [{"name": {…}}]`
 
 // UnmarshalJSON uses the first registered policy of the list. It returns an error if no policy of

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// ours holds the fields that only the resolver may set.
+// ours lists the fields of a service config that only the resolver may set.
 var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
-// CheckServiceConfig returns an error unless user, the user's service config in JSON, is an object
-// that leaves load balancing to the resolver. The empty string means no service config. gRPC checks
-// the other fields.
+// CheckServiceConfig returns an error unless user is the JSON of a service config without the
+// fields for load balancing, which the resolver sets. The empty string means no service config.
+// gRPC checks the other fields.
 func CheckServiceConfig(user string) error {
 	_, err := parse(user)
 	return err

@@ -38,8 +38,8 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// gRPC matches the fields of a service config case-insensitively, so a field in another case would
-// override the resolver's.
+// gRPC matches the field names of a service config case-insensitively, so a field in another case
+// would override the resolver's.
 func TestLoadBalancingInAnyCaseIsRefused(t *testing.T) {
 	for _, user := range []string{`{"loadbalancingconfig": []}`, `{"LoadBalancingPolicy": "round_robin"}`} {
 		if err := CheckServiceConfig(user); err == nil {

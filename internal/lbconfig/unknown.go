@@ -10,24 +10,25 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// unknown is a field that a policy does not have.
+// unknown identifies a field that a policy's configuration does not have.
 type unknown struct {
 	policy string
 	in     reflect.Type
 	name   string
 }
 
-// told holds the fields that have been logged. Each field is logged only once, because a
-// configuration is parsed repeatedly and many localities may have the same mistake.
+// told holds the unknown fields that have been logged. Each is logged only once, because a
+// configuration is parsed repeatedly and many localities may contain the same mistake.
 var told = struct {
 	sync.Mutex
 	fields map[unknown]bool
 }{fields: make(map[unknown]bool)}
 
-// mostTold limits the size of told, because the author of a configuration chooses the field names.
+// mostTold limits the size of told, because a configuration can contain any number of unknown
+// names.
 const mostTold = 1000
 
-// tell reports whether the field has not been logged yet, and records it.
+// tell records a field and reports whether it should be logged.
 func tell(u unknown) bool {
 	told.Lock()
 	defer told.Unlock()
@@ -38,8 +39,8 @@ func tell(u unknown) bool {
 	return true
 }
 
-// logUnknown logs once that the field called name of the object at path is ignored. It lists the
-// known fields.
+// logUnknown logs once that the field name in the object at path is ignored, and lists the known
+// fields.
 func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
 	shown := excerpt([]byte(name))
 	if !tell(unknown{d.policy, in, shown}) {

@@ -50,7 +50,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// Many long unknown fields do not fill the memory of the process or its log.
+// Many long unknown fields fill neither the process's memory nor its log.
 func TestUnknownFieldsAreBounded(t *testing.T) {
 	forget()
 	defer forget()

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StartPoint is the point in its pick interval at which a new child starts.
+// StartPoint is where a new child starts in the interval between its picks.
 type StartPoint string
 
 // The start points.
 const (
-	StartSpec   StartPoint = "spec"   // at the beginning, as in gRFC A34
-	StartRandom StartPoint = "random" // at a random point
+	StartSpec   StartPoint = "spec"   // at the beginning of the interval, as in gRFC A34
+	StartRandom StartPoint = "random" // at a random point of the interval
 )
 
 func (s *StartPoint) check(path string) error {
@@ -39,11 +39,12 @@ type WeightedTarget struct {
 type Target struct {
 	Weight      uint32  `json:"weight"`
 	ChildPolicy Policy  `json:"childPolicy"`
-	Zone        string  `json:"zone,omitempty"`     // with Balance: one of its Zones
-	Capacity    float64 `json:"capacity,omitempty"` // with Balance: the weight of the endpoints that can take calls
+	Zone        string  `json:"zone,omitempty"`     // used with Balance: the target's zone, a key of Balance.Zones
+	Capacity    float64 `json:"capacity,omitempty"` // used with Balance: the total weight of the target's endpoints that can take calls
 }
 
-// Balance distributes calls between zones by the capacity that has not failed.
+// Balance distributes calls between zones in proportion to the capacity of each zone that has not
+// failed.
 type Balance struct {
 	Own   string                 `json:"own,omitempty"` // the client's zone, "" if it is not in Zones
 	Zones map[string]BalanceZone `json:"zones"`
@@ -51,7 +52,7 @@ type Balance struct {
 
 // BalanceZone is a zone with targets or callers.
 type BalanceZone struct {
-	Callers float64 `json:"callers,omitempty"` // the number of clients in the zone, or of their calls
+	Callers float64 `json:"callers,omitempty"` // number of clients in the zone, or of their calls
 }
 
 func (w *WeightedTarget) setDefaults() { *w = WeightedTarget{StartPoint: StartSpec} }
@@ -67,7 +68,7 @@ func (w *WeightedTarget) check(string) error {
 	return w.Balance.of(w.Targets)
 }
 
-// of checks that each target is in one of the zones of b.
+// of checks that the zone of each target is one of b.Zones.
 func (b *Balance) of(targets map[string]Target) error {
 	if b == nil {
 		return nil
@@ -113,14 +114,14 @@ type WeightedRoundRobin struct {
 	SlowStart  *SlowStart `json:"slowStart,omitempty"` // nil means no slow start
 }
 
-// SlowStart ramps up the share of an endpoint that has become READY.
+// SlowStart gradually increases the share of an endpoint that has become READY.
 type SlowStart struct {
 	Window           Duration `json:"window"`
 	Aggression       float64  `json:"aggression"`
 	MinWeightPercent float64  `json:"minWeightPercent"`
 }
 
-// NewWeightedRoundRobin returns the defaults.
+// NewWeightedRoundRobin returns a configuration with the defaults.
 func NewWeightedRoundRobin() *WeightedRoundRobin {
 	w := &WeightedRoundRobin{}
 	w.setDefaults()
@@ -129,7 +130,7 @@ func NewWeightedRoundRobin() *WeightedRoundRobin {
 
 func (w *WeightedRoundRobin) setDefaults() { *w = WeightedRoundRobin{StartPoint: StartSpec} }
 
-// NewSlowStart returns the defaults. The window has no default.
+// NewSlowStart returns a configuration with the defaults, except for the window, which has none.
 func NewSlowStart() *SlowStart {
 	s := &SlowStart{}
 	s.setDefaults()

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// IsClosed reports whether a channel is closed, and not just idle: gRPC closes the policies in both
-// cases. owner is gRPC's channelz record, whose type is internal, so IsClosed uses reflection. If
-// reflection fails, IsClosed returns false.
+// IsClosed reports whether a channel is closed. The policies cannot tell, because gRPC also closes
+// them when a channel becomes idle. owner is gRPC's channelz record of the channel, whose type is
+// internal, so IsClosed uses reflection. If reflection fails, IsClosed returns false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

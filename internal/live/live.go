@@ -1,5 +1,5 @@
-// Package live records this process's channels for the debug page. Without Enable, New returns nil,
-// and methods of a nil Channel do nothing.
+// Package live records the channels of this process for the debug page. Until Enable is called, New
+// returns nil, and methods of a nil Channel do nothing.
 package live
 
 import (
@@ -13,31 +13,31 @@ import (
 
 const (
 	mostEvents = 100
-	mostIdle   = 100       // maximum number of recorded channels without a policy
-	idleFor    = time.Hour // how long a channel without a policy is recorded
+	mostIdle   = 100       // maximum number of idle channels that are recorded
+	idleFor    = time.Hour // how long a channel is recorded after it has become idle
 )
 
 var on atomic.Bool
 
-// Enable enables the recording of channels that are created afterwards.
+// Enable turns recording on for channels that are created afterwards.
 func Enable() { on.Store(true) }
 
 // On reports whether Enable was called.
 func On() bool { return on.Load() }
 
-// Source is the state of one source of endpoints.
+// Source is the state of one of a channel's sources of endpoints.
 type Source struct {
 	Name       string // "" for the only source of a channel
 	State      string
-	Trying     string    // the pending operation, "" if there is none
+	Trying     string    // what the source is waiting for, "" if there is nothing
 	Version    string    // version of the answer, "" if the source has no versions
-	Answered   time.Time // time of the last answer, zero if there is none
-	Error      string    // current error
+	Answered   time.Time // when the last answer arrived, zero if there is none
+	Error      string    // current error, "" if there is none
 	Since      time.Time // when the current error began, zero if there is none
-	Confirmed  time.Time // when the answer in use was last confirmed, zero without a current error
-	LastError  string    // last error, even if it is resolved
-	FailedAt   time.Time // time of LastError, zero if there is none
-	Notes      []string  // about content of the answer that has no effect
+	Confirmed  time.Time // when the answer in use was last confirmed; zero unless there is a current error
+	LastError  string    // most recent error, even if it no longer holds
+	FailedAt   time.Time // when LastError occurred, zero if there is none
+	Notes      []string  // parts of the answer that have no effect
 	Endpoints  int
 	Priorities int
 }
@@ -48,7 +48,7 @@ type Event struct {
 	Text string
 }
 
-// Channel is the record of a channel. It is safe for concurrent use.
+// Channel records a channel. It is safe for concurrent use.
 type Channel struct {
 	ID     uint64
 	Target string
@@ -56,25 +56,25 @@ type Channel struct {
 
 	mu      sync.Mutex
 	events  []Event
-	sources func() []Source // nil for a channel of other resolvers or after Stop
-	last    []Source        // last state of the sources
-	root    any             // the root policy, nil if there is none
-	owner   any             // gRPC's channelz record
-	tree    any             // last snapshot of the closed root
-	closed  time.Time       // when the root was closed, zero if there is a root
+	sources func() []Source // returns the state of the sources; nil after Stop and for other resolvers
+	last    []Source        // state of the sources when they stopped
+	root    any             // root policy, nil if the channel has none
+	owner   any             // gRPC's channelz record of the channel
+	tree    any             // last snapshot of the root policy before it was closed
+	closed  time.Time       // when the root policy was closed, zero if the channel has one
 }
 
-// all holds this process's channels. Creating or closing a channel locks no other channels, except
-// for a few without a root.
+// all holds the channels of this process. Creating or closing a channel does not lock the other
+// channels, except for those without a root policy, which are few.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
 	channels map[*Channel]struct{}
-	rootless []*Channel // in the order in which they lost their root
+	rootless []*Channel // in the order in which they lost their root policy
 }
 
-// New records a channel until its sources and its root are gone. sources may be nil, and must
-// return quickly. New returns nil if recording is off.
+// New records a channel until its sources and its root policy are gone. sources returns the state
+// of the sources; it must be quick, and may be nil. New returns nil if recording is off.
 func New(target string, sources func() []Source) *Channel {
 	if !On() {
 		return nil
@@ -104,8 +104,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach sets the root policy and gRPC's record of the channel. It discards the record that the
-// same channel had before it was idle.
+// Attach records the root policy and gRPC's record of the channel. If the channel was idle before,
+// Attach discards the Channel that recorded it then.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -138,12 +138,13 @@ func (c *Channel) Retire(tree any) {
 		all.rootless = append(all.rootless, c)
 	}
 	c.forgetIfGone()
-	if len(all.rootless) > 2*mostIdle { // amortizes the cost of prune
+	if len(all.rootless) > 2*mostIdle { // only now and then, because prune takes long
 		prune()
 	}
 }
 
-// Stop records that the channel's sources have stopped. Their current errors become last errors.
+// Stop records that the channel's sources have stopped. Their current errors remain only as last
+// errors.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
@@ -152,7 +153,7 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		ask := c.sources
 		c.mu.Unlock()
-		last := slices.Clone(ask()) // c.mu is not held, because ask takes a lock; earlier callers may still read the slice
+		last := slices.Clone(ask()) // without c.mu, because ask takes another lock; cloned, because earlier callers may still read the slice
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
 		}
@@ -165,7 +166,8 @@ func (c *Channel) Stop() {
 	c.forgetIfGone()
 }
 
-// gone reports whether the channel is closed or was idle for too long. The caller must hold all.mu.
+// gone reports whether the channel is closed or has been idle for too long. The caller must hold
+// all.mu.
 func (c *Channel) gone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,12 +177,12 @@ func (c *Channel) gone(now time.Time) bool {
 func (c *Channel) forgetIfGone() {
 	if c.gone(time.Now()) {
 		forget(func(other *Channel) bool { return other == c })
-		delete(all.channels, c) // forget does not find a channel that never had a root
+		delete(all.channels, c) // forget does not find a channel that has never had a root policy
 	}
 }
 
-// forget discards the rootless channels for which is returns true, and removes those with a new
-// root from the list. The caller must hold all.mu.
+// forget discards the channels without a root policy for which is returns true. It also updates the
+// list of these channels. The caller must hold all.mu.
 func forget(is func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
 		if is(c) {
@@ -197,8 +199,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune discards the channels that are gone. If too many channels are idle, it also discards those
-// that have been idle longest. The caller must hold all.mu.
+// prune discards the channels that are gone. If there are still too many idle channels, it discards
+// those that have been idle for longest. The caller must hold all.mu.
 func prune() {
 	now := time.Now()
 	forget(func(c *Channel) bool { return c.gone(now) })
@@ -217,7 +219,7 @@ func prune() {
 	})
 }
 
-// isIdle reports whether the channel has no policy and is not closed.
+// isIdle reports whether the channel has lost its policies without being closed.
 func (c *Channel) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,10 +229,10 @@ func (c *Channel) isIdle() bool {
 // View is a snapshot of a Channel.
 type View struct {
 	*Channel
-	Root    any // nil if there is none
+	Root    any // root policy, nil if there is none
 	Owner   any
-	Tree    any       // last snapshot of the closed root, nil if there is a root
-	Closed  time.Time // when that root was closed
+	Tree    any       // last snapshot of the closed root policy, nil if there is a root policy
+	Closed  time.Time // when the root policy was closed, zero if there is one
 	Sources []Source
 	Events  []Event // oldest first
 }

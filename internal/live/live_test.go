@@ -10,7 +10,7 @@ import (
 
 func init() { Enable() }
 
-// discardAll removes the channels that other tests left.
+// discardAll removes the channels that earlier tests left behind.
 func discardAll() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -32,7 +32,7 @@ func want(t *testing.T, want ...string) {
 	}
 }
 
-// A channel is recorded while it has sources, while it is idle, and for an hour afterwards.
+// A channel is recorded while it has sources, and for an hour after it has become idle.
 func TestHowLongAChannelIsKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 		}
 		b := New("b", none)
 		want(t, "a", "b")
-		b.Attach("root", owner) // the same channel, no longer idle
+		b.Attach("root", owner) // the same channel is no longer idle
 		want(t, "b")
 		b.Stop()
 		b.Retire("tree")
@@ -60,7 +60,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 	})
 }
 
-// At most a hundred idle channels are recorded, and the latest are kept.
+// At most a hundred idle channels are recorded: those that became idle last.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,6 +112,6 @@ func TestAPageKeepsWhatItWasTold(t *testing.T) {
 		}
 		c.Retire("tree")
 		time.Sleep(time.Hour + time.Second)
-		Channels() // discards the channel
+		Channels() // looking at the channels discards it
 	})
 }

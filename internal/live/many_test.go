@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Opening and closing channels does not lock others, so that closing n channels takes linear time.
+// Opening or closing a channel does not lock other channels, so that closing n channels takes
+// linear time.
 func TestNoChannelLooksAtTheOthers(t *testing.T) {
 	none := func() []Source { return nil }
 	other := New("other", none)

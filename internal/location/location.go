@@ -1,6 +1,6 @@
 // Package location determines the client's region, zone and node from options, the environment and
-// sources. Sources may provide a location later, so callers ask options.Settings whenever they need
-// it.
+// sources. A source may provide a location only later, so callers ask options.Settings whenever
+// they need the location.
 package location
 
 import (
@@ -16,7 +16,7 @@ import (
 // Location is the location of a client or a server. Unknown fields are "".
 type Location struct{ Region, Zone, Node string }
 
-// Or fills empty fields of p from other.
+// Or returns p with its empty fields filled from other.
 func (p Location) Or(other Location) Location {
 	for to, from := range map[*string]string{&p.Region: other.Region, &p.Zone: other.Zone, &p.Node: other.Node} {
 		if *to == "" {
@@ -26,7 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether p is sufficient for the preference.
+// Serves reports whether p has the fields that the preference needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "":
@@ -54,8 +54,8 @@ func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.R
 // SameNode reports whether both nodes are known and equal.
 func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
-// Of returns the client's location from options or else from the environment, which env reads. The
-// notes name variables that have no effect.
+// Of returns the client's location. Fields that are not given come from environment variables,
+// which env reads. The notes name variables that are invalid and therefore have no effect.
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
@@ -68,7 +68,7 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 	return given.Or(Location{Zone: read("UNDERSTUDY_ZONE"), Region: read("UNDERSTUDY_REGION"), Node: read("UNDERSTUDY_NODE")}), notes
 }
 
-// most is the maximum length of a name. Kubernetes and clouds allow 63 bytes.
+// most is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
 const most = 256
 
 // Problem returns a description of what is wrong with a name, or "" if the name is valid.
@@ -79,11 +79,11 @@ func Problem(name string) string {
 	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
 }
 
-// Teller provides a location, which may become known later.
+// Teller is implemented by sources that provide a location. It may be unknown at first.
 type Teller interface{ Location() Location }
 
-// Learned is a location that becomes known later. It is safe for concurrent use. Set on a nil
-// *Learned has no effect.
+// Learned is a location that is unknown until Set is called. It is safe for concurrent use. Set on
+// a nil *Learned has no effect.
 type Learned struct{ place atomic.Pointer[Location] }
 
 // Set replaces the location.
@@ -93,7 +93,7 @@ func (l *Learned) Set(p Location) {
 	}
 }
 
-// Location returns the location of the last call of Set, or the zero value before the first call.
+// Location returns the location that was last set, or the zero value.
 func (l *Learned) Location() Location {
 	if l == nil || l.place.Load() == nil {
 		return Location{}

@@ -29,7 +29,7 @@ func TestTheOrderOfPlaces(t *testing.T) {
 	}
 }
 
-// Invalid variables have no effect, and are named and escaped in a note.
+// An invalid environment variable has no effect. A note names it and escapes its value.
 func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	for text, want := range map[string]string{
 		"us-east-1a\n":           `UNDERSTUDY_ZONE has no effect: "us-east-1a\n" given, want a name`,
@@ -49,7 +49,7 @@ func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 func TestWhatIsNear(t *testing.T) {
 	for _, test := range []struct {
 		p, other location.Location
-		want     []bool // same node, zone, region
+		want     []bool // whether they have the same node, zone and region
 	}{
 		{location.Location{}, location.Location{}, []bool{false, false, false}},
 		{location.Location{Region: "r", Zone: "z", Node: "n"}, location.Location{Region: "r", Zone: "z", Node: "n"}, []bool{true, true, true}},

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Check validates the option fields of values, a program's options or a policy's configuration.
-// Zero fields are valid. named returns the name of an option for errors.
+// Check validates the fields of values that are options. values is a program's options or the
+// configuration of a policy. Zero fields are valid. named returns the name of an option for errors.
 func Check(values any, named func(Option) string) error {
 	v := reflect.ValueOf(values)
 	if err := ranges(v, named); err != nil {
@@ -43,16 +43,17 @@ func ranges(v reflect.Value, named func(Option) string) error {
 // Never is a value of Refresh that disables periodic look-ups.
 const Never time.Duration = -1
 
-// ByName returns the name of the option as a target parameter.
+// ByName returns the option's name as a parameter of targets.
 func ByName(o Option) string { return o.Name }
 
-// ByField returns the name of the option as a field of Options.
+// ByField returns the option's name as a field of Options.
 func ByField(o Option) string { return o.Field }
 
 // other returns the name of the option that o may conflict with.
 func (o Option) other() string { return o.AtLeast + o.Not }
 
-// conflict reports an error if o conflicts with its other option. v may lack either field.
+// conflict returns an error if o conflicts with that other option. It returns nil if v lacks one of
+// the two fields.
 func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 	with, ok := find(o.other())
 	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)
@@ -60,7 +61,7 @@ func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 		return nil
 	}
 	if o.Not != "" {
-		if mine.Kind() == reflect.Int && mine.Int() != int64(1) { // On
+		if mine.Kind() == reflect.Int && mine.Int() != int64(1) { // a toggle that is off excludes nothing
 			return nil
 		}
 		return fmt.Errorf("%s: given together with %s, want one of them: %s", named(o), named(with), o.Why)
@@ -90,14 +91,14 @@ func Copy(to, from any) {
 	}
 }
 
-// Given holds a channel's options. Those from the target override the program's.
+// Given holds the options of a channel. Options in the target override those of the program.
 type Given struct {
 	Program
-	target map[string]bool // names of options that the target sets
+	target map[string]bool // names of the options that are set in the target
 }
 
-// Set sets an option from a target parameter. It reports whether an option of that name is allowed
-// in the scope.
+// Set sets an option from a parameter of the target. known reports whether an option of that name
+// may appear in place.
 func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	o, ok := find(name)
 	if !ok || !o.at(place) {
@@ -166,7 +167,7 @@ func (g *Given) Settle() (notes []string, err error) {
 	return notes, nil
 }
 
-// Names returns the sorted names of parameters that are allowed in the scope.
+// Names returns the sorted names of the parameters that may appear in place.
 func Names(place Scope) []string {
 	var names []string
 	for _, o := range table {
@@ -178,8 +179,8 @@ func Names(place Scope) []string {
 	return names
 }
 
-// ParseSettings parses target parameters for tools without a channel. Unknown, repeated and invalid
-// parameters are errors.
+// ParseSettings parses target parameters for tools that have no channel. Unknown, repeated and
+// invalid parameters are errors.
 func ParseSettings(given url.Values) (Settings, error) {
 	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // authority is a parameter, but not a setting
 	var g Given

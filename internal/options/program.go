@@ -12,28 +12,29 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Program holds the options that a program gives for a channel.
+// Program holds the options that a program sets for a channel.
 type Program struct {
 	Settings
-	// Refresh is the interval between look-ups; 0 uses the source's default, and a negative value
-	// disables them.
+	// Refresh is the interval between DNS look-ups. 0 means the source's default, and a negative
+	// value disables periodic look-ups.
 	Refresh time.Duration
-	// RemoveAfter is how many consecutive answers must lack an address before it is removed; 0
-	// means the default.
+	// RemoveAfter is how many answers in a row must lack an address before it is removed. 0 means
+	// the default.
 	RemoveAfter int
 	// Authority is the authority of the channel; "" uses the target's default.
 	Authority string
-	// ServiceConfig is JSON without load balancing; "" means none.
+	// ServiceConfig is a service config in JSON, without load balancing. "" means none.
 	ServiceConfig string
-	// Logger receives failovers; it may be nil.
+	// Logger logs failovers. It may be nil.
 	Logger *slog.Logger
 	// InUse is a *stateattr.InUseReporter, or nil.
 	InUse any
 	// Sources are the options of individual sources, of type discovery.SourceOption.
 	Sources []any
-	// Err is set if the options are invalid. Calls then fail with this error.
+	// Err is set if the options are invalid. All calls then fail with this error.
 	Err error
-	// Registered identifies the scheme's registered parser; it is nil for other parsers.
+	// Registered identifies the parser that is registered for the scheme. It is nil for other
+	// parsers.
 	Registered any
 }
 
@@ -41,7 +42,8 @@ type Program struct {
 type Builder interface {
 	resolver.Builder
 	resolver.AuthorityOverrider
-	// Check validates the options and a target without a network. It reads files if read is set.
+	// Check validates the options and a target without using the network. It also checks the files
+	// that the target names if read is set.
 	Check(target resolver.Target, read bool) error
 }
 

@@ -13,16 +13,16 @@ type Settings struct {
 	// FailbackDelay is how long a priority must have been READY again before calls return to it. 0
 	// means that calls return immediately.
 	FailbackDelay time.Duration
-	// SlowStart is the time in which a new endpoint's share grows to its full weight. 0 disables
-	// it.
+	// SlowStart is how long the share of a new endpoint grows before it reaches its full weight. 0
+	// disables slow start.
 	SlowStart time.Duration
 	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
 	PickFirst bool
-	// MinReady is the share of a priority's weight that must be READY. Below it, calls go to the
-	// next priority that has this share. They return when the share reaches the larger of MinReady
-	// and MinReadyRecovery. An endpoint is not counted until it is READY or has failed.
+	// MinReady is the share of a priority's weight that must be READY. If less is READY, calls go
+	// to the next priority with this share. They return when the share reaches the larger of
+	// MinReady and MinReadyRecovery. An endpoint does not count before it is READY or has failed.
 	MinReady, MinReadyRecovery float64
-	// WarmStandby is how many lower priorities are connected in advance.
+	// WarmStandby is the number of lower priorities that are connected in advance.
 	WarmStandby int
 	// FastFailover sends calls to a lower READY priority while the priority in use reconnects,
 	// instead of waiting for up to FailoverTimeout. It applies to priorities that can have at least
@@ -33,33 +33,34 @@ type Settings struct {
 	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
 	// failing; 0 means no growth.
 	MaxFailbackDelay time.Duration
-	// ResetBackoff makes the first endpoint that connects end the backoffs of all other endpoints,
-	// if no endpoint was READY. The setting is passed in the channel's attributes.
+	// ResetBackoff makes the first endpoint that connects while none is READY end the backoffs of
+	// all other endpoints. The setting is passed down in the channel's attributes.
 	ResetBackoff bool
-	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities that have no other
-	// endpoints (gRFC A50). It overrides the clusters' configuration, and has no effect with
+	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
+	// all ejected (gRFC A50). It overrides the configuration of clusters, and has no effect with
 	// PickFirst.
 	OutlierDetection bool
 	// NoOutlierDetection disables outlier detection, even if clusters configure it.
 	NoOutlierDetection bool
 
-	// Zone, Region and Node are the location that the client was given. Method Location adds the
+	// Zone, Region and Node are the client's location as set in options. The method Location adds
 	// fields that are known from elsewhere.
 	Zone, Region, Node string
 	// Here provides the complete location. Package resolving sets it; it is nil in tools without a
 	// channel.
 	Here location.Teller
-	// Prefer selects near endpoints: "none" for no preference, "" for the preference of the
-	// discovery mechanism.
+	// Prefer selects which endpoints count as near: "none" for no preference, "" for the preference
+	// of the discovery mechanism.
 	Prefer string
-	// ZoneMinEndpoints is the minimum size of a near group; 0 means 1. A smaller group is merged
-	// with the next one.
+	// ZoneMinEndpoints is the minimum number of endpoints in a near group. 0 means 1. A smaller
+	// group is merged with the next one.
 	ZoneMinEndpoints int
-	// ZoneCallers is the number of callers in each zone, for "balance". "" means the same number in
-	// each zone.
+	// ZoneCallers is the number of clients in each zone, for Prefer "balance". "" means that all
+	// zones have the same number.
 	ZoneCallers string
 
-	// Subset is how many endpoints of a locality are used; 0 means all (gRFC A68).
+	// Subset is the maximum number of endpoints of a locality that are used. 0 means all (gRFC
+	// A68).
 	Subset int
 	// SubsetSeed determines which endpoints are in the subset; 0 means ChannelSeed.
 	SubsetSeed int
@@ -86,13 +87,13 @@ const (
 	Count                // int
 	Fraction             // float64
 	Bool                 // bool
-	Toggle               // true, false, or as clusters specify; Settings has two fields for it
+	Toggle               // true, false, or unset to use the clusters' configuration; Settings has two fields for it
 	Name                 // string, see location.Problem
 	Choice               // string, one of Choices
 	Callers              // string, see location.Callers
 )
 
-// wants describes the values of each kind, for errors.
+// wants describes the valid values of each kind, for errors.
 var wants = map[Kind]string{
 	Duration: "a duration such as 10s",
 	Count:    "a whole number such as 1",
@@ -101,14 +102,14 @@ var wants = map[Kind]string{
 	Toggle:   "true or false",
 }
 
-// Scope is the place in a target where an option may appear.
+// Scope tells where in a target an option may appear.
 type Scope int
 
 // The places where an option may appear.
 const (
 	Channel Scope = iota // in the query of the whole target
 	Part                 // also in the query of an entry of a failover target
-	Lookups              // in a query for names that are looked up
+	Lookups              // in the query of a name that is looked up
 	Nowhere
 )
 
@@ -120,13 +121,13 @@ type Option struct {
 	Kind        Kind
 	Place       Scope
 
-	// Least and Most limit the value. OrZero also allows 0. In a program, 0 means the default.
-	Least, Most float64 // seconds for a duration; Most 0 for no limit
+	// Least and Most limit the value. OrZero also allows 0, which in a program means the default.
+	Least, Most float64 // in seconds for a duration; Most 0 means no limit
 	OrZero      bool
 	Choices     []string
-	// AtLeast names an option that must not exceed this one, unless this one is 0.
+	// AtLeast names another option. This option must not be smaller than that one, unless it is 0.
 	AtLeast string
-	// Not names an option that excludes this one, and Why is the reason.
+	// Not names an option that cannot be combined with this one, and Why is the reason.
 	Not, Why string
 
 	// Default, Range and Source are Markdown for docs/options.md.

@@ -25,7 +25,7 @@ import (
 
 var log = grpclog.Component("understudy")
 
-// The metric and its labels. calm is the value of reasonLabel if a server has rejected pings
+// The metric and its labels. calm is the value of reasonLabel when a server has rejected pings
 // (gRFC A94).
 const (
 	disconnections = "grpc.subchannel.disconnections"
@@ -34,8 +34,8 @@ const (
 	calm           = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// quiet is the minimum time between two log lines, because every connection to every server
-// ends in this way.
+// quiet is the minimum time between two log lines. Without it, there could be one for every
+// connection to every server.
 const quiet = time.Hour
 
 // message is the message of the log record.
@@ -45,16 +45,16 @@ const message = "servers refuse keepalive pings"
 const cure = "a server closed a connection because it was pinged too often (" + calm + "), and gRPC now pings half as often: " +
 	"let the servers allow the pings (understudy.Options.ServerKeepalive) before the clients send them, or do not set Keepalive"
 
-// Detector detects such servers for the channels that use it as a stats handler. For a call, it
-// costs no more than an empty stats handler.
+// Detector is a stats handler that detects servers that reject pings. It costs no more per call
+// than an empty stats handler.
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger      // nil to use only gRPC's log
-	records serial.Serializer // asynchronous, because gRPC holds a lock while it records
+	logger  *slog.Logger      // nil to log only to gRPC's log
+	records serial.Serializer // runs the logging in the background, because gRPC holds a lock while it records metrics
 
 	mu   sync.Mutex
-	last time.Time // when the last line was logged
+	last time.Time // when it last logged
 }
 
 // New returns a Detector that writes to gRPC's log and to logger, if it is not nil.
@@ -79,7 +79,7 @@ func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, la
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 		record.AddAttrs(slog.String("target", target), slog.String("reason", cure))
 		if handler, ctx := w.logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // a failure to log cannot be reported
+			_ = handler.Handle(ctx, record) // errors of logging cannot be reported
 		}
 	})
 }

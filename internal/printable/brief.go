@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A connection error from gRPC begins with dialling or connection. If the error ended a call, the
+// gRPC's connection errors begin with dialling or connection. If such an error ends a call, the
 // prefix unavailable precedes it.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
@@ -40,7 +40,7 @@ func Brief(text string) string {
 	return silence(text)
 }
 
-// hints maps the ends of error texts to explanations.
+// hints maps endings of error texts to explanations, which are appended.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -48,19 +48,19 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// gRPC's errors for a silent server begin with a key of handshakes and end with an entry of
+// If a server does not answer, gRPC's error begins with a key of handshakes and ends with one of
 // timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// gRPC closes the connection at the timeout, and the reader may report the closed connection
-	// first
+	// At the timeout, gRPC closes the connection, and reading from the closed connection may fail
+	// first.
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 
-// silence replaces the error of a server that accepts connections but does not answer:
+// silence rewrites the error for a server that accepts connections but does not answer:
 //
 //	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
 //	->  10.0.0.1:443 accepts connections and does not answer

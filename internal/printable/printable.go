@@ -32,7 +32,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line returns Text(s), truncated to about most bytes, with the length of s.
+// Line returns Text(s). If s is longer than most bytes, the result is truncated to about most bytes
+// and gives the length of s.
 func Line(s string, most int) string {
 	if len(s) <= most {
 		return Text(s)

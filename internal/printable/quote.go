@@ -2,7 +2,7 @@ package printable
 
 import "fmt"
 
-// Quote quotes text for use in an error, and truncates it.
+// Quote returns the text in quotes for an error. It truncates long text.
 func Quote(text string) string {
 	const most = 100
 	if len(text) <= most {

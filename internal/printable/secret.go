@@ -11,7 +11,8 @@ import (
 // hidden replaces secrets, as in the result of url.URL.Redacted.
 const hidden = "xxxxx"
 
-// shown lists this module's parameters. The values of all other parameters may be tokens.
+// shown lists the parameters of this module, whose values are shown. The values of other parameters
+// may be secret.
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
@@ -21,7 +22,7 @@ var shown = []string{
 
 const shortest = 4
 
-// list is the scheme of targets that list other targets.
+// list is the scheme of targets that contain other targets.
 const list = "failover"
 
 // HideTarget hides the passwords and tokens in a target:
@@ -36,7 +37,7 @@ func HideTarget(u url.URL) url.URL {
 	return (&hider{}).target(u)
 }
 
-// HideText is like HideTarget for text that may not be a valid target.
+// HideText is HideTarget for text, which need not be a valid target.
 func HideText(text string) string {
 	if !may(text) {
 		return text
@@ -65,10 +66,10 @@ func may(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
 	changed bool
-	secrets []string // values that are certainly secrets
+	secrets []string // values that are certainly secret; HideIn removes them from other text
 }
 
-// hide records a hidden value. If sure is set, HideIn also hides it in other text.
+// hide records that a value has been hidden. If sure is set, the value is certainly secret.
 func (h *hider) hide(value string, sure bool) {
 	h.changed = h.changed || value != hidden
 	if sure && len(value) >= shortest && value != hidden {
@@ -82,7 +83,7 @@ func (h *hider) target(u url.URL) url.URL {
 			h.hide(password, true)
 			u.User = url.UserPassword(u.User.Username(), hidden)
 		} else {
-			name := u.User.Username() // may be a token
+			name := u.User.Username() // a single name may be a token
 			h.hide(name, len(name) >= 8)
 			u.User = url.User(hidden)
 		}
@@ -97,7 +98,7 @@ func (h *hider) target(u url.URL) url.URL {
 		before := u.EscapedPath()
 		if after := h.list(before); after != before {
 			u.RawPath = after
-			u.Path, _ = url.PathUnescape(after) // each entry was escaped
+			u.Path, _ = url.PathUnescape(after) // cannot fail, because each entry has just been escaped
 		}
 		return u
 	}
@@ -131,7 +132,7 @@ func (h *hider) list(escaped string) string {
 func (h *hider) text(text string) string {
 	prefix := ""
 	u, err := url.Parse(text)
-	if err != nil { // parse it as package failover does
+	if err != nil { // package failover also takes an entry without a scheme as a DNS name
 		prefix = "dns:///"
 		u, err = url.Parse(prefix + text)
 	}
@@ -148,7 +149,7 @@ func (h *hider) text(text string) string {
 	return strings.TrimPrefix(after.String(), prefix)
 }
 
-// unread hides possible secrets in text that does not parse as a URL.
+// unread hides what may be secret in a text that is not a valid URL.
 func (h *hider) unread(text string) string {
 	if end := strings.LastIndex(text, "@"); end >= 0 {
 		begin := 0
@@ -167,7 +168,7 @@ func (h *hider) unread(text string) string {
 	return text
 }
 
-// opaque hides everything before an @ in an opaque URL.
+// opaque hides everything before the last @ in an opaque URL.
 func (h *hider) opaque(u url.URL) string {
 	end := strings.LastIndex(u.Opaque, "@")
 	if end < 0 || strings.HasPrefix(u.Scheme, "unix") {
@@ -178,7 +179,7 @@ func (h *hider) opaque(u url.URL) string {
 	return hidden + u.Opaque[end:]
 }
 
-// path hides passwords in a path, for targets with one slash too many.
+// path hides passwords in the path. They are there if a target has one slash too many.
 func (h *hider) path(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -199,7 +200,7 @@ func (h *hider) query(raw string) string {
 	for i, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			name, value = "", pair // pair may be a name or a token
+			name, value = "", pair // without "=", it may be a name or a token
 		}
 		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(shown, plain) || harmless(value) {
 			continue
@@ -217,16 +218,17 @@ func (h *hider) query(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// harmless reports whether value is too short for a secret, a duration or a boolean.
+// harmless reports whether a value cannot be a secret, because it is too short, a boolean or a
+// duration.
 func harmless(value string) bool {
 	_, notBool := strconv.ParseBool(value)
 	_, notDuration := time.ParseDuration(value)
 	return len(value) < shortest || notBool == nil || notDuration == nil
 }
 
-// sure reports whether a parameter's name suggests that the value is a secret. Other values are not
-// hidden in other text: hiding the value of dc=east, for example, would also hide parts of host
-// names.
+// sure reports whether the name of a parameter suggests that its value is secret. Other values are
+// hidden in the target, but not in other text: hiding the value of dc=east everywhere, for example,
+// would hide parts of host names.
 func sure(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })

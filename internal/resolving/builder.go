@@ -37,15 +37,16 @@ func init() {
 	}
 }
 
-// reader parses the targets of a scheme. Package discovery implements it.
+// reader parses the targets of a scheme. It is implemented by package discovery, through
+// options.NewReader.
 type reader interface {
 	// Authority returns the authority of a channel to the target.
 	Authority(resolver.Target) string
 	// Check validates a target.
 	Check(target resolver.Target, read bool) error
-	// Read returns the mechanisms of a channel's target, the options that apply to it, and notes
-	// about options without effect. Authority and TrustNames of the mechanisms are the effective
-	// ones.
+	// Read returns the mechanisms of a channel's target, the options that apply to the channel, and
+	// notes about options that have no effect. The options of the target have already been applied
+	// to the Authority and TrustNames of each mechanism.
 	Read(discovery.Target) (parts []discovery.Mechanism, given options.Given, notes []string, err error)
 	// Prefixed adds the scheme to an error.
 	Prefixed(error, resolver.Target) error
@@ -55,8 +56,8 @@ type reader interface {
 type builder struct {
 	reader
 	scheme string
-	finds  any      // equal for builders that find the same endpoints for a target
-	noted  sync.Map // texts that were logged
+	finds  any      // equal for builders that find the same endpoints for the same target
+	noted  sync.Map // texts that have already been logged
 }
 
 // Scheme implements resolver.Builder.
@@ -65,7 +66,7 @@ func (b *builder) Scheme() string { return b.scheme }
 // OverrideAuthority implements resolver.AuthorityOverrider.
 func (b *builder) OverrideAuthority(target resolver.Target) string { return b.Authority(target) }
 
-// Reader returns the reader, for targets within others.
+// Reader returns the reader, which parses targets within other targets.
 func (b *builder) Reader() any { return b.reader }
 
 // Build implements resolver.Builder. It fails if the target, an option or the service config is
@@ -79,7 +80,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // overrides the preferences of the mechanisms
+	if given.Prefer != "" { // Prefer overrides the preferences of the mechanisms
 		for i := range parts {
 			parts[i].Prefer = ""
 		}
@@ -100,13 +101,13 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	config.Recorder = opts.MetricsRecorder
 	channel, err := join.Start(cc, config)
 	if err != nil {
-		conn.close() // stored sources may keep a reference to conn
+		conn.close() // needed because stored sources may keep a reference to conn
 		return nil, b.Prefixed(err, target)
 	}
 	return resolving{channel, conn}, nil
 }
 
-// parts parses a target, and logs options without effect.
+// parts parses a target. It logs notes about options that have no effect.
 func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
 	parts, given, notes, err := b.Read(target)
 	for _, text := range notes {
@@ -115,8 +116,8 @@ func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options
 	return parts, given, b.Prefixed(err, target.Target)
 }
 
-// mechanisms converts a target's mechanisms for the join. carried reports whether the credentials
-// have a server name.
+// mechanisms converts the mechanisms of a target for package join. carried means that the channel's
+// credentials contain a server name.
 func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism, given options.Given, carried bool) join.Config {
 	shown := printable.HideTarget(target.URL)
 	config := join.Config{
@@ -129,7 +130,7 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
 		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.OutlierDetection = "" // applies only to mechanisms in lists from sources
+		m.OutlierDetection = "" // only has an effect in lists that come from a source
 		if p.Name != "" && !carried {
 			m.ServerName = p.Authority
 		}
@@ -138,32 +139,33 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	return config
 }
 
-// note logs a text once.
+// note logs a text, but only the first time.
 func (b *builder) note(text string) {
 	if _, again := b.noted.LoadOrStore(text, true); !again {
 		logger.Warning(b.scheme + ": " + text)
 	}
 }
 
-// found holds what determines endpoints besides the target, if the program gives no source options.
+// found identifies which endpoints a builder finds for a target, if the program gives no options
+// for sources.
 type found struct {
 	registered any
 	authority  string
 }
 
-// keptBy is the key of the last good answer while a channel is idle. Programs with equal options
-// and targets have equal keys. If source options are set, the key contains the builder instead,
-// because source options may be functions or credentials, which cannot be compared. The target is
-// hashed with its passwords and tokens, because the endpoints may depend on them.
+// keptBy is the key under which the last good answer of an idle channel is stored. Programs with
+// the same options have the same key for the same target. If a program gives options for sources,
+// the key contains its builder, because these options may be functions or credentials, which cannot
+// be compared. The target's passwords and tokens are part of the hash, because the endpoints may
+// depend on them.
 type keptBy struct {
 	finds  any
 	target [sha256.Size]byte
 	part   string
 }
 
-// credsCarryName reports whether the channel's credentials contain a server name. A server name on
-// an address would override that name, because gRPC would pass the address's server name to the
-// handshake.
+// credsCarryName reports whether the channel's credentials contain a server name. The server name
+// of an address would override it, because gRPC passes that name to the handshake.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

@@ -12,10 +12,10 @@ import (
 
 var errClosed = errors.New("the channel is closed")
 
-// conn is a channel's resolver.ClientConn, which drops its reference to the channel when it is
-// closed, because stored sources may keep conn alive.
+// conn is the resolver.ClientConn of a channel. When it is closed, it drops its reference to the
+// channel, because stored sources may keep conn itself.
 type conn struct {
-	resolver.ClientConn // nil; the channel implements methods that gRPC adds
+	resolver.ClientConn // nil; embedded for methods that gRPC may add
 	open                atomic.Pointer[resolver.ClientConn]
 }
 
@@ -29,7 +29,7 @@ func newConn(cc resolver.ClientConn) *conn {
 // close drops the reference to the channel.
 func (c *conn) close() { c.open.Store(nil) }
 
-// Channel returns the channel, or one that does nothing if it is closed.
+// Channel returns the channel's ClientConn, or one that does nothing if conn is closed.
 func (c *conn) Channel() resolver.ClientConn {
 	if cc := c.open.Load(); cc != nil {
 		return *cc
@@ -66,8 +66,8 @@ func (closedConn) ReportError(error) {}
 func (closedConn) NewAddress([]resolver.Address) {}
 
 // ParseServiceConfig implements resolver.ClientConn. It returns an empty result without an error,
-// because the resolver of a stored source continues for the next channel and its service config is
-// not used.
+// because the resolver of a stored source continues, for the next channel, and its service config
+// is not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }

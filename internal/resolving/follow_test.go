@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// manual maps the endpoints of targets to sources that a test controls.
+// manual holds the sources that a test controls, by the endpoint in their target.
 var manual = make(map[string]*manualSource)
 
 type manualSource struct {
@@ -49,11 +49,12 @@ func answerOf(address string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: []discovery.Endpoint{{Addresses: []string{address}}}}}}}}
 }
 
-// targets numbers targets, so that tests do not share stored answers.
+// targets is the number of targets so far. Each test uses a new one, because targets share stored
+// answers.
 var targets int
 
-// follow follows a target until the test ends. take returns the news since its last call, one line
-// each.
+// follow follows a target until the test ends. take returns the news since the last call of take,
+// one per line.
 func follow(t *testing.T, target string) (take func() string, stop func()) {
 	clear(manual)
 	targets++
@@ -99,7 +100,7 @@ func expect(t *testing.T, take func() string, want string) {
 	}
 }
 
-// Follow returns all mechanisms of a target in order, and waits for them like a channel.
+// Follow returns all mechanisms of a target in order. It waits for them as a channel does.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=3s")
@@ -133,7 +134,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// After a call of stop, news is not called again. news itself may call stop.
+// After stop has returned, news is not called again. news itself may call stop.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")

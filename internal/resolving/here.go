@@ -11,11 +11,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// here finds the location of a channel's client.
+// here determines the location of a channel's client.
 type here struct {
 	given   location.Location
-	sources []location.Teller // may add missing fields after their first answer
-	// missing is called if the location lacks the fields that the preference needs.
+	sources []location.Teller // sources that may fill in missing fields once they have answered
+	// missing is called if the location lacks a field that the preference needs.
 	missing func()
 	prefer  string
 }
@@ -32,7 +32,8 @@ func (h *here) Location() location.Location {
 	return p
 }
 
-// newHere returns a here for a channel. It calls note with a text for each setting without effect.
+// newHere returns the here of a channel. It calls note with a text for each setting that has no
+// effect.
 func newHere(given options.Settings, parts []discovery.Mechanism, note func(string)) *here {
 	h := &here{prefer: given.Prefer}
 	h.missing = sync.OnceFunc(func() {
@@ -52,7 +53,7 @@ func newHere(given options.Settings, parts []discovery.Mechanism, note func(stri
 		}
 	}
 	if h.sources == nil {
-		h.Location() // calls missing if necessary
+		h.Location() // calls missing if necessary, because no source will add to the location
 	}
 	return h
 }

@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// process makes the seeds of processes differ.
+// process is a random seed, different in each process.
 var process = maphash.MakeSeed()
 
-// seedOf returns a channel's seed, which differs from those of other channels. gRPC closes the
-// resolver of an idle channel and builds another one later. The channel's metrics recorder stays
-// the same, so its pointer identifies the channel without any state.
+// seedOf returns a seed that differs between channels, but stays the same when a channel is idle
+// and gRPC builds a new resolver for it later. It is derived from the pointer to the channel's
+// metrics recorder, which stays the same.
 func seedOf(opts resolver.BuildOptions) uint64 {
 	v := reflect.ValueOf(opts.MetricsRecorder)
-	if v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 { // pointers to zero-size values may be equal
+	if v.Kind() != reflect.Pointer || v.Type().Elem().Size() == 0 { // pointers to values of size zero may be equal
 		return rand.Uint64()
 	}
 	return maphash.Comparable(process, opts.MetricsRecorder)

@@ -1,5 +1,5 @@
-// Package stateattr defines the attributes of resolver states and endpoints: the channel, metric
-// labels, the function for re-resolution, and whether pick_first uses gRPC's health listener.
+// Package stateattr defines attributes of resolver states and endpoints: the channel, the labels of
+// metrics, the function for re-resolution, and whether pick_first uses gRPC's health listener.
 //
 // All functions are safe for concurrent use. None of them modifies its input.
 package stateattr
@@ -16,9 +16,9 @@ type channelKey struct{}
 // modified.
 type Channel struct {
 	Target string
-	// Names has a title for each child of the priority policy, such as "us-east/a, us-east/b", or
-	// "" for a child that has only a number. Titles come from a source: they may be long, equal or
-	// contain any characters.
+	// Names maps each child of the priority policy to its title, such as "us-east/a, us-east/b", or
+	// "" if it has only a number. Titles come from a source. They may be long, equal, or contain
+	// any characters.
 	Names map[string]string
 	// Services maps a child's name to the cluster of its endpoints, if there is one.
 	Services map[string]string
@@ -31,8 +31,8 @@ type Channel struct {
 	Logger *slog.Logger
 	// InUse is notified of the priority in use. It may be nil.
 	InUse *InUseChannel
-	// ResetBackoff makes the first endpoint that connects end the backoff of all others, if no
-	// endpoint is READY.
+	// ResetBackoff makes the first endpoint that connects while none is READY end the backoffs of
+	// all others.
 	ResetBackoff bool
 	// Live is the channel's entry on the debug pages, a *live.Channel, or nil.
 	Live any
@@ -45,7 +45,7 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 }
 
 // BelowPriority returns state without the channel's fields about the children of the priority
-// policy, because a policy below may have children with the same names.
+// policy, because policies below it may have children with the same names.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -54,8 +54,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without the channel. Each update has a different Channel, which
-// would cause needless updates of the endpoints' policies.
+// WithoutChannel returns state without the channel. Each update has a new Channel, which would make
+// every update look like a change to the policies of endpoints.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))
@@ -63,7 +63,8 @@ func WithoutChannel(state resolver.State) resolver.State {
 	return state
 }
 
-// ChannelOf returns the channel that SetChannel set, at any depth of the tree, or an empty Channel.
+// ChannelOf returns the channel that SetChannel has set, whatever the policy's depth in the tree,
+// or an empty Channel.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c

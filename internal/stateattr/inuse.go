@@ -14,7 +14,7 @@ import (
 type PriorityInUse struct {
 	Target string
 	Index  int                // 0 is the highest; NoPriority means none
-	Name   string             // title, as in the log
+	Name   string             // the priority's title, as in the log
 	State  connectivity.State // state of the priority's picker
 	Since  time.Time
 	Why    string

@@ -7,24 +7,27 @@ type placeKey struct{}
 // Labels are the labels of a policy in metrics.
 type Labels struct {
 	Priority string // display title, such as "p0 us-east/a, us-east/b"
-	Locality string // "" above the localities
+	Locality string // the locality's name, "" above the localities
 	Service  string // the priority's cluster, or ""
 }
 
-// SetLabels returns state with place in its attributes. A policy calls it for its children.
+// SetLabels returns state with the labels in its attributes. A policy calls it for the states of
+// its children.
 func SetLabels(state resolver.State, place Labels) resolver.State {
 	state.Attributes = state.Attributes.WithValue(placeKey{}, place)
 	return state
 }
 
-// LabelsOf returns the labels that SetLabels set, at any depth of the tree, or empty Labels.
+// LabelsOf returns the labels that SetLabels has set, whatever the policy's depth in the tree, or
+// empty Labels.
 func LabelsOf(state resolver.State) Labels {
 	place, _ := state.Attributes.Value(placeKey{}).(Labels)
 	return place
 }
 
-// TakeLabels returns the labels that SetLabels set, and state without them, so that a new title of
-// a priority does not update the policies of its endpoints.
+// TakeLabels returns the labels that SetLabels has set, and state without them. Without labels in
+// the state, a new title of a priority does not look like a change to the policies of its
+// endpoints.
 func TakeLabels(state resolver.State) (Labels, resolver.State) {
 	place := LabelsOf(state)
 	if place != (Labels{}) {

@@ -4,7 +4,8 @@ import "google.golang.org/grpc/resolver"
 
 type reresolverKey struct{}
 
-// reresolver is stored as a pointer, because functions cannot be compared with ==.
+// reresolver wraps the function in a struct that is stored as a pointer, because == cannot compare
+// functions.
 type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }
@@ -30,8 +31,9 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	return r.resolveNow
 }
 
-// TakeResolveNow returns the function that SetResolveNow set, or nil, and state without it. The
-// function accepts the child names of only one level of the tree.
+// TakeResolveNow returns the function that SetResolveNow has set, or nil, and state without it.
+// Policies below must not see the function, because it accepts the child names of only one level of
+// the tree.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

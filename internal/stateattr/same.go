@@ -1,7 +1,7 @@
 package stateattr
 
-// Same returns the result of equal, which compares attributes. It returns false if equal panics, as
-// gRPC's methods do if an attribute value cannot be compared.
+// Same returns the result of equal, which compares attributes. It returns false if equal panics.
+// gRPC's methods panic if an attribute value cannot be compared with ==.
 func Same(equal func() bool) (same bool) {
 	defer func() {
 		if recover() != nil {

@@ -7,14 +7,14 @@ const (
 	// for each target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, which
 	// is enough for several targets. A configuration of 16 clusters in 8 zones needs 128.
 	Most = 200
-	// longest is the maximum size in bytes of a label that is counted.
+	// longest is the maximum size of a label in bytes. Longer ones are replaced by Other.
 	longest = 500
 )
 
-// Other replaces the labels of combinations that exceed Most.
+// Other replaces the labels of combinations beyond the first Most.
 const Other = "other"
 
-// Labels are the labels of a series, except for the target. An empty label is not set.
+// Labels are the labels of a series, except for the target. "" means that a label is not set.
 type Labels [3]string
 
 // Bound limits the number of series of a counter, because a series stays in memory until the
@@ -25,10 +25,9 @@ type Bound struct {
 	seen map[string]map[Labels]bool // by target
 }
 
-// Of returns the labels under which to count. It returns the given labels if they are among the
-// first Most of the target, and otherwise replaces each label that is not empty by Other. Of
-// always returns the same result for the same labels. It takes a lock, so it must not be called
-// for every RPC.
+// Of returns the labels to count under. These are the given labels if they are among the first Most
+// combinations of the target. Otherwise, each label that is set is replaced by Other. The result
+// for the same labels is always the same. Of takes a lock, so it must not be called for every RPC.
 func (b *Bound) Of(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()

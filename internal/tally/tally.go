@@ -1,7 +1,7 @@
-// Package tally sums the values of gauges over all channels of the process. If two channels
-// have the same target, their gauges have the same labels, and an exporter shows only the value
-// that was reported last. So each channel reports the sum. The package also limits the number
-// of series of counters.
+// Package tally sums the values of gauges over all channels of the process. If two channels have
+// the same target, their gauges have the same labels, and an exporter shows only the last value
+// reported. Therefore each channel reports the sum. The package also limits the number of series of
+// counters.
 package tally
 
 import "sync"
@@ -19,7 +19,7 @@ type Value[V any] interface {
 	Plus(V) V
 }
 
-// Add adds value to the sum for labels. It deletes a sum that has become zero.
+// Add adds value to the sum for labels. If the sum becomes zero, it is deleted.
 func (b *Board[L, V]) Add(labels L, value V) {
 	var nothing V
 	if value == nothing {

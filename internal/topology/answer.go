@@ -26,10 +26,10 @@ type (
 	Health = discovery.Health
 )
 
-// usable reports whether the endpoint can take calls (gRFC A27).
+// usable reports whether an endpoint with this health may take calls (gRFC A27).
 func usable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// rank returns the order of a health, the healthiest first.
+// rank returns a number for sorting by health: the healthier, the lower.
 func rank(h Health) int {
 	switch h {
 	case discovery.Healthy:
@@ -50,9 +50,9 @@ var (
 	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
 )
 
-// CheckSome returns an error if an answer holds no endpoint and is not marked Empty. Such an answer
-// is seldom intended: gRPC's DNS resolver returns one for a name that does not exist, perhaps only
-// briefly.
+// CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Such an
+// answer is rarely intended: gRPC's DNS resolver returns one for a name that does not exist, which
+// may be temporary.
 func CheckSome(a *Answer) error {
 	none := errEmpty
 	switch {
@@ -71,7 +71,7 @@ func CheckSome(a *Answer) error {
 	return &Invalid{none.Error()}
 }
 
-// Equal reports whether a and other are known to have the same content. Versions are ignored.
+// Equal reports whether a and other are known to have the same content. It ignores versions.
 func Equal(a, other *Answer) bool {
 	if a == other {
 		return true
@@ -103,9 +103,10 @@ func equalEndpoints(e, other *Endpoint) bool {
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 
-// Size returns the approximate size of an answer in bytes. It is deterministic.
+// Size returns the approximate size of an answer in bytes. It is always the same for the same
+// content.
 func Size(a *Answer) int {
-	const answer, locality, endpoint, address = 300, 100, 280, 50 // slices have spare capacity
+	const answer, locality, endpoint, address = 300, 100, 280, 50 // including the spare capacity of slices
 	n := answer + len(a.Why)
 	for _, note := range a.Notes {
 		n += len(note)
@@ -130,13 +131,15 @@ func Size(a *Answer) int {
 	return n
 }
 
-// Invalid is the error for an answer that breaks the rules and is rejected as a whole.
+// Invalid is the error for an answer that violates the rules. Such an answer is rejected as a
+// whole.
 type Invalid struct{ text string }
 
 // Error returns a description in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused marks the error for metrics: an answer was received and rejected.
+// Refused implements the interface of discovery.Refused: for metrics, the answer was received and
+// rejected.
 func (*Invalid) Refused() bool { return true }
 
 // whyAll explains why no endpoint of any priority can take calls.

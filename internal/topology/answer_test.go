@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// described formats the translation of an answer: the addresses of its endpoints, and why
-// priorities have no endpoints.
+// described returns the result of translating an answer: the addresses of the endpoints, and the
+// reasons why priorities have no endpoints.
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
 	t.Helper()
 	tree, err := translator.Translate(a)
@@ -30,7 +30,7 @@ func described(t *testing.T, translator *topology.Translator, a *discovery.Answe
 	return strings.Join(lines, "; ")
 }
 
-// A priority and a locality keep their positions while none of their endpoints can take calls.
+// A priority or a locality stays in the tree while none of its endpoints can take calls.
 func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	var translator topology.Translator
 	for _, step := range []struct {
@@ -64,7 +64,8 @@ func TestTheWeightOfALocality(t *testing.T) {
 	}
 }
 
-// Two endpoints with the same address count once. The healthier one counts, or else the first.
+// Two endpoints with the same address count as one: the healthier one or, if they are equally
+// healthy, the first.
 func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	for about, test := range map[string]struct {
 		lines []string

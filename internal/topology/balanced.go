@@ -14,15 +14,15 @@ type zone struct {
 	region, name string
 	localities   []*Locality
 	capacity     uint64
-	listed       bool // the zone has endpoints, whether healthy or not
+	listed       bool // whether the zone has any endpoints, even unhealthy ones
 }
 
 // spread configures how the calls of a group are balanced between zones.
 type spread struct {
-	own      string // the client's zone, "" if it is not in zones
+	own      string // the client's zone, "" if zones does not contain it
 	zones    map[string]lbconfig.BalanceZone
 	of       map[string]inZone
-	reserves bool // the group also has the localities of the next group, which have no share yet
+	reserves bool // whether the group also contains the localities of the next group as reserves
 }
 
 // inZone is the zone and the capacity of a locality.
@@ -31,8 +31,8 @@ type inZone struct {
 	capacity uint64
 }
 
-// balanced returns two groups. The first keeps calls in the client's zone to the extent that the
-// load on all endpoints is still the same. The second contains the zones that get no calls in the
+// balanced returns two groups. The first keeps as many calls in the client's zone as possible while
+// the load on all endpoints stays the same. The second contains the zones that get no calls in the
 // first. These zones are also reserves of the first group: they get a share when enough endpoints
 // of the first group have failed.
 func (n Near) balanced(p *Priority) []group {
@@ -41,14 +41,14 @@ func (n Near) balanced(p *Priority) []group {
 	}
 	zones := zonesOf(p)
 	shares, first := n.shares(zones)
-	var spare uint64 // the capacity of the zones without a share
+	var spare uint64 // capacity of the zones that get no calls in the first group
 	for i, z := range zones {
 		if shares[i] == 0 {
 			spare += z.capacity
 		}
 	}
-	// The second group has no callers, so its zones share the calls in proportion to their
-	// capacity.
+	// The second group has no callers in any zone, so its zones share the calls in proportion to
+	// their capacity.
 	second := &spread{zones: make(map[string]lbconfig.BalanceZone), of: first.of}
 	share, rest := group{name: "balanced", spread: first}, group{name: "other zones", spread: second}
 	for i, z := range zones {
@@ -64,7 +64,7 @@ func (n Near) balanced(p *Priority) []group {
 		}
 	}
 	switch {
-	case len(share.Localities) == 0: // no endpoint can take calls
+	case len(share.Localities) == 0: // no endpoint of the priority can take calls
 		return []group{{Priority: *p}}
 	case len(rest.Localities) == 0:
 		return []group{share}
@@ -73,13 +73,14 @@ func (n Near) balanced(p *Priority) []group {
 	return []group{share, rest}
 }
 
-// fraction converts a share of all calls to a weight. All calls correspond to 2^30.
+// fraction converts a share to a weight. A share of 1 becomes 2^30.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
-// key returns the name of the zone, which is unique among all zones.
+// key returns a name for the zone that no other zone has.
 func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
 
-// shares returns the share of the calls for each zone, and the spread with the inputs.
+// shares returns the share of the calls that each zone gets, and the spread that the shares are
+// computed from.
 func (n Near) shares(zones []zone) ([]float64, *spread) {
 	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1

@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// partsOf formats groups as "balanced: r/a 50.00 r/c 50.00; other zones: r/b 100.00", in percent.
+// partsOf describes groups and their shares in percent: "balanced: r/a 50.00 r/c 50.00; other
+// zones: r/b 100.00".
 func partsOf(groups []group) string {
 	var lines []string
 	for _, g := range groups {
@@ -62,7 +63,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// Together, the callers of all zones put the same load on each endpoint.
+// If clients in all zones balance their calls, the load on each endpoint is the same.
 func TestBalancedCallersOfAllZones(t *testing.T) {
 	load := make(map[string]float64)
 	for _, zone := range []string{"a", "b", "c"} {

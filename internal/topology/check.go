@@ -12,15 +12,14 @@ const maxWeight = math.MaxUint32
 // place is the position of an endpoint in an answer.
 type place struct{ priority, locality, endpoint int }
 
-// held is the position and health of an endpoint.
+// held is an endpoint that has been seen: its position and health.
 type held struct {
 	place
 	health Health
 }
 
-// twice returns the endpoints to skip because another endpoint has the same first address. Of
-// several endpoints with the same address, the healthiest is kept. If they are equally healthy, the
-// first is kept.
+// twice returns the endpoints to skip because their first address is also that of another endpoint.
+// Of such endpoints, the healthiest is kept or, among equally healthy ones, the first.
 func twice(a *Answer) (skip map[place]bool) {
 	at := make(map[string]held)
 	each(a, func(here place, e *Endpoint) {
@@ -83,9 +82,8 @@ func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error)
 	return weights, nil
 }
 
-// checkLocality returns the weight of a locality. The default is the sum of the weights of its
-// endpoints that can take calls, or 1 without such endpoints, so that the locality keeps its
-// position.
+// checkLocality returns the weight of a locality. By default, this is the sum of the weights of its
+// endpoints that can take calls. If there are none, it is 1, so that the locality is not dropped.
 func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {

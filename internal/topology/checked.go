@@ -9,14 +9,14 @@ import (
 // Checked is a valid answer. It is immutable.
 type Checked struct {
 	*Answer
-	// Endpoints is the number of endpoints that can take calls. If it is 0, Unusable is the reason,
-	// except for endpoints from a gRPC resolver, for which Unusable is "".
+	// Endpoints is the number of endpoints that can take calls. If it is 0, Unusable is the reason.
+	// If the endpoints come from a gRPC resolver, Unusable is always "".
 	Endpoints int
 	Unusable  string
 	// Size is the approximate size in bytes.
 	Size int
 
-	skip    map[place]bool // endpoints that do not count
+	skip    map[place]bool // endpoints to ignore, because another one has the same address
 	weights [][]uint32     // by priority and locality
 }
 
@@ -47,7 +47,7 @@ func (c *Checked) Plain() Answer {
 		for _, r := range a.Resolved {
 			var e Endpoint
 			for _, address := range r.Addresses {
-				if strings.HasPrefix(address.Addr, "/") { // from gRPC's unix resolver
+				if strings.HasPrefix(address.Addr, "/") { // gRPC's unix resolver returns such an address
 					address.Addr = "unix:" + address.Addr
 				}
 				e.Addresses = append(e.Addresses, address.Addr)

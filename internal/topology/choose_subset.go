@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// subsetItem is an endpoint. Key identifies it if it is listed twice. Rank is the 64-bit hash of
-// its first address, seeded per client.
+// subsetItem is an endpoint. Items with the same Key are the same endpoint. Rank is a 64-bit hash
+// of its first address, with a seed that differs between clients.
 type subsetItem[K comparable] struct {
 	Rank uint64
 	Key  K

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The policies of a tree are registered under these names, which are literals because this package
-// does not import the policies.
+// The names of the policies in a tree. They are literals because this package does not import the
+// policies.
 const (
 	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
@@ -18,35 +18,35 @@ const (
 	pickFirstName          = "understudy_pick_first"
 )
 
-// retention disables the retention of removed children. Generated names are never reused (decision
-// 3), so a removed child cannot be added again.
+// retention turns off the retention of removed children. Generated names are never reused (decision
+// 3), so a removed child cannot come back.
 const retention lbconfig.Duration = 0
 
-// startPoint lets each client of a fleet start its round robin at a different point, so that they
-// do not all send their first calls to the heaviest endpoint.
+// startPoint makes each client of a fleet start its round robin at a different point, so that the
+// clients do not all send their first calls to the heaviest endpoint.
 const startPoint = lbconfig.StartRandom
 
-// priorityChild is a child of understudy_priority.
+// priorityChild describes a child of understudy_priority.
 type priorityChild struct {
 	name               string
-	title              string // for display
+	title              string // display name
 	cluster            string
-	further            bool   // it is another near group of the same source priority as the child before it
+	further            bool   // whether it belongs to the same source priority as the child before it, as another near group
 	why                string // why no endpoint can take calls, "" if one can
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
-	localities         map[string]uint32 // name to weight
-	spread             *spread           // nil unless calls are balanced
-	outlierDetection   *OutlierDetection // of the priority's cluster; nil if the cluster does not configure it
+	localities         map[string]uint32 // weight of each locality, by name
+	spread             *spread           // nil if calls are not balanced between zones
+	outlierDetection   *OutlierDetection // from the priority's cluster; nil if the cluster does not configure it
 }
 
-// encode returns the configuration of the tree over priorities.
+// encode returns the configuration of the tree for these priorities, in JSON.
 func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top := settings.choice()
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
-	number, split := -1, false // the index of the priority of the source
+	number, split := -1, false // index of the current priority of the source
 	for _, p := range priorities {
 		if split = split || p.further; !p.further {
 			number++
@@ -59,7 +59,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 		}
 	}
 	if !split {
-		top.SourcePriorities = nil // the default: each priority is a source priority
+		top.SourcePriorities = nil // omit the default: no priority is split
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// channel runs the real policies on a fake ClientConn. Connections to endpoints that are not down
-// succeed immediately.
+// channel runs the real policies with a fake ClientConn. Connections to endpoints succeed
+// immediately, unless the endpoint is in down.
 type channel struct {
 	t          *testing.T
 	cc         *lbtest.ClientConn
@@ -88,7 +88,7 @@ func number(t *testing.T, text string) uint32 {
 	return uint32(n)
 }
 
-// update sends the channel an answer and completes the connection attempts.
+// update sends the channel an answer and completes the resulting connection attempts.
 func (c *channel) update(answer *discovery.Answer) {
 	c.t.Helper()
 	tree, err := c.translator.Translate(answer)
@@ -109,7 +109,7 @@ func (c *channel) update(answer *discovery.Answer) {
 	c.connect()
 }
 
-// connect completes all connection attempts, including those that are caused by others.
+// connect completes all connection attempts, including those that start as a result.
 func (c *channel) connect() {
 	c.cc.Answer(func(a resolver.Address) error {
 		if c.down[a.Addr] {
@@ -146,13 +146,13 @@ func (c *channel) picked(n int) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// Adding or removing a locality or a priority opens no connection to unchanged endpoints, and a
-// change of weights opens no connection (item 5 of the first proof).
+// When a locality or a priority is added or removed, or weights change, no unchanged endpoint gets
+// a new connection (item 5 of the first proof).
 func TestConnectionsOutliveUpdates(t *testing.T) {
 	first := []string{"0 us: a b", "0 eu: c", "1 as: d"}
 	for _, test := range []struct {
 		title string
-		down  string // endpoints to which connections fail
+		down  string // endpoints whose connections fail
 		next  []string
 		want  string // connections opened (+) and closed (-)
 		picks string
@@ -191,8 +191,8 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 	}
 }
 
-// Adding and removing drops, or removing the last locality, opens no connection, because the shape
-// of the tree never changes (decision 12).
+// When drops are added or removed, or the last locality is removed, no connection is opened,
+// because the shape of the tree never changes (decision 12).
 func TestConnectionsOutliveDrops(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")
@@ -215,8 +215,8 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 	})
 }
 
-// A change of the zones' shares moves no endpoint to another child. A zone that gets a share
-// connects and stays connected, and the connections of the other zones stay open.
+// When the shares of zones change, no endpoint moves to another child. A zone that gets a share is
+// connected and stays so, and the connections to other zones stay open.
 func TestConnectionsOutliveBalance(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
@@ -252,8 +252,8 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 	})
 }
 
-// A near group keeps its name, and its endpoints their connections, when another group is added
-// before it. An endpoint that moves to another group is reconnected.
+// When a near group is added before another one, the latter keeps its name, and its endpoints keep
+// their connections. An endpoint that moves to another group is reconnected.
 func TestConnectionsOutliveNearGroups(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "zone", Place: location.Location{Region: "r", Zone: "a"}}

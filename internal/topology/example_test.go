@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// An answer with two priorities becomes a tree.
+// An answer with two priorities becomes a tree of policies.
 func ExampleTranslator() {
 	var translator topology.Translator
 	tree, err := translator.Translate(&discovery.Answer{Priorities: []discovery.Priority{
@@ -37,7 +37,7 @@ func ExampleTranslator() {
 	// 198.51.100.1:443 [child1 eu-west] 1
 }
 
-// Two targets, each with its own resolver, fail over from the first to the second.
+// Two targets, each with its own resolver, become two priorities.
 func ExampleTargets() {
 	tree := topology.Targets([]topology.Target{
 		{Name: "us-east", Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}}},

@@ -2,7 +2,8 @@ package topology
 
 import "strings"
 
-// localityEscaper keeps the names of different localities distinct.
+// localityEscaper escapes the fields of a locality, so that different localities have different
+// names.
 var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // LocalityName returns the name of a locality in paths, configurations and messages:

@@ -9,19 +9,19 @@ import (
 // member is a locality of a cluster.
 type member struct{ cluster, locality string }
 
-// child is a child of understudy_priority and the localities below it.
+// child is a child of understudy_priority, with its localities.
 type child struct {
 	name    string
 	members []member
-	// addresses maps the addresses of the child's endpoints to whether an endpoint there can take
-	// calls. It is set only if a locality is in several priorities or the priorities are near
-	// groups. Otherwise the localities identify the priority.
+	// addresses maps the addresses of the child's endpoints to whether the endpoint can take calls.
+	// It is set only if some locality is in several priorities, or if the priorities are near
+	// groups. Otherwise the localities are enough to identify a child.
 	addresses map[string]bool
 }
 
-// childNames assigns names to the children of understudy_priority, one for each priority, and keeps
-// them from update to update (gRFC A56, "LB Policy Configuration"). A removed name is never reused.
-// The zero value has no names.
+// childNames assigns names to the children of understudy_priority, one for each priority, and
+// preserves them from update to update (gRFC A56, "LB Policy Configuration"). The name of a removed
+// child is never reused. The zero value has no names yet.
 type childNames struct {
 	next int
 	last []child
@@ -31,8 +31,8 @@ type childNames struct {
 // update. It does not modify n. addresses returns the value of child.addresses for a priority.
 //
 // From the first priority to the last, each takes the name of the child that had most of its
-// members, if the name is still free. In a tie, the child that had the same priority before wins,
-// then the highest:
+// members, if the name is still free. If several children had equally many, the one that had the
+// same priority before wins, then the one with the highest priority:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
@@ -109,7 +109,7 @@ func (n childNames) class(c *child, holders map[member][]int) int {
 	return class
 }
 
-// shared returns the number of addresses that c and other have in common.
+// shared returns the number of addresses that both c and other have.
 func (c *child) shared(other *child) (count int) {
 	for address := range c.addresses {
 		if _, had := other.addresses[address]; had {
@@ -133,7 +133,8 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the child whose name c takes, or -1. priority is that of c.
+// bestHolder returns the index of the old child whose name c takes, or -1. priority is the priority
+// of c.
 func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
 	held := make([]int, len(taken))
 	for _, m := range c.members {

@@ -10,35 +10,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Near configures which endpoints of a priority are preferred. The zero value prefers none.
+// Near configures which endpoints of a priority are preferred. The zero value is no preference.
 type Near struct {
 	// Prefer is "zone", "node", "hints" or "balance".
 	Prefer string
 	// Place is the client's location.
 	Place location.Location
-	// MinEndpoints is the least number of endpoints that can take calls in a near group; 0 means 1.
+	// MinEndpoints is the minimum number of endpoints in a near group that can take calls. 0 means
+	// 1.
 	MinEndpoints int
-	// Callers is the number of callers in each zone, for "balance". nil means the same number in
-	// each zone that has endpoints.
+	// Callers is the number of clients in each zone, for "balance". nil means that each zone that
+	// has endpoints has the same number.
 	Callers map[string]float64
 }
 
-// Near returns the preference that the settings configure. It is called for each answer, because
-// the location may have become known since the last one.
+// Near returns the preference in the settings. It is called for each answer, because the client's
+// location may have become known since the last one.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
 	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
 	if s.ZoneCallers != "" {
-		n.Callers, _ = location.Callers(s.ZoneCallers) // validated by package options
+		n.Callers, _ = location.Callers(s.ZoneCallers) // cannot fail: package options has validated it
 	}
 	return n
 }
 
-// Lacks returns the fields that an endpoint needs to be near the client, such as "zone or region",
-// if no endpoint of the answer has any of them. It returns "" if an endpoint has one of them, or if
-// the client's location is unknown.
+// Lacks returns the fields that endpoints need so that near ones can be found, such as "zone or
+// region", if no endpoint of the answer has any of them. It returns "" if an endpoint has one of
+// them, or if the client's location is unknown.
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -84,12 +85,12 @@ const (
 
 var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRegion: "same region", elsewhere: "elsewhere"}
 
-// group is a near group of a priority of an answer.
+// group is a near group of one of an answer's priorities.
 type group struct {
 	Priority
-	of     int     // the index of the priority
-	name   string  // its nearness, "" if the priority was not split
-	spread *spread // nil unless calls are balanced
+	of     int     // index of the priority in the answer
+	name   string  // how near it is, for display; "" if the priority was not split
+	spread *spread // nil if calls are not balanced between zones
 }
 
 // split returns the answer with each priority split into near groups, and the groups in the order
@@ -118,7 +119,7 @@ func (n Near) split(a *Answer) (*Answer, []group) {
 	return &split, groups
 }
 
-// groups returns the near groups of a priority, at least one.
+// groups splits a priority into near groups. There is at least one.
 func (n Near) groups(p *Priority) []group {
 	switch n.Prefer {
 	case "":
@@ -147,7 +148,7 @@ func (n Near) groups(p *Priority) []group {
 	return groups
 }
 
-// nameOf returns the display name of the group whose farthest endpoints have the given nearness.
+// nameOf returns the display name of a group whose farthest endpoints have the given nearness.
 func (n Near) nameOf(at nearness) string {
 	switch {
 	case n.Prefer != "hints":
@@ -158,8 +159,8 @@ func (n Near) nameOf(at nearness) string {
 	return "hinted"
 }
 
-// measure returns the nearness of each endpoint of each locality. A locality without endpoints has
-// a single element.
+// measure returns the nearness of each endpoint, by locality. For a locality without endpoints, it
+// returns a single element.
 func (n Near) measure(p *Priority) [][]nearness {
 	var hinted map[string]func(*Endpoint) bool
 	if n.Prefer == "hints" {
@@ -245,8 +246,8 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns the group of each nearness: its own, or the next if too few of its endpoints can
-// take calls.
+// merge returns, for each nearness, the nearness of the group that it belongs to. This is the
+// nearness itself, or the next one if too few of its endpoints can take calls.
 func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
 	var count [elsewhere + 1]int
 	for j := range p.Localities {
@@ -270,8 +271,8 @@ func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearnes
 	return into
 }
 
-// part returns the endpoints of a locality that belong to a group, and whether the locality belongs
-// to it.
+// part returns the locality with only those of its endpoints that belong to a group, and whether
+// the locality is part of the group.
 func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
 	some := *l
 	some.Endpoints = nil
@@ -283,8 +284,9 @@ func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool)
 	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
 }
 
-// weigh reduces the weight of each locality whose endpoints are in several groups to the share of
-// those in g, so that the endpoints of a group keep their weights relative to each other.
+// weigh adjusts the weights of localities whose endpoints are in several groups. In g, such a
+// locality has the part of its weight that belongs to its endpoints in g, so that the endpoints of
+// a group keep their weights relative to each other.
 func weigh(g, whole *Priority) {
 	type share struct{ part, all uint64 }
 	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false
@@ -297,7 +299,7 @@ func weigh(g, whole *Priority) {
 	if !partial {
 		return
 	}
-	finer := max(1, min(1<<16, maxWeight/2/sum)) // reduces the rounding error
+	finer := max(1, min(1<<16, maxWeight/2/sum)) // a factor that reduces rounding errors
 	for j := range g.Localities {
 		l := &g.Localities[j]
 		if w := uint64(l.Weight) * finer; shares[j].all > 0 && w > 0 {
@@ -306,7 +308,7 @@ func weigh(g, whole *Priority) {
 	}
 }
 
-// usableWeight returns the weight of the endpoints of a locality that can take calls.
+// usableWeight returns the total weight of the locality's endpoints that can take calls.
 func usableWeight(l *Locality) (sum uint64) {
 	for k := range l.Endpoints {
 		if usable(l.Endpoints[k].Health) {

@@ -19,8 +19,8 @@ func NewOutlierDetection(config *lbconfig.OutlierDetection) *OutlierDetection {
 	return &OutlierDetection{config, string(text)}
 }
 
-// ParseOutlierDetection parses the result of JSON, or a user's configuration: the fields of gRFC
-// A50's configuration without childPolicy. It returns nil for "".
+// ParseOutlierDetection parses a configuration in the form of gRFC A50, without childPolicy. This
+// is the form that JSON returns and that users write. It returns nil for "".
 func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	if text == "" {
 		return nil, nil
@@ -42,7 +42,7 @@ func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	return NewOutlierDetection(config), nil
 }
 
-// JSON returns the configuration without a child policy, "" for nil.
+// JSON returns the configuration without a child policy, or "" if o is nil.
 func (o *OutlierDetection) JSON() string {
 	if o == nil {
 		return ""
@@ -50,8 +50,8 @@ func (o *OutlierDetection) JSON() string {
 	return o.json
 }
 
-// Equal reports whether o and other have the same configuration. Either may be nil, for a cluster
-// that does not configure outlier detection.
+// Equal reports whether o and other have the same configuration. A nil OutlierDetection is that of
+// a cluster that does not configure it.
 func (o *OutlierDetection) Equal(other *OutlierDetection) bool {
 	if o == nil || other == nil {
 		return o == other

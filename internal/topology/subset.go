@@ -28,7 +28,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	seed, digest := s.subsetSeed(), xxhash.New()
 	for i, e := range endpoints {
 		if len(e.Addresses) == 0 {
-			continue // the policies ignore such an endpoint
+			continue // the policies ignore an endpoint without addresses
 		}
 		var of ofLocality
 		copy(of[:], hierarchy.Path(e))
@@ -57,7 +57,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return chosen
 }
 
-// subsetSeed returns the configured seed, or else the channel's.
+// subsetSeed returns the configured seed, or the channel's if none is configured.
 func (s Settings) subsetSeed() uint64 {
 	if s.SubsetSeed > 0 {
 		return uint64(s.SubsetSeed)

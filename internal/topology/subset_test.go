@@ -61,9 +61,9 @@ func TestSubsetsSpreadTheClients(t *testing.T) {
 	t.Logf("most clients of an endpoint: %d; endpoints without: %.2f %%", most, float64(none)/50)
 }
 
-// If all of 500 endpoints are replaced one after another, a client makes about two connections for
-// each replaced endpoint of its subset: one to the endpoint of the next rank, and one to a new
-// endpoint of a lower rank.
+// All of 500 endpoints are replaced one after the other. For each endpoint of its subset that is
+// replaced, a client makes about two connections: one to the endpoint with the next rank, and one
+// to a new endpoint with a lower rank.
 func TestARollingReplacementCostsTwoConnections(t *testing.T) {
 	made, lost := 0, 0
 	for seed := range uint64(5) {
@@ -95,8 +95,8 @@ var subsetStubs = &lbtest.StubBuilder{PolicyName: subsetChild}
 
 func init() { balancer.Register(subsetStubs) }
 
-// The distribution of clients over endpoints resembles that of gRPC-Go's own policy, which uses
-// random seeds.
+// Clients are spread over endpoints about as evenly as with gRPC-Go's own policy, which uses random
+// seeds.
 func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	const clients, size, n, bins = 500, 10, 2000, 10
 	endpoints := plain(upTo(n)...)
@@ -142,8 +142,8 @@ func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*apart)
 }
 
-// A subset is chosen within each locality, counts repeated endpoints once, and does not depend on
-// order and weights.
+// A subset is chosen within each locality. Repeated endpoints count once, and the order and weights
+// of endpoints do not matter.
 func TestASubsetIsOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=7: a*9 b c d", "0 eu weight=1: e f*5", "1 us weight=2: g h i j")
 	settings := topology.Settings{Subset: 2, ChannelSeed: 3}

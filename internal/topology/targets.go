@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Target is one target of a list of targets, each with its own resolver.
+// Target is one of the targets in a list. Each has its own resolver.
 type Target struct {
 	// Name is the child's name in understudy_priority. It is valid UTF-8, stable from update to
 	// update, and unique among the targets.
@@ -16,9 +16,9 @@ type Target struct {
 	Endpoints []resolver.Endpoint
 }
 
-// Targets returns the tree over targets in priority order. Each target is one priority with one
-// locality, and its requests for re-resolution are passed on. The same address may be in several
-// targets, or several times in one. Targets is safe for concurrent use.
+// Targets returns the tree for targets in priority order. Each target becomes a priority with a
+// single locality, whose requests for re-resolution are passed on. The same address may be in
+// several targets, or several times in one. Targets is safe for concurrent use.
 func Targets(parts []Target) Tree {
 	const locality = Nowhere
 	var tree Tree

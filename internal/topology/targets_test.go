@@ -26,8 +26,8 @@ func paths(endpoints []resolver.Endpoint) string {
 	return s
 }
 
-// durations holds the durations of understudy_priority in every generated tree. Only
-// removedChildRetention differs from its default.
+// durations is the part of understudy_priority's configuration with durations, which is the same in
+// every generated tree. Only removedChildRetention differs from its default.
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
 
 func TestTargetsMakeOnePriorityEach(t *testing.T) {
@@ -61,8 +61,8 @@ func TestTargetsWithoutParts(t *testing.T) {
 	}
 }
 
-// The policies parse every field that topology writes, and marshal their configurations
-// identically.
+// The policies can parse every field that topology writes, and marshal their configurations to the
+// same JSON.
 func TestPoliciesReadWhatIsWritten(t *testing.T) {
 	tree := Targets([]Target{{Name: "east"}, {Name: "west"}})
 	var policy lbconfig.Policy

@@ -15,8 +15,9 @@ import (
 
 const million = lbconfig.Million
 
-// Translator translates answers to trees. It keeps the names of children from update to update, so
-// each channel needs its own. The zero value is ready to use. It is not safe for concurrent use.
+// Translator translates answers to trees. Each channel needs its own Translator, because it keeps
+// the names of children from update to update. The zero value is ready to use. A Translator is not
+// safe for concurrent use.
 type Translator struct {
 	// Name prefixes the names of the children, as in "NAME/child0", so that the children of a
 	// channel's mechanisms have distinct names (see Join).
@@ -29,9 +30,9 @@ type Translator struct {
 	names childNames
 }
 
-// Translate returns the tree over the priorities of an answer. If the tree has no priorities, all
-// calls fail. Endpoints that cannot take calls are left out. Their localities and priorities are
-// kept, so a priority may have no endpoints and count as failed.
+// Translate returns the tree for the priorities of an answer. If there are no priorities, all calls
+// fail. Endpoints that cannot take calls are left out, but their localities and priorities are
+// kept, so a priority may have no endpoints and then counts as failed.
 //
 // If the answer breaks the rules, Translate returns an *Invalid and keeps the state of the previous
 // answer.
@@ -43,13 +44,13 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 	return t.Tree(c), nil
 }
 
-// Tree is Translate for a checked answer.
+// Tree is the same as Translate, for an answer that has been checked.
 func (t *Translator) Tree(c *Checked) Tree {
 	a, groups := t.Near.split(c.Answer)
 	if a != c.Answer {
 		if split, err := Check(a); err == nil {
 			split.Unusable, c = c.Unusable, split
-		} else { // no source is known to cause this error
+		} else { // no source is known to cause this
 			a, groups = Near{}.split(c.Answer)
 		}
 	}
@@ -64,7 +65,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 			title:              titleOf(p, groups[i].name),
 			further:            i > 0 && groups[i].of == groups[i-1].of,
 			cluster:            a.Service,
-			ignoreReresolution: true, // the source sends new addresses without requests
+			ignoreReresolution: true, // the source sends new addresses without being asked
 			drops:              drops,
 			localities:         make(map[string]uint32, len(p.Localities)),
 			spread:             groups[i].spread,
@@ -87,7 +88,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
-// appendLocalities appends the localities of priority i to tree, as localities of child.
+// appendLocalities appends the localities of priority i to the tree, below the given child.
 func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
@@ -96,11 +97,12 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 	}
 }
 
-// name returns and records the names of the children for the priorities of an answer. Near groups
-// are matched by address, because a locality moves to another group when groups are merged.
+// name returns the names of the children for the priorities of an answer, and records them for the
+// next answer. If the priorities are near groups, it recognizes them by their addresses, because a
+// locality moves to another group when groups are merged.
 func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	near := len(groups) > 0 && t.Near.Prefer != ""
-	below := make([]Priority, len(a.Priorities)) // including the reserves of each group
+	below := make([]Priority, len(a.Priorities)) // each priority, including its reserves
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
 		if s := groups[i].spread; s != nil && s.reserves {
@@ -123,7 +125,7 @@ func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	return names
 }
 
-// addressesOf maps the first address of each endpoint to whether an endpoint at that address can
+// addressesOf maps the first address of each endpoint to whether an endpoint with that address can
 // take calls.
 func addressesOf(p *Priority) map[string]bool {
 	all := make(map[string]bool)
@@ -137,8 +139,8 @@ func addressesOf(p *Priority) map[string]bool {
 	return all
 }
 
-// titleOf returns the display name of a priority: its localities and, if the priority was split,
-// its nearness.
+// titleOf returns the display name of a priority: its localities and, for a near group, how near it
+// is.
 func titleOf(p *Priority, near string) string {
 	var localities []string
 	for j := range p.Localities {

@@ -30,7 +30,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree is the content of a resolver's update to a channel.
+// Tree is what a resolver sends to a channel in an update.
 type Tree struct {
 	// Endpoints carry their paths (package hierarchy) and weights (grpc's
 	// experimental/balancer/weight), in priority order.
@@ -40,8 +40,8 @@ type Tree struct {
 
 	priorities []priorityChild
 	settings   Settings
-	of, size   int  // the number of endpoints before and after choosing the subset, not counting reserves
-	reserves   bool // some endpoints are listed twice, the second time as reserves of a higher priority
+	of, size   int  // number of endpoints before and after a subset was chosen, without reserves
+	reserves   bool // whether some endpoints are also listed as reserves of a higher priority
 }
 
 // Size describes the number of endpoints and priorities for display.
@@ -55,7 +55,7 @@ func (t Tree) Size() string {
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
 
-// IsPart reports whether the tree leaves out endpoints because the channel uses a subset.
+// IsPart reports whether the tree lacks some endpoints because the channel uses a subset.
 func (t Tree) IsPart() bool { return t.size < t.of }
 
 // Config returns the value of loadBalancingConfig in a service config. Equal trees return equal
@@ -85,8 +85,8 @@ func (t Tree) Priorities() []TreePriority {
 	return priorities
 }
 
-// Reresolving returns a copy of the tree in which all priorities pass on requests for
-// re-resolution.
+// Reresolving returns a copy of the tree in which every priority passes requests for re-resolution
+// on.
 func (t Tree) Reresolving() Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -95,8 +95,8 @@ func (t Tree) Reresolving() Tree {
 	return t
 }
 
-// WithOutlierDetection returns a copy of the tree with o, the outlier detection configuration of
-// the cluster of all its priorities, or nil if the cluster has none. Settings override it.
+// WithOutlierDetection returns a copy of the tree. o is the outlier detection of the cluster that
+// all of its priorities belong to, or nil if the cluster has none. Settings override it.
 func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -105,9 +105,9 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	return t
 }
 
-// Join returns one tree over the priorities of all trees, in order (gRFC A37), with the given
-// settings and the subset of endpoints that they configure. The names of children must differ
-// between trees: see Translator.Name and Target.Name.
+// Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the
+// settings, and chooses the subset of endpoints that they configure. The names of children must
+// differ between the trees: see Translator.Name and Target.Name.
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {

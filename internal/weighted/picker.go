@@ -10,37 +10,40 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Picker picks children in the order of their deadlines (gRFC A34) and keeps their positions. It is
-// safe for concurrent use.
+// Picker picks children in the order of their deadlines (gRFC A34), and keeps track of their
+// positions. It is safe for concurrent use.
 type Picker struct {
-	scheduler *edf.Scheduler // nil for one child
+	scheduler *edf.Scheduler // nil with a single child
 	pickers   []balancer.Picker
 	places    []*Position
-	before    uint64      // with one child: PicksOf the child when this picker was created
-	picked    atomic.Bool // with one child: whether it was picked
+	before    uint64      // with a single child: the child's PicksOf when this picker was created
+	picked    atomic.Bool // with a single child: whether it has been picked
 	readyPart float64
 	unproven  float64
 	failed    float64
 }
 
-// ReadyPart returns the READY share of the weight that is READY or has failed. See shell.TierOf.
+// ReadyPart returns the READY part of the weight, as a fraction of the weight that is READY or has
+// failed. See shell.TierOf.
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
-// UnprovenPart returns the unproven share of that weight. See shell.TierOf.
+// UnprovenPart returns the unproven part of the weight, as a fraction of the weight that is READY
+// or has failed. See shell.TierOf.
 func (p *Picker) UnprovenPart() float64 { return p.unproven }
 
-// FailedPart returns the failed share of all weight. See shell.TierOf.
+// FailedPart returns the failed part of the weight, as a fraction of all weight. See shell.TierOf.
 func (p *Picker) FailedPart() float64 { return p.failed }
 
 // SetFailedPart sets the result of FailedPart, which is 0 by default. It must be called before the
 // first pick.
 func (p *Picker) SetFailedPart(part float64) { p.failed = part }
 
-// SetParts sets the results of ReadyPart and UnprovenPart, by default 1 and 0. It must be called
-// before the first pick.
+// SetParts sets the results of ReadyPart and UnprovenPart, which are 1 and 0 by default. It must be
+// called before the first pick.
 func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unproven = ready, unproven }
 
-// New returns a picker of at least one child. It keeps pickers and places.
+// New returns a picker for at least one child. places holds the children's positions. The picker
+// keeps both slices.
 func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picker {
 	p := &Picker{pickers: pickers, places: places, readyPart: 1}
 	if len(pickers) > 1 {
@@ -51,20 +54,20 @@ func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picke
 	return p
 }
 
-// Pick delegates to the picker of the next child.
+// Pick passes the call to the picker of the next child.
 func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
-	// Storing on each pick would make all cores compete for the cache line.
+	// Do not store on every pick, because all cores would compete for the cache line.
 	if !p.picked.Load() {
 		p.picked.Store(true)
 	}
 	return p.pickers[0].Pick(info)
 }
 
-// Picks returns the number of picks. With one child, it returns the count of the child's picker, or
-// 0 if that picker does not count. It never blocks.
+// Picks returns the number of picks. With a single child, it returns the number that the child's
+// picker has counted, or 0 if that picker does not count. It never blocks.
 func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()
@@ -94,7 +97,7 @@ type Counting struct {
 	picks atomic.Uint64
 }
 
-// Pick counts and delegates.
+// Pick counts the pick and passes it on.
 func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	c.picks.Add(1)
 	return c.Picker.Pick(info)
@@ -117,7 +120,8 @@ func (p *Picker) Failure() error {
 // Len returns the number of children.
 func (p *Picker) Len() int { return len(p.pickers) }
 
-// Leaves returns the number of children. A child that is itself a Picker counts as its own leaves.
+// Leaves returns the number of children. It counts a child whose picker is a Picker as that
+// picker's leaves.
 func (p *Picker) Leaves() int {
 	n := 0
 	for _, child := range p.pickers {
@@ -130,7 +134,7 @@ func (p *Picker) Leaves() int {
 	return n
 }
 
-// Lefts returns the Left of each child, or nil for one child.
+// Lefts returns the Left of each child, or nil with a single child.
 func (p *Picker) Lefts() []edf.Left {
 	if p.scheduler == nil {
 		return nil
@@ -138,14 +142,15 @@ func (p *Picker) Lefts() []edf.Left {
 	return p.scheduler.Lefts()
 }
 
-// Save stores the children's positions for their next picker. Later picks have no effect on them.
+// Save stores the positions of the children, for the next picker. Picks after Save do not change
+// what was stored.
 func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:
 		if p.picked.Load() {
 			*p.places[0] = Position{left: edf.Full}
 		}
-	case p.scheduler.Begun(): // otherwise the positions have not changed
+	case p.scheduler.Begun(): // before the first pick, the positions are unchanged
 		for i, left := range p.scheduler.Lefts() {
 			*p.places[i] = Position{left: left}
 		}

@@ -7,11 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Position is a child's position in the sequence of picks: the remaining share of the interval
-// until its next pick. It is passed from picker to picker.
+// Position is a child's position in the sequence of picks: which fraction of its interval remains
+// until its next pick. It is passed on from one picker to the next.
 type Position struct {
 	left  edf.Left
-	drawn bool // drawn at random and not used by any picker since
+	drawn bool // drawn at random, and no picker has picked from it yet
 }
 
 // NewPosition returns the position of a new child: at the start of its interval, as in gRFC A34, or

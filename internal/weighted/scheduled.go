@@ -1,17 +1,17 @@
 package weighted
 
-// Scheduled counts the picks of a policy's children over all of its pickers. It reads the
-// schedulers' counts, so that it adds no work to a pick. It is used in events, except the function
-// that Now returns.
+// Scheduled sums the picks of a policy's children over all of the policy's pickers. It reads the
+// counts of the schedulers, so it costs nothing per pick. It must be used in events of the policy
+// only, except for the function that Now returns.
 type Scheduled[C comparable] struct {
-	over   map[C]uint64 // picks of earlier pickers
+	over   map[C]uint64 // number of picks by earlier pickers
 	picker *Picker
 	of     []C
-	gone   map[C]bool // children of picker that were removed after Use
+	gone   map[C]bool // children that are still in picker, but have been removed since Use
 }
 
-// Use sets the picker in use, which may be nil, and its children. Later picks of the previous
-// picker are not counted.
+// Use sets the current picker, which may be nil, and its children. Picks that the previous picker
+// makes afterwards are not counted.
 func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	if s.picker != nil {
 		for i, n := range s.picker.Counts() {
@@ -27,7 +27,7 @@ func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	s.picker, s.of, s.gone = picker, children, nil
 }
 
-// Forget discards the picks of a removed child.
+// Forget discards the picks of a child that has been removed.
 func (s *Scheduled[C]) Forget(child C) {
 	delete(s.over, child)
 	if s.picker != nil {

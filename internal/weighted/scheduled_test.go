@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/balancer/base"
 )
 
-// counting returns a picker of the children, one per letter, and their names.
+// counting returns a picker and the names of its children, each of which is one letter.
 func counting(children string, weights ...uint32) (*Picker, []string) {
 	var pickers []balancer.Picker
 	var places []*Position
@@ -41,7 +41,7 @@ func TestScheduledPicksOfAllPickers(t *testing.T) {
 	now := s.Now(names)
 	pick(p, 400)
 	want("ab", 300, 100)
-	want("xb", 0, 100) // x is an endpoint that is not in the current picker yet
+	want("xb", 0, 100) // x is not in the picker yet
 	if got := fmt.Sprint(now()); got != "[300 100]" {
 		t.Errorf("the function that Now returned before the picks returns %s, want the current picks", got)
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// others are the characters other than letters and digits that an authority may contain (RFC 3986,
+// others lists the characters, besides letters and digits, that an authority may contain (RFC 3986,
 // sections 2.2, 2.3 and 3.2).
 const others = "-._~!$&'()*+,;=:@[]"
 
-// EncodeAuthority percent-encodes the bytes of name that an authority may not contain. A
-// resolver.AuthorityOverrider must do this itself.
+// EncodeAuthority percent-encodes the bytes of name that an authority may not contain. gRPC does
+// not do this for the result of a resolver.AuthorityOverrider.
 func EncodeAuthority(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -26,7 +26,8 @@ func EncodeAuthority(name string) string {
 	return b.String()
 }
 
-// AuthorityOfEndpoint returns gRPC's default authority for a target with this endpoint.
+// AuthorityOfEndpoint returns the authority that gRPC uses by default for a target with this
+// endpoint.
 func AuthorityOfEndpoint(endpoint string) string {
 	encoded := EncodeAuthority(endpoint)
 	if strings.HasPrefix(encoded, ":") {

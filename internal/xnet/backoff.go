@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Backoff returns the minimum time between the starts of two attempts. It follows gRPC's connection
-// backoff: from 1 s to 120 s, with a jitter of 20 %. attempt counts from 0, and random is uniform
-// in [0, 1).
+// Backoff returns the minimum time between the start of an attempt and the start of the next. It
+// follows gRPC's connection backoff: from 1 s to 120 s, with a jitter of 20 %. attempt counts from
+// 0. random must be uniformly distributed in [0, 1).
 func Backoff(attempt int, random float64) time.Duration {
 	b := backoff.DefaultConfig
 	d := min(float64(b.BaseDelay)*math.Pow(b.Multiplier, float64(attempt)), float64(b.MaxDelay))

@@ -6,13 +6,14 @@ import (
 	"net/netip"
 )
 
-// Resolver is the subset of net.Resolver that sources use.
+// Resolver has the methods of net.Resolver that sources use.
 type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// LookupOptions replace DNS in simulations. Sources get them through discovery.OwnOption.
+// LookupOptions replace DNS look-ups, for simulations. Sources get them through
+// discovery.OwnOption.
 type LookupOptions struct {
-	Resolver Resolver // nil for the name servers of the target or the system
+	Resolver Resolver // nil to use the name servers of the target or the system
 }

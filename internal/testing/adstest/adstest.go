@@ -54,8 +54,8 @@ type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
 
-	asked bool                          // a request has arrived
-	first *discoveryv3.DiscoveryRequest // the first request, until Recv returns it
+	asked bool                          // whether a request has arrived
+	first *discoveryv3.DiscoveryRequest // the first request, if Respond has read it and Recv has not returned it yet
 }
 
 // Recv returns the next request.

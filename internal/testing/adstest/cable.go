@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Cable returns a wrapper of conn and a function that cuts it silently: the connection stays open,
-// but all data sent in either direction is lost. If full is true, writes block.
+// Cable wraps conn and returns a function that cuts the wrapped connection without closing it: all
+// data sent afterwards is lost, in both directions. If full is set, writes block instead.
 func Cable(conn net.Conn) (cabled net.Conn, cut func(full bool)) {
 	c := &cable{Conn: conn, closed: make(chan struct{})}
 	return c, func(full bool) {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ClustersURL is the type URL of clusters.
+// ClustersURL is the type URL of Clusters.
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
 // Catalogue serves clusters and endpoints by name, and sends their changes. Create one with
@@ -20,7 +20,7 @@ const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message // by type and name
-	changed   chan struct{}            // closed after the next change
+	changed   chan struct{}            // closed and replaced at the next change
 }
 
 // NewCatalogue returns a catalogue of the given resources.
@@ -46,9 +46,9 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 	c.changed = make(chan struct{})
 }
 
-// Serve is a Script that sends the requested resources, and sends them again when they change.
+// Serve is a Script that sends the requested resources, and sends those that have changed again.
 func (c *Catalogue) Serve(s *Stream) error {
-	asked := make(map[string][]string) // requested names by type
+	asked := make(map[string][]string) // by type: the requested names
 	sent := make(map[string]proto.Message)
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	failed := make(chan error, 1)

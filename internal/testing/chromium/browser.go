@@ -21,18 +21,18 @@ var names = []string{"chromium", "chromium-browser", "google-chrome", "headless_
 // Browser is a running Chromium.
 type Browser struct {
 	command *exec.Cmd
-	dir     string   // the directory of the profile
-	out     *os.File // to Chromium
-	in      *os.File // from Chromium
+	dir     string   // directory of the browser's profile
+	out     *os.File // for commands to Chromium
+	in      *os.File // for messages from Chromium
 
 	mu      sync.Mutex
 	last    int                    // id of the last command
 	waiting map[int]chan<- message // receivers of pending results, by command id
-	pages   map[string]*Page       // by session
-	ended   error                  // why no more results will arrive
+	pages   map[string]*Page       // by session id
+	ended   error                  // why the browser has ended, nil before
 }
 
-// message is a message of the protocol in either direction.
+// message is a message of the DevTools protocol: a command, a result or an event.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -60,7 +60,7 @@ func Start() (*Browser, error) {
 		"--hide-scrollbars", "--force-color-profile=srgb", "--disable-lcd-text", "--lang=en",
 	}
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox") // Chromium's sandbox does not support root
+		args = append(args, "--no-sandbox") // Chromium does not run as root with its sandbox
 	}
 	b := &Browser{
 		command: exec.Command(path, append(args, "about:blank")...), dir: dir,
@@ -94,11 +94,11 @@ func (b *Browser) start() error {
 		return errors.Join(err, commands.Close(), out.Close())
 	}
 	b.command.ExtraFiles = []*os.File{commands, answers}
-	b.command.Env = append(os.Environ(), "HOME="+b.dir) // keeps all of Chromium's files in dir
+	b.command.Env = append(os.Environ(), "HOME="+b.dir) // so that Chromium keeps all of its files in dir
 	ownGroup(b.command)
 	b.out, b.in = out, in
 	err = b.command.Start()
-	_ = errors.Join(commands.Close(), answers.Close()) // the process has its own copies
+	_ = errors.Join(commands.Close(), answers.Close()) // the browser's process has copies of its own
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
@@ -108,15 +108,15 @@ func (b *Browser) start() error {
 
 // Close ends the browser and removes its files.
 func (b *Browser) Close() error {
-	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // the browser may already have ended
+	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // fails if the browser has already ended
 	_ = b.out.Close()
 	killGroup(b.command)
-	_ = b.command.Wait() // its exit status does not matter
+	_ = b.command.Wait() // the exit status does not matter
 	_ = b.in.Close()
 	return os.RemoveAll(b.dir)
 }
 
-// read reads messages. Each message ends with a zero byte.
+// read handles the messages from the browser. Each message ends with a zero byte.
 func (b *Browser) read(in io.Reader) {
 	reader := bufio.NewReader(in)
 	for {
@@ -163,7 +163,7 @@ func (b *Browser) end(why error) {
 	}
 }
 
-// call runs a command and stores its result in result, unless result is nil.
+// call runs a command in a session. It stores the command's result in result, unless result is nil.
 func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
 	answer := make(chan message, 1)
 	if err := b.send(session, method, params, answer); err != nil {

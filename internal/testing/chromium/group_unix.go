@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the command into its own process group.
+// ownGroup makes the command start in its own process group.
 func ownGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills the remaining processes of the group.

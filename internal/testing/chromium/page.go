@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Page is a page in a browser.
+// Page is a tab of the browser.
 type Page struct {
 	browser  *Browser
 	target   string
@@ -17,7 +17,7 @@ type Page struct {
 	problems []string // guarded by the browser's lock
 }
 
-// View is the configuration of a page's display.
+// View describes how a page is displayed.
 type View struct {
 	Width, Height int
 	Dark          bool
@@ -62,7 +62,7 @@ func (p *Page) call(ctx context.Context, method string, params, result any) erro
 	return p.browser.call(ctx, p.session, method, params, result)
 }
 
-// hear records problems that the page reports.
+// hear records a problem if the page's event reports one.
 func (p *Page) hear(method string, params json.RawMessage) {
 	var event struct {
 		Entry   *struct{ Level, Text, URL string } `json:"entry"`
@@ -90,7 +90,8 @@ func (p *Page) Problems() []string {
 	return slices.Clone(p.problems)
 }
 
-// LookAs changes the display. If it disables scripts, this takes effect when a page is next loaded.
+// LookAs changes how the page is displayed. A change to NoScript takes effect when a page is next
+// loaded.
 func (p *Page) LookAs(ctx context.Context, v View) error {
 	scheme := "light"
 	if v.Dark {
@@ -123,7 +124,7 @@ func (p *Page) Go(ctx context.Context, url string) error {
 	return p.Until(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
 }
 
-// Eval evaluates an expression in the page and stores the result in value.
+// Eval evaluates a JavaScript expression in the page and stores the result in value.
 func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	var got struct {
 		Result    struct{ Value json.RawMessage } `json:"result"`
@@ -143,8 +144,8 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// Until waits until a condition holds in the page. If evaluating the condition fails because the
-// page is being replaced, the condition counts as false.
+// Until waits until a JavaScript condition holds in the page. If the condition cannot be evaluated
+// because the page is being replaced, it counts as false.
 func (p *Page) Until(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -162,7 +163,7 @@ func (p *Page) Until(ctx context.Context, condition string) error {
 	}
 }
 
-// Press focuses the element that matches a selector and presses Enter.
+// Press focuses the element that matches a CSS selector and presses Enter.
 func (p *Page) Press(ctx context.Context, selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {

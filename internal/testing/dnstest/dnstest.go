@@ -13,14 +13,15 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server answers as configured. Create one with Start; the zero value is not valid.
+// Server is a DNS server that answers as configured. Create one with Start; the zero value is not
+// valid.
 type Server struct {
 	udp     net.PacketConn
 	tcp     net.Listener
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	news    *sync.Cond // a question has arrived
+	news    *sync.Cond // signals that a question has arrived
 	answers map[Question]Answer
 	asked   map[Question]int
 	open    map[net.Conn]bool
@@ -30,15 +31,16 @@ type Server struct {
 // Question is a name and a record type: "A", "AAAA" or "SRV".
 type Question struct{ Name, Type string }
 
-// Answer is a response. The zero value, which is the default, says that the name does not exist.
+// Answer is a response. The zero value, which is also the default, means that the name does not
+// exist.
 type Answer struct {
 	Records []string // "10.0.0.1"; "10 3 443 a.example.com."; "CNAME b.example.com."
-	// Code is the response code, from dnsmessage. If it is zero, the response is a success if the
-	// name has any records, and otherwise a name error.
+	// Code is the response code, from package dnsmessage. If it is zero, the response is a success
+	// if the name has records of any type, and otherwise a name error.
 	Code dnsmessage.RCode
-	// Truncated sends an empty truncated response over UDP.
+	// Truncated makes the response over UDP empty, with the truncation flag set.
 	Truncated bool
-	// Cut sends only the first record over UDP, without the truncation flag.
+	// Cut makes the response over UDP contain only the first record, without the truncation flag.
 	Cut bool
 	// Silent sends no response.
 	Silent bool
@@ -52,7 +54,7 @@ func Start() *Server {
 			panic(err)
 		}
 		udp, err := net.ListenPacket("udp", tcp.Addr().String())
-		if err != nil { // the UDP port is in use
+		if err != nil { // try another port, because the UDP port is in use
 			_ = tcp.Close()
 			continue
 		}
@@ -91,7 +93,7 @@ func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.answers[Question{name, kind}] = a
 }
 
-// Hush makes the server silent, or responsive again.
+// Hush makes the server stop answering, or answer again.
 func (s *Server) Hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +124,7 @@ func (s *Server) serveUDP() {
 			return
 		}
 		if response := s.respond(buffer[:n], false); response != nil {
-			_, _ = s.udp.WriteTo(response, from) // clients retry
+			_, _ = s.udp.WriteTo(response, from) // a lost response is harmless, because clients retry
 		}
 	}
 }
@@ -200,7 +202,8 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack encodes a response and leaves out its records if they do not fit into a datagram.
+// pack encodes a response. It removes the records if the response must be truncated or does not fit
+// into a datagram.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()

@@ -9,14 +9,14 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Endpoint is an endpoint with its priority and locality.
+// Endpoint is an endpoint, with the priority and locality it belongs to.
 type Endpoint struct {
 	Address string
 	Weight  uint32
 	Health  discovery.Health
-	// Priority counts from 0. Priorities without endpoints are omitted.
+	// Priority counts from 0. A priority without endpoints does not appear in the answer.
 	Priority uint32
-	// Locality is region/zone/sub_zone, as far as the parts are known, such as "us-east/a".
+	// Locality is region/zone/sub_zone. Trailing parts may be omitted, as in "us-east/a".
 	Locality string
 }
 
@@ -45,7 +45,7 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 // Empty returns an answer that intentionally has no endpoints.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
-// Taker receives a source's results.
+// Taker receives the answers and failures of a source.
 type Taker interface {
 	Update(discovery.Answer) error
 	Fail(error)

@@ -12,7 +12,7 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Option changes a program's options. A nil Option changes nothing.
+// Option changes the options of a program. A nil Option changes nothing.
 type Option func(*options.Program)
 
 // Set sets a field of options.Program.
@@ -51,8 +51,9 @@ func Builder(scheme string, given ...Option) options.Builder {
 	return options.For(scheme, apart(given))
 }
 
-// apart returns options whose builders do not share stored answers with other builders that have
-// equal options. Tests share a process and use the same targets.
+// apart returns options for which answers are not shared with other builders that have equal
+// options. This is necessary because the tests of a package run in one process and use the same
+// targets.
 func apart(given []Option) options.Program {
 	p := Program(given...)
 	p.Sources = append(p.Sources, struct{}{})

@@ -1,4 +1,4 @@
-// Package kubetest provides an API server for EndpointSlices. For tests only.
+// Package kubetest provides a Kubernetes API server that serves EndpointSlices. For tests only.
 package kubetest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Server is an API server with one namespace. It sends each change to all watches immediately. Its
-// methods are safe for concurrent use.
+// Server is a Kubernetes API server with one namespace. It sends each change to all watches
+// immediately. Its methods are safe for concurrent use.
 type Server struct {
 	// URL is the server's URL.
 	URL string
@@ -26,7 +26,7 @@ type Server struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	slices  map[string]string // JSON of each slice, by name
-	log     []string          // events, whose versions are 1, 2 and so on
+	log     []string          // all events, in JSON; event i has version i+1
 	watches int
 	down    bool
 }
@@ -71,8 +71,8 @@ func (s *Server) Watches() int {
 	return s.watches
 }
 
-// Set adds or changes a slice of a Service. The endpoints are given in JSON, and the port is named
-// grpc.
+// Set adds or changes an EndpointSlice of a Service. The endpoints are given in JSON. The port is
+// named grpc.
 func (s *Server) Set(service, name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

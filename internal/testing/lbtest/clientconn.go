@@ -30,8 +30,8 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate sets a function that runs with each state that the policy publishes, on the policy's
-// stack.
+// OnUpdate sets a function that is called with each state that the policy publishes, on the stack
+// of the policy.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,10 +102,10 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 	return nil
 }
 
-// Answer answers all attempts to connect, and those that they cause, until no attempts remain. If
-// down returns an error for an address, attempts to connect to it fail with that error; down may be
-// nil. After a connection succeeds, Answer also reports its health as CONNECTING and then READY. It
-// must be called in a bubble.
+// Answer completes all connection attempts, including those that start as a result, until none is
+// left. down returns the error of attempts to connect to an address, or nil if they succeed; down
+// itself may be nil. After a connection has succeeded, Answer also reports the health CONNECTING
+// and then READY. It must be called in a bubble.
 func (c *ClientConn) Answer(down func(resolver.Address) error) {
 	answered := make(map[*SubConn]bool)
 	for more := true; more; {
@@ -149,7 +149,7 @@ func (c *ClientConn) ResolveNows() int {
 // RemoveSubConn shuts sc down.
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// Target panics: it is deprecated, and other fakes also panic. A policy finds the target in its
+// Target panics, as other fakes do, because it is deprecated. A policy finds the target in its
 // BuildOptions.
 func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 

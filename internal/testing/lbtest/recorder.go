@@ -8,7 +8,8 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// Recorder is a metrics recorder that adds up the counts. All methods are safe for concurrent use.
+// Recorder is a metrics recorder that sums up the recorded counts. All methods are safe for
+// concurrent use.
 type Recorder struct {
 	estats.UnimplementedMetricsRecorder
 
@@ -17,7 +18,7 @@ type Recorder struct {
 	reporters map[*estats.AsyncMetricReporter]map[*estats.MetricDescriptor]bool
 }
 
-// key is a metric with its labels, as in "understudy.picks p0 us-east".
+// key returns the name of a metric followed by its labels, as in "understudy.picks p0 us-east".
 func key(d *estats.MetricDescriptor, labels []string) string {
 	if len(labels) != len(d.Labels)+len(d.OptionalLabels) {
 		panic("lbtest: " + d.Name + " was recorded with the labels " + strings.Join(labels, ", "))
@@ -100,7 +101,7 @@ func (r *Recorder) Export() map[string]int64 {
 
 type gauges map[string]int64
 
-// RecordInt64AsyncGauge sets a gauge. If several reporters set the same gauge, the last one wins.
+// RecordInt64AsyncGauge sets a gauge. If several reporters set the same gauge, the last value wins.
 func (g gauges) RecordInt64AsyncGauge(h *estats.Int64AsyncGaugeHandle, n int64, labels ...string) {
 	g[key(h.Descriptor(), labels)] = n
 }

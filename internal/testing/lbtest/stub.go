@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. Tests use the id to tell
-// a policy's children apart.
+// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. The id distinguishes a
+// policy's children.
 type StubConfig struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 	ID                                string `json:"id"`
@@ -213,9 +213,9 @@ func (s *Stub) Closes() int {
 	return s.closed
 }
 
-// Report reports a state with a picker that fails with err. If err is nil, the picker of a READY
-// stub fails with a PickedStub that holds the stub's id, which lets tests tell whose picker is in
-// use. In any other state, it fails with ErrNoSubConnAvailable.
+// Report reports a state with a picker that fails every pick with err. If err is nil, the picker of
+// a READY stub fails with a PickedStub that contains the stub's id, so that tests can tell whose
+// picker is in use. In any other state, it fails with ErrNoSubConnAvailable.
 func (s *Stub) Report(state connectivity.State, err error) {
 	if err == nil {
 		err = balancer.ErrNoSubConnAvailable
@@ -236,8 +236,8 @@ type PickedStub struct{ ID string }
 // Error returns "picked" and the id.
 func (p PickedStub) Error() string { return "picked " + p.ID }
 
-// Pick describes the result of a pick from state: "a" if the stub with the id a or a subchannel to
-// address a was picked, "queue" if the call has to wait, and "fail: …" otherwise.
+// Pick picks once from a state and describes the result: "a" if the stub with id a or a subchannel
+// to address a was picked, "queue" if the call has to wait, and "fail: …" otherwise.
 func Pick(state balancer.State) string {
 	if state.Picker == nil {
 		return "no picker"

@@ -78,8 +78,8 @@ func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	sc.health = f
 }
 
-// Report reports a connection state to the policy, on the caller's stack. As in grpc-go's channel,
-// any health listener is dropped first. err is the error for TRANSIENT_FAILURE.
+// Report reports a connection state to the policy, on the caller's stack. Like grpc-go's channel,
+// it first drops the health listener. err is the error for TRANSIENT_FAILURE.
 func (sc *SubConn) Report(state connectivity.State, err error) {
 	sc.mu.Lock()
 	sc.health = nil

@@ -58,8 +58,8 @@ type Target interface {
 	Take() []string
 }
 
-// Unproven returns the line that reports a change of whether an endpoint is unproven. It is the
-// last line of a change.
+// Unproven returns the line that reports whether an endpoint is unproven. If a change causes
+// several lines, this is the last.
 func Unproven(endpoint string, unproven bool) string {
 	if unproven {
 		return endpoint + " unproven"
@@ -67,7 +67,7 @@ func Unproven(endpoint string, unproven bool) string {
 	return endpoint + " proven"
 }
 
-// Draw is the source of a Target's random numbers, which a scenario sets.
+// Draw provides the random numbers of a Target, which the scenario sets.
 type Draw struct{ next []uint32 }
 
 // Next returns the next number, or 0 if there is none.
@@ -80,7 +80,7 @@ func (d *Draw) Next() uint32 {
 	return n
 }
 
-// Run runs the scenarios of one file. It calls newTarget for each scenario.
+// Run runs the scenarios in a file. It calls newTarget for each scenario.
 func Run(t *testing.T, path string, newTarget func(*Draw) Target) {
 	t.Helper()
 	var target Target
@@ -128,7 +128,7 @@ func run(t *testing.T, d *datadriven.TestData, target Target, draw *Draw) {
 	}
 }
 
-// Default returns A50's defaults with neither algorithm enabled.
+// Default returns the defaults of A50, in which no algorithm is enabled.
 func Default() core.Config {
 	return core.Config{
 		Interval:           10 * time.Second,

@@ -5,46 +5,46 @@ import (
 	"time"
 )
 
-// never is a time that is never reached.
+// never is the time of a timer that is not running.
 const never = time.Duration(1<<63 - 1)
 
-// child is an existing child.
+// child is a child that exists, even if it is deactivated.
 type child struct {
 	m        *Model
 	name     string
-	number   int // position in the order of creation of all children
+	number   int // children are numbered in the order of their creation
 	policies Policies
 
 	reported  Report // the last report
-	refusal   string // the error of its last update where that counts, else ""
-	lacking   bool   // the child is below its mark
+	refusal   string // the error of its last update, if it makes the child count as failed; else ""
+	lacking   bool   // less of the child is READY than MinReady requires
 	reports   int    // number of reports
-	revision  int    // number of changes of its published state
+	revision  int    // increases when the state that it would publish changes
 	lastError string
 
 	failoverAt  time.Duration // when the failover timer fires
-	given       time.Duration // the failover timer's duration
-	expired     bool          // the failover timer fired, and since then the child has reported only CONNECTING
-	mayStart    bool          // READY or IDLE more recently than TRANSIENT_FAILURE
+	given       time.Duration // duration for which the failover timer was last started
+	expired     bool          // the failover timer has fired, and the child has reported only CONNECTING since
+	mayStart    bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
 	destroyAt   time.Duration // when the deactivation timer fires
 	removed     bool          // deactivated because it is not configured
-	readyLongAt time.Duration // when the child will have been READY for the failback delay
+	readyLongAt time.Duration // when the failback delay ends, if the child stays good
 	woken       bool
-	wasPoor     bool // poor at its last READY report or while it connected since then, and has not failed since
-	lastWell    int  // the number of the last report up to which the child was good or small
+	wasPoor     bool // the child was poor when it was last READY or while it connected since, and has not failed since
+	lastWell    int  // value of Model.counted when the child was last good or small
 
-	readySinceFailure bool // READY more recently than TRANSIENT_FAILURE
+	readySinceFailure bool // the child has been READY more recently than TRANSIENT_FAILURE
 
-	early    bool          // created while another child could take the calls
-	late     bool          // does not take calls although neither option is set
-	waits    bool          // waits to take over
-	failures int           // failures since the child was last steady
-	steadyAt time.Duration // when the child will have been in use long enough to be steady
-	lateAt   time.Duration // when the other groups of its priority are started
+	early    bool          // the child was created while another one could take the calls
+	late     bool          // calls must not move to the child while it connects, even without fastFailover and a failback delay
+	waits    bool          // the child is good, but the failback delay has not ended
+	failures int           // number of failures since the child last stayed in use for long enough
+	steadyAt time.Duration // when the child will have been in use for long enough to forget its failures
+	lateAt   time.Duration // when the other near groups of its priority are started
 
-	failoverBefore time.Duration // failoverAt when the child was deactivated: p-reactivated
-	ignored        bool          // re-resolution requests are ignored, as of the last update
-	forgotten      bool          // ignored is obsolete because of an update during its deactivation
+	failoverBefore time.Duration // failoverAt when the child was deactivated, for row p-reactivated
+	ignored        bool          // whether its re-resolution requests are ignored, according to its last update
+	forgotten      bool          // ignored is out of date, because of an update while the child was deactivated
 }
 
 // CreateChild follows the pseudo-code. "The timer will be started when the child is first created."
@@ -97,8 +97,8 @@ func (c *child) track(r Report) {
 	case c.ready():
 		c.wasPoor = c.poor()
 	}
-	// A child is also poor if it is emptied while it connects, because results of calls may arrive
-	// after their connections have ended.
+	// A child also becomes poor if it is emptied while it connects: the results of calls may arrive
+	// after the connections of these calls have ended.
 	c.wasPoor = c.wasPoor || c.readySinceFailure && r.State == Connecting && r.Condition != ""
 	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
@@ -125,7 +125,7 @@ func (c *child) track(r Report) {
 	c.rate(good)
 }
 
-// refuse handles an error of the child's update: row P13.
+// refuse handles an error that the child's update returned (row P13).
 func (c *child) refuse(err string) {
 	c.lastError = fmt.Sprintf("priority: child %q refused its update: %s", c.name, err)
 	switch {
@@ -171,7 +171,8 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report and records which children were good or small at that time.
+// countWell counts a report, and notes for each child that is good or small that it was so at this
+// report.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

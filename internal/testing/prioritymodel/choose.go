@@ -29,9 +29,10 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(what, report)
 }
 
-// onTrial returns the children on trial: half-open children, and small children that would be large
-// enough with their unproven endpoints. The child in use and deactivated children are not on trial.
-// Children below the one in use are on trial only if the one in use is not good.
+// onTrial returns the children that get a few calls as a trial: half-open ones, and small ones that
+// would have enough READY endpoints if the unproven ones counted. The child in use and deactivated
+// children are never on trial. Children below the one in use are on trial only if the one in use is
+// not good.
 func (m *Model) onTrial(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {
@@ -43,8 +44,8 @@ func (m *Model) onTrial(inUse *child, priority int) []string {
 	return names
 }
 
-// choose runs the algorithm in its "two events", but not "in the middle of applying a config
-// update". It does not run again while child.Update(), which it calls itself, makes a child report.
+// choose runs the algorithm after the gRFC's "two events", but not "in the middle of applying a
+// config update". Reports of children that choose itself updates do not start it again.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return
@@ -52,7 +53,7 @@ func (m *Model) choose() {
 	m.choosing = true
 	m.ChoosePriority()
 	for m.startStandby() {
-		m.ChoosePriority() // its report may change the choice
+		m.ChoosePriority() // the report of the new standby may change the choice
 	}
 	m.choosing = false
 	for len(m.refusals) > 0 {
@@ -62,8 +63,8 @@ func (m *Model) choose() {
 	}
 }
 
-// updateState publishes a state, which `what` identifies. Unlike in the pseudo-code, the same state
-// is not published twice in a row, except after an update.
+// updateState publishes a state. what identifies the state and its child. Unlike in the
+// pseudo-code, the same state is not published twice in a row, except after an update.
 func (m *Model) updateState(what string, r Report) {
 	if what != m.published || m.force {
 		m.publish(r)

@@ -1,6 +1,6 @@
 package prioritymodel
 
-// Report makes the child's policy with the given id report.
+// Report lets the policy with the given id, below the given child, report a state.
 func (m *Model) Report(child, id string, r Report) {
 	c, s := m.children[child], m.Stubs.Find(id)
 	if c == nil || s == nil {
@@ -11,14 +11,14 @@ func (m *Model) Report(child, id string, r Report) {
 	m.drain()
 }
 
-// reported handles a report of a child's policy.
+// reported handles a report of one of the child's policies.
 func (m *Model) reported(c *child, s *Stub, r Report) {
 	if !s.Closed && c.policies.Reported(s, r) {
 		c.handle(c.policies.Current.Now)
 	}
 }
 
-// ExitIdle is called by the parent policy.
+// ExitIdle is what the parent of the priority policy calls.
 func (m *Model) ExitIdle() {
 	for _, name := range m.names() {
 		c := m.children[name]
@@ -28,7 +28,7 @@ func (m *Model) ExitIdle() {
 	}
 }
 
-// ResolverError is called by the parent policy.
+// ResolverError is what the parent of the priority policy calls.
 func (m *Model) ResolverError(err string) {
 	if len(m.children) == 0 && !m.closed && !m.Rows["p-no-child"] {
 		m.publish(fails("priority: the resolver failed: " + err))
@@ -41,15 +41,15 @@ func (m *Model) ResolverError(err string) {
 	}
 }
 
-// UpdateWithout is an update without a configuration.
+// UpdateWithout is an update whose configuration is nil.
 func (m *Model) UpdateWithout() {
 	if m.version == 0 && !m.Rows["p-no-config"] {
 		m.publish(fails("priority: configuration of type"))
 	}
 }
 
-// ResolveNow is a child's re-resolution request: "If true, will ignore reresolution requests from
-// this child."
+// ResolveNow handles a request for re-resolution by a child. "If true, will ignore reresolution
+// requests from this child."
 func (m *Model) ResolveNow(child string) {
 	if c := m.children[child]; c != nil && m.passesOn(c) {
 		m.log("resolve", child)
@@ -69,7 +69,7 @@ func (m *Model) passesOn(c *child) bool {
 	return !c.ignored
 }
 
-// Close is called by the parent policy.
+// Close is what the parent of the priority policy calls.
 func (m *Model) Close() {
 	m.closed = true
 	for _, name := range m.names() {

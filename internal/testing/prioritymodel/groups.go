@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// The near groups of one priority of the source do not wait for each other's timers in sequence.
+// If the source's priority is split into near groups, these groups do not wait for each other's
+// failover timers one after the other.
 
-// of returns the source's priority to which a priority belongs.
+// of returns the index of the source's priority that a priority is a part of.
 func (m *Model) of(priority int) int {
 	if m.config.Of == nil {
 		return priority
@@ -15,7 +16,8 @@ func (m *Model) of(priority int) int {
 	return m.config.Of[priority]
 }
 
-// groups returns the names of a priority's near groups in order.
+// groups returns the names of all near groups of the source's priority that a priority is a part
+// of.
 func (m *Model) groups(priority int) (names []string) {
 	for p, name := range m.config.Priorities {
 		if m.of(p) == m.of(priority) {
@@ -25,8 +27,8 @@ func (m *Model) groups(priority int) (names []string) {
 	return names
 }
 
-// hurry applies to the first of several groups. It starts a timer of one second. If the first group
-// is not READY when the timer ends, the other groups are started. An IDLE group waits for nothing.
+// hurry starts a timer of one second for the first of several near groups. If the group is not
+// READY when the timer ends, the other groups are started. The timer stops while the group is IDLE.
 func (c *child) hurry() {
 	priority := slices.Index(c.m.config.Priorities, c.name)
 	if priority < 0 || c.reported.State == Ready || c.reported.State == Idle {
@@ -41,13 +43,14 @@ func (c *child) hurry() {
 	}
 }
 
-// late reports whether that second has passed for the group in use.
+// late reports whether the first near group of the priority in use has not become READY within a
+// second.
 func (m *Model) late() bool {
 	first := m.children[m.groups(m.currentPriority)[0]]
 	return first != nil && first.lateAt <= m.now
 }
 
-// early reports whether a group is started or kept, like a standby, because the first group is
+// early reports whether a near group is started or kept, like a standby, because the first group is
 // late.
 func (m *Model) early(inUse *child, name string) bool {
 	return m.late() && slices.Contains(m.groups(m.currentPriority), name) && inUse.connectivityState() != Idle

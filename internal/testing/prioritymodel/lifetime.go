@@ -22,8 +22,8 @@ func (c *child) Deactivate(retention time.Duration) {
 }
 
 // remove deactivates a child that is no longer configured. If the child is already deactivated, its
-// timer is restarted with the retention of removed children if that is shorter than the regular
-// retention; otherwise the timer continues.
+// timer is started again with RemovedChildRetention, but only if that is shorter than
+// ChildRetention.
 func (c *child) remove() {
 	retention := c.m.config.RemovedChildRetention
 	switch {
@@ -56,8 +56,8 @@ func (c *child) MaybeReactivate() {
 	}
 }
 
-// startAnew makes a reactivated child count as CONNECTING until its last report has been handled
-// again: p-reactivated.
+// startAnew applies to row p-reactivated. A reactivated child counts as CONNECTING until its last
+// report has been handled again.
 func (c *child) startAnew() {
 	c.failoverAt = c.m.now + c.m.config.FailoverTimeout
 	s := c.policies.Current

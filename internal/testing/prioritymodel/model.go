@@ -2,9 +2,9 @@
 // code. It has its own clock, timers are points in time, and updates of children follow the
 // pseudo-code: when Update returns, the child's state is the result of the update.
 //
-// Without rows the model is A56 with the decisions of this project, and the oracle of
-// internal/core/priority and of priority. Each row of docs/differences.md is a switch that makes it
-// behave like gRPC-Go. For tests only.
+// Without rows, the model is A56 with the decisions of this project. Tests of
+// internal/core/priority and priority use it as an oracle. Each row of docs/differences.md is a
+// switch that makes the model behave like gRPC-Go in one respect. For tests only.
 package prioritymodel
 
 import (
@@ -21,17 +21,17 @@ const (
 	TransientFailure = "TRANSIENT_FAILURE"
 )
 
-// Report is a state and the result of a call in that state. The result is any text for a picker
-// that a child reports, "queue" for calls that wait, and "fail: " with an error for the policy's
-// own picker.
+// Report is a connectivity state and what its picker does. Text is any text for a picker of a
+// child, "queue" for a picker that makes calls wait, and "fail: " with an error for a picker of the
+// policy itself.
 type Report struct {
 	State, Text string
-	Err         string // the error of a failure, as later messages quote it
+	Err         string // error of TRANSIENT_FAILURE, as later errors quote it
 
-	Condition string   // "emptied" or "half-open" where a child says so
-	Missing   float64  // the share of the weight that is not READY, or is unproven
-	Unproven  float64  // the unproven share
-	Trying    []string // published only: children that get a few of the calls
+	Condition string   // "emptied" or "half-open" if the child reports this, else ""
+	Missing   float64  // share of the child's weight that is not READY or is unproven
+	Unproven  float64  // share of the child's weight that is unproven
+	Trying    []string // in published reports: children that get a few calls as a trial
 }
 
 // unreported is the state of a child before its first report.
@@ -41,8 +41,8 @@ func fails(err string) Report {
 	return Report{State: TransientFailure, Text: "fail: " + err, Err: err}
 }
 
-// Reaction is what a child does inside an update: it makes its reports and then returns the error,
-// if any.
+// Reaction is what a child does inside an update: it makes these reports and then returns the
+// error, if there is one.
 type Reaction struct {
 	Reports []Report
 	Err     string
@@ -53,7 +53,7 @@ type Config struct {
 	// Children are the configured children.
 	Children   map[string]Child
 	Priorities []string
-	Of         []int // the source's priority of each priority, nil if they are the same
+	Of         []int // the source's priority that each priority is a part of; nil if there are no near groups
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 
@@ -63,14 +63,15 @@ type Config struct {
 	FastFailover bool
 	Single       []string // children that can hold only one connection
 
-	// FailbackJitter is the value drawn from the window: randomness is an input.
+	// FailbackJitter is the jitter itself, not its maximum, because the model draws no random
+	// numbers.
 	FailbackJitter, MaxFailbackDelay time.Duration
 }
 
 // Child is the configuration of a child.
 type Child struct {
-	Policy string // the id of its policy; another id is another policy
-	Ignore bool   // ignore the child's re-resolution requests
+	Policy string // id of the child's policy; a new id means a new policy
+	Ignore bool   // ignore re-resolution requests of the child
 }
 
 // Event is an action of the model.
@@ -98,26 +99,26 @@ type Model struct {
 
 	now             time.Duration
 	config          Config
-	version         int // version of the configuration
+	version         int // number of configurations so far
 	children        map[string]*child
 	created         int // number of children created so far
 	counted         int // number of reports so far
-	currentPriority int // none represents None in the pseudo-code
+	currentPriority int // none if it is None in the pseudo-code
 	candidates      []string
 	updating        bool
 	choosing        bool
 	closed          bool
 	errors          []string // errors of the update in progress
 
-	serving *child // the child in use, if it has been good while in use
+	serving *child // the child in use, if it has been good since it came into use
 
 	inUse     string // the child whose picker is published
-	published string // the last published state and its child
-	force     bool   // publish even if nothing changed
+	published string // identifies the state that was last published, and its child
+	force     bool   // publish the state even if it has not changed
 	last      Report // the last published report
 
-	queue    []func() // p-inside-update, p-reactivated: pending reports
-	refusals []func() // p-refused-first: pending until the current choice is complete
+	queue    []func() // for rows p-inside-update and p-reactivated: reports to handle later
+	refusals []func() // for row p-refused-first: errors to handle after the current choice
 }
 
 const none = -1
@@ -140,7 +141,7 @@ func (m *Model) log(verb, child string) { m.Log(Event{Verb: verb, Child: child})
 
 func (m *Model) names() []string { return slices.Sorted(maps.Keys(m.children)) }
 
-// drain handles pending reports.
+// drain handles the queued reports.
 func (m *Model) drain() {
 	for len(m.queue) > 0 {
 		next := m.queue[0]

@@ -2,38 +2,42 @@ package prioritymodel
 
 import "slices"
 
-// The order of last resorts follows the table in docs/tiers.md, whose first row is A56.
+// docs/tiers.md has a table of which priority is used as a last resort. Its first row is A56. The
+// following conditions are those of the table.
 
-// good: READY, not emptied or half-open, and not below its mark.
+// good reports whether the child is READY, is neither emptied nor half-open, and has enough READY
+// endpoints (MinReady).
 func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.lacking }
 
-// small: READY, and only below its mark.
+// small reports whether the child would be good if it had enough READY endpoints.
 func (c *child) small() bool { return c.ready() && c.reported.Condition == "" && c.lacking }
 
-// failing: READY, and emptied or half-open.
+// failing reports whether the child is READY, but emptied or half-open.
 func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" }
 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
-// poor: small or failing; or IDLE or CONNECTING after it was small or failing at its last READY
-// report; or emptied while it connects. A child is no longer poor when it becomes good or fails.
+// poor reports whether the child is small or failing. A child also stays poor while it is IDLE or
+// CONNECTING, if it was small or failing when it was last READY, or has been emptied since. It is
+// no longer poor when it becomes good or fails.
 func (c *child) poor() bool {
 	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
 	return c.small() || c.failing() || again && c.wasPoor
 }
 
-// timeLeft reports whether the child has time left to connect.
+// timeLeft reports whether the child may still connect: it is IDLE, or CONNECTING with a pending
+// failover timer.
 func (c *child) timeLeft() bool {
 	return c.connectivityState() == Idle || c.connectivityState() == Connecting && c.FailoverTimerPending()
 }
 
-// reconnecting: in use, READY more recently than failed, and now IDLE, or CONNECTING with a pending
-// failover timer.
+// reconnecting reports whether the child is in use and is no longer READY, but has not failed and
+// has time left to connect.
 func (c *child) reconnecting() bool {
 	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
 }
 
-// tell asks an IDLE child to connect, but only once.
+// tell makes an IDLE child connect. It does so only once until the child's next report.
 func (c *child) tell() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
@@ -41,8 +45,8 @@ func (c *child) tell() {
 	}
 }
 
-// mark updates whether the child is below its mark. A child that is below its mark remains so until
-// it reaches the recovery mark, if that is higher.
+// mark updates lacking: whether the child has fewer READY endpoints than MinReady requires. Once it
+// is set, it stays set until MinReadyRecovery is reached, if that is higher.
 func (c *child) mark() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
@@ -56,23 +60,23 @@ func (c *child) mark() {
 	}
 }
 
-// wouldDo reports whether a child that is below its mark would reach the mark with its unproven
-// endpoints.
+// wouldDo reports whether a child that lacks READY endpoints would have enough if its unproven
+// endpoints counted.
 func (c *child) wouldDo() bool {
 	const rounding = 1e-12
 	least := max(c.m.config.MinReady, c.m.config.MinReadyRecovery)
 	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
 }
 
-// choice is a choice in progress.
+// choice is the state of ChoosePriority while it runs.
 type choice struct {
 	*Model
-	before int      // the priority in use, or none after new priorities
-	tiers  []*child // by priority, nil for a child that does not exist or is held back
-	passed bool     // fastFailover skipped a priority
+	before int      // the priority in use before the choice, or none after a change of priorities
+	tiers  []*child // the child of each priority; nil if it does not exist or must not be chosen
+	passed bool     // fastFailover has skipped a priority
 }
 
-// of returns the priorities of a kind, in order.
+// of returns the priorities whose children satisfy kind, in order.
 func (t *choice) of(kind func(*child) bool) []int {
 	var priorities []int
 	for p, c := range t.tiers {
@@ -83,8 +87,7 @@ func (t *choice) of(kind func(*child) bool) []int {
 	return priorities
 }
 
-// first returns the first of the given priorities. If there are none, it returns a number below all
-// priorities.
+// first returns the first of the given priorities, or one past the last priority if there are none.
 func (t *choice) first(priorities []int) int {
 	if len(priorities) == 0 {
 		return len(t.tiers)
@@ -92,8 +95,9 @@ func (t *choice) first(priorities []int) int {
 	return priorities[0]
 }
 
-// ChoosePriority follows the pseudo-code and the table: the first matching row decides. Within a
-// row, the highest priority is chosen unless the row says otherwise.
+// ChoosePriority follows the pseudo-code and the table in docs/tiers.md. The first row of the table
+// that matches decides. If several priorities match, the highest is chosen, unless the row says
+// otherwise.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
 		m.inUse = ""
@@ -113,7 +117,7 @@ func (m *Model) ChoosePriority() {
 			m.children[m.config.Priorities[chosen]].late = true
 			continue
 		}
-		if !missing && poor > chosen { // row 1
+		if !missing && poor > chosen { // row 1: A56 decides
 			state := m.children[m.config.Priorities[chosen]].connectivityState()
 			m.SetCurrentPriority(chosen, state == Ready || state == Idle)
 			return
@@ -127,8 +131,8 @@ func (m *Model) ChoosePriority() {
 	}
 }
 
-// choiceOfA56 is the pseudo-code's ChoosePriority with fastFailover, but without its side effects.
-// missing reports that the chosen child does not exist.
+// choiceOfA56 is ChoosePriority of the pseudo-code, extended by fastFailover and without its side
+// effects. missing reports that the child of the chosen priority does not exist.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
 	aside, stood := none, false
@@ -181,8 +185,8 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	return len(t.config.Priorities) - 1, false
 }
 
-// heldBack reports whether the failback delay holds back a child whose priority is above a good one
-// in use.
+// heldBack reports whether a child must not be chosen because the failback delay protects the
+// priority in use, and the child is not good or has not been good for long enough.
 func (t *choice) heldBack(child *child, priority int) bool {
 	if !t.protected(priority) {
 		return false
@@ -195,8 +199,8 @@ func (t *choice) heldBack(child *child, priority int) bool {
 	return true
 }
 
-// protected reports whether the failback delay protects the priority in use. That priority must be
-// good and lower than the given one.
+// protected reports whether a failback delay keeps calls on the priority in use, which must be good
+// and lower than the given priority.
 func (t *choice) protected(priority int) bool {
 	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.before > priority && t.children[t.config.Priorities[t.before]].good()
 }
@@ -205,8 +209,8 @@ func (t *choice) protected(priority int) bool {
 func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	good, small, failing := t.of((*child).good), t.of((*child).small), t.of((*child).failing)
 	for _, r := range t.of((*child).reconnecting) {
-		// Row 2: it was good, no priority above it is good or small, and fastFailover does not skip
-		// it.
+		// Row 2 applies if the priority was good, no priority above it is good or small, and
+		// fastFailover does not skip it.
 		passed := false
 		for p, name := range t.config.Priorities[:r+1] {
 			c := t.children[name]
@@ -226,8 +230,8 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 		return 5, r
 	}
 	for i, f := range failing {
-		// Row 6: the priority that was good or small most recently, or the highest one if no
-		// priority ever was.
+		// Row 6 chooses the priority that was good or small most recently. If none ever was, it
+		// chooses the highest.
 		if i == 0 || t.tiers[f].lastWell > t.tiers[chosen].lastWell {
 			row, chosen = 6, f
 		}
@@ -238,9 +242,10 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	return 7, chosenByA56
 }
 
-// lookBelow asks IDLE priorities to connect, starting with the first poor one. It creates a
-// priority only if no priority above it has time left to connect (A56 is lazy), and never below a
-// good priority or below one that row 2 waits for. It reports whether it created a priority.
+// lookBelow makes IDLE priorities connect, from the first poor one down. It creates a missing
+// priority only if no priority above it has time left to connect, because A56 creates children
+// lazily. Below a good priority, or below one that row 2 waits for, it does nothing. created
+// reports whether it created a priority.
 func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 	early := len(t.of((*child).good)) > 0
 	for p, name := range t.config.Priorities {

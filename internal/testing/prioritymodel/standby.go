@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// standbys returns the standbys: the remaining groups of the priority in use, followed by the next
-// priorities of the source. If the first group is late, the remaining groups are standbys even if
-// the option is not set. A56 has no standbys.
+// standbys returns the names of the standbys: the remaining near groups of the source's priority in
+// use, and the next priorities of the source. If the first group is late, the remaining groups are
+// standbys even if WarmStandby is 0. A56 has no standbys.
 func (m *Model) standbys() []string {
-	next := map[int]bool{} // the source's priorities below the one in use
+	next := map[int]bool{} // the source's priorities below the one in use, so far
 	last := m.currentPriority
 	for p := last + 1; p < len(m.config.Priorities); p++ {
 		if m.of(p) != m.of(m.currentPriority) {
@@ -22,8 +22,8 @@ func (m *Model) standbys() []string {
 	return m.config.Priorities[m.currentPriority+1 : last+1]
 }
 
-// keepStandbys keeps existing standbys: they are not deactivated, and they connect when they are
-// IDLE.
+// keepStandbys prevents existing standbys from being deactivated, and makes them connect when they
+// are IDLE.
 func (m *Model) keepStandbys(inUse *child) {
 	for _, name := range m.standbys() {
 		standby := m.children[name]
@@ -55,10 +55,10 @@ func (m *Model) startStandby() bool {
 	return false
 }
 
-// notWaitedFor implements fastFailover. While a standby is READY, the policy does not wait for a
-// priority above it that has lost its connections, for a standby that has never had any, or for an
-// IDLE priority below a skipped one. A priority that has lost its connections is skipped only if it
-// can hold two connections.
+// notWaitedFor reports whether fastFailover skips a priority. It does so only while a lower
+// priority is READY as a standby. It then skips a priority that has lost its connections and can
+// hold at least two, a standby that has not connected yet, and an IDLE priority below one that was
+// skipped.
 func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.standsBy) {
 		return false
@@ -66,7 +66,7 @@ func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if child.connectivityState() == Idle && passed {
 		return true
 	}
-	if child.mayStart { // the priority has lost its connections
+	if child.mayStart { // the priority has been connected before and has lost its connections
 		return child.FailoverTimerPending() && !slices.Contains(m.config.Single, child.name)
 	}
 	return child.FailoverTimerPending() && child.early
@@ -78,8 +78,8 @@ func (m *Model) standsBy(name string) bool {
 	return c != nil && (c.good() || c.small())
 }
 
-// rate updates the time at which the child takes over. good reports whether the child was good
-// before. The failback delay and the jitter begin when the child becomes good. If the child stops
+// rate updates when the child may take over. good reports whether the child was good before its
+// last report. The failback delay and the jitter begin when the child becomes good. If it stops
 // being good while it waits to take over, that counts as a failure.
 func (c *child) rate(good bool) {
 	switch {
@@ -91,7 +91,8 @@ func (c *child) rate(good bool) {
 	}
 }
 
-// delay returns the failback delay, which doubles while the priority flaps, up to a limit.
+// delay returns the failback delay. It doubles with each failure after the first, up to
+// MaxFailbackDelay.
 func (c *child) delay() time.Duration {
 	delay, bound := c.m.config.FailbackDelay, c.m.config.MaxFailbackDelay
 	if delay >= bound {
@@ -113,8 +114,9 @@ func (c *child) fail() {
 	c.steadyAt = never
 }
 
-// noteFailure counts a failure of the previous priority if calls leave it for a lower one after it
-// had received calls. Lower priorities have nothing to wait for.
+// noteFailure is called when a priority is chosen. If calls leave the priority in use for a lower
+// one, this counts as a failure of the priority that they leave, provided that it was good.
+// Priorities below the chosen one wait for nothing and start without failures.
 func (m *Model) noteFailure(priority int) {
 	chosen := m.children[m.config.Priorities[priority]]
 	if was := m.serving; was != nil && was != chosen {
@@ -140,8 +142,9 @@ func (m *Model) noteFailure(priority int) {
 	}
 }
 
-// reorder handles new priorities. If the priority in use is still configured and the order down to
-// it is unchanged, all delays are kept. A priority that is added above it becomes a candidate.
+// reorder handles a change of priorities. If the priority in use is still configured and the
+// priorities above it have not changed, all delays continue. Otherwise, a priority that was added
+// above it becomes a candidate.
 func (m *Model) reorder(before []string) {
 	is, was := slices.Index(m.config.Priorities, m.inUse), slices.Index(before, m.inUse)
 	if m.children[m.inUse] == nil {
@@ -177,9 +180,10 @@ func (m *Model) reorder(before []string) {
 	}
 }
 
-// candidate reports whether a priority was added above one that is in use, READY or reconnecting,
-// and still configured, with fastFailover or a failback delay. A priority stops being a candidate
-// when it becomes READY or is in use.
+// candidate reports whether the priority is a candidate: it was added above a priority that is in
+// use and is still READY or reconnecting. Candidates exist only with fastFailover or a failback
+// delay, except for children that are late. A priority stops being a candidate when it becomes
+// READY or is in use.
 func (t *choice) candidate(priority int) bool {
 	name := t.config.Priorities[priority]
 	is := t.always() && slices.Contains(t.candidates, name) || t.children[name].late
@@ -190,23 +194,24 @@ func (t *choice) candidate(priority int) bool {
 	return inUse.ready() || inUse.reconnecting()
 }
 
-// always reports whether fastFailover or a failback delay is set.
+// always reports whether added priorities are always candidates, because fastFailover or a failback
+// delay is set.
 func (t *choice) always() bool {
 	return t.config.FastFailover || t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
 }
 
-// late reports whether calls would move from a working priority to a higher one that is CONNECTING,
-// other than during an update.
+// late reports whether the choice would move calls from a working priority to a higher one that is
+// still CONNECTING. This does not apply during an update.
 func (t *choice) late(chosen int) bool {
-	if t.force || t.before <= chosen || len(t.Rows) > 0 { // with rows the model behaves differently
+	if t.force || t.before <= chosen || len(t.Rows) > 0 { // rows make the model behave differently here
 		return false
 	}
 	child, inUse := t.children[t.config.Priorities[chosen]], t.children[t.config.Priorities[t.before]]
 	return child.connectivityState() == Connecting && !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// rather returns the first candidate if the chosen priority is neither READY nor in use: if calls
-// have to wait, they wait for the highest candidate.
+// rather returns the priority to wait for. If the chosen priority can take no calls, calls have to
+// wait anyway, so they wait for the first candidate instead.
 func (t *choice) rather(candidate, chosen int) int {
 	c := t.children[t.config.Priorities[chosen]]
 	if candidate != none && chosen != t.before && !c.ready() && !c.poor() {
@@ -218,7 +223,7 @@ func (t *choice) rather(candidate, chosen int) int {
 	return chosen
 }
 
-// noCandidate records that a child is READY or in use.
+// noCandidate ends the candidacy of a child, which is READY or in use.
 func (m *Model) noCandidate(name string) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(other string) bool { return other == name })
 	m.children[name].late = false

@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// Stub is a policy of a child.
+// Stub stands in for the policy of a child.
 type Stub struct {
 	ID                         string
-	Version, ExitIdles, Errors int // version of the last update; numbers of calls
+	Version, ExitIdles, Errors int // version of the configuration in its last update; numbers of calls
 	Closed                     bool
-	Now                        Report // the last handled report
-	Said                       Report // the last report, handled or not; zero if there is none
+	Now                        Report // the last report that the model has handled
+	Said                       Report // the last report, even if it has not been handled yet; zero if there is none
 }
 
-// Policies are a child's policy and, during a graceful switch, the next one.
+// Policies holds the policy of a child and, during a graceful switch, the policy that will replace
+// it.
 type Policies struct{ Current, Pending *Stub }
 
 // Latest returns the policy that receives updates.
@@ -38,7 +39,7 @@ func (p *Policies) SwitchTo(s *Stub) {
 	p.Pending = s
 }
 
-// Reported handles a report of a policy, and returns whether it becomes the child's report.
+// Reported records a report of a policy, and returns whether it counts as a report of the child.
 func (p *Policies) Reported(s *Stub, r Report) bool {
 	s.Now = r
 	if p.Pending != nil && (s == p.Current && r.State != Ready ||
@@ -50,8 +51,8 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused records that the latest policy refused its update. If that policy is pending and takes
-// over before it reports, it counts as failed.
+// Refused records that the latest policy returned an error from its update. If that policy is still
+// pending and then takes over before it has reported, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Now = fails(err)
@@ -68,7 +69,7 @@ func (p *Policies) Close() {
 	p.Current, p.Pending = nil, nil
 }
 
-// Stubs are policies, in the order in which they were built.
+// Stubs holds policies in the order in which they were built.
 type Stubs []*Stub
 
 // Build builds a policy.
@@ -89,8 +90,8 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Told describes what each policy that is not closed has received: the last update, and the number
-// of ExitIdle calls and resolver errors.
+// Told describes what each open policy has received: its last update, and the numbers of ExitIdle
+// calls and resolver errors.
 func (all Stubs) Told() string {
 	var told []string
 	for _, s := range all {

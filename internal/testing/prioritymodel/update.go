@@ -76,15 +76,15 @@ func (m *Model) updateChildren(update, remove bool) {
 	}
 }
 
-// id returns the configured id of the child's policy.
+// id returns the id of the child's policy according to the configuration.
 func (c *child) id() string {
 	if config, ok := c.m.config.Children[c.name]; ok {
 		return config.Policy
 	}
-	return c.name // p-refused-at-once: created from the previous configuration
+	return c.name // only with row p-refused-at-once: the child comes from the previous configuration
 }
 
-// Update follows the pseudo-code: it updates the child and runs the child's reaction.
+// Update follows the pseudo-code. It updates the child's policy, which then reacts as React says.
 func (c *child) Update() {
 	m, refused := c.m, c.refusal != ""
 	c.refusal = ""
@@ -100,7 +100,7 @@ func (c *child) Update() {
 	}
 	config, configured := m.config.Children[c.name]
 	s.Version = m.version
-	if !configured { // p-refused-at-once
+	if !configured { // only with row p-refused-at-once: the update has the previous configuration
 		s.Version--
 	}
 	if !c.forgotten {
@@ -115,12 +115,11 @@ func (c *child) Update() {
 	case reaction.Err != "":
 		c.refused(reaction.Err)
 	case refused && c.reported.State == TransientFailure:
-		c.lastError = c.reported.Err // the refusal no longer applies
+		c.lastError = c.reported.Err // the earlier error of an update no longer applies
 	}
 }
 
-// refused handles an error that an update returned. It runs after the reports made inside that
-// update.
+// refused handles an error that the child's update returned, after the reports inside that update.
 func (c *child) refused(err string) {
 	m := c.m
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
@@ -143,7 +142,7 @@ func (c *child) refuseLater(err string) {
 	}
 }
 
-// say makes a stub report.
+// say makes a policy report. If later is set, the report is queued.
 func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	s.Said = r
 	if later {
@@ -153,8 +152,8 @@ func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	m.reported(c, s, r)
 }
 
-// Updating returns the policy that receives the current update, for use by React, or nil if the
-// child does not exist.
+// Updating returns the policy that is being updated, for use in React, or nil if the child does not
+// exist.
 func (m *Model) Updating(child string) *Stub {
 	if c := m.children[child]; c != nil {
 		return c.policies.Latest()

@@ -8,13 +8,13 @@ import (
 	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// Oracle is a Target that follows the model of A56.
+// Oracle is a Target that behaves as the model of A56 does.
 type Oracle struct {
 	model  *model.Model
 	update Update
 	script map[string][]Reaction
 	log    []string
-	err    error // the last error of the resolver
+	err    error // the last error passed to ResolverError
 }
 
 // NewOracle returns an Oracle that has not received an update.
@@ -27,7 +27,7 @@ func NewOracle() *Oracle {
 // Tie reports whether two timers ended at the same time. The result then depends on their order.
 func (o *Oracle) Tie() bool { return o.model.Tie }
 
-// write logs an action of the model.
+// write logs an action of the model as a line.
 func (o *Oracle) write(e model.Event) {
 	line := strings.TrimSpace(e.Verb + " " + e.Child)
 	switch e.Verb {
@@ -53,7 +53,7 @@ func (o *Oracle) write(e model.Event) {
 	o.log = append(o.log, line)
 }
 
-// react returns the scripted reaction.
+// react returns the reaction that the script has for a child's update.
 func (o *Oracle) react(child string) model.Reaction {
 	var reaction model.Reaction
 	for _, r := range o.script[child] {

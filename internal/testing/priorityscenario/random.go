@@ -21,11 +21,11 @@ type Step struct {
 
 var names = []string{"a", "b", "c", "d", "e"}
 
-// Steps draws a schedule of updates, reports, periods of time, and sometimes a Close. Events
-// continue after a Close.
+// Steps generates random schedules of updates, reports and pauses, sometimes with a Close. There
+// are also events after a Close.
 func Steps() *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
-		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // rapid prefers small numbers
+		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // a fixed list, because rapid prefers small numbers
 		steps := []Step{drawUpdate(t)}
 		for len(steps) < n {
 			steps = append(steps, drawStep(t))
@@ -35,7 +35,7 @@ func Steps() *rapid.Generator[[]Step] {
 }
 
 func drawStep(t *rapid.T) Step {
-	switch n := rapid.Uint8().Draw(t, "step") * 37 % 100; { // rapid prefers small numbers
+	switch n := rapid.Uint8().Draw(t, "step") * 37 % 100; { // scrambled, because rapid prefers small numbers
 	case n < 50:
 		name, report := drawName(t), newReport(drawState(t), drawTag(t))
 		return Step{
@@ -77,7 +77,7 @@ func drawState(t *rapid.T) core.State {
 
 func drawUpdate(t *rapid.T) Step {
 	var u Update
-	order := names // usually, so that some updates do not change the priorities
+	order := names // often unchanged, so that some updates keep the priorities
 	if rapid.IntRange(0, 4).Draw(t, "any order") == 4 {
 		order = rapid.Permutation(names).Draw(t, "order")
 	}
@@ -124,7 +124,7 @@ func drawGroups(t *rapid.T, priorities int) (of []int) {
 }
 
 // drawScript draws the reactions of children to updates: any number of reports, sometimes followed
-// by an error. Timers that start at the same time also end at the same time; see Expect.
+// by an error. Timers that start together also end together; see Expect.
 func drawScript(t *rapid.T) map[string][]Reaction {
 	script := map[string][]Reaction{}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "reactions") {
@@ -159,8 +159,8 @@ func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	return append(logs, lines)
 }
 
-// Expect returns the oracle's actions in each step, up to the first step in which two timers end at
-// the same time. After that step, more than one result is correct.
+// Expect returns the actions of the oracle in each step. It stops at the first step in which two
+// timers end at the same time, because more than one result is then correct.
 func Expect(steps []Step) [][]string {
 	oracle, certain := NewOracle(), 0
 	want := Apply(oracle, steps, func(Step) {

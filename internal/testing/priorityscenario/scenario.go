@@ -91,12 +91,12 @@ type Endpoint struct {
 type Report struct {
 	State     core.State
 	Tag       string
-	Condition core.Condition // from the tag
-	ReadyPart float64        // from the tag, else 1
-	Unproven  float64        // from the tag, else 0
+	Condition core.Condition // from the tag, by default usable
+	ReadyPart float64        // from the tag, by default 1
+	Unproven  float64        // from the tag, by default 0
 }
 
-// newReport returns a report with the attributes that its tag specifies.
+// newReport returns a report with the condition and shares that its tag contains.
 func newReport(state core.State, tag string) Report {
 	r := Report{State: state, Tag: tag, ReadyPart: 1}
 	if percent, rest, ok := strings.Cut(tag, "%"); ok {
@@ -116,7 +116,7 @@ func newReport(state core.State, tag string) Report {
 
 var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
 
-// Trying returns the suffix that a line gets if some children get a few of the calls.
+// Trying returns the suffix of a "publish" line if these children get a few calls as a trial.
 func Trying(children []string) string {
 	if len(children) == 0 {
 		return ""
@@ -132,19 +132,20 @@ func (r Report) Err() error {
 	return errors.New(r.Tag)
 }
 
-// Line returns the line that is logged when the report is published.
+// Line returns the "publish" line that is logged if the report is published.
 func (r Report) Line(child string) string {
 	return strings.TrimSpace(fmt.Sprintf("publish %s %v %s", child, r.State, r.Tag))
 }
 
-// Reaction is a child's reaction to an update: it reports, or returns Err if that is not nil.
+// Reaction is what a child does in an update: it returns Err if that is not nil, and otherwise
+// makes the report.
 type Reaction struct {
 	Report Report
 	Err    error
 }
 
-// SortSimultaneous sorts adjacent lines whose order is undefined: destroyed children, and resolver
-// errors.
+// SortSimultaneous sorts adjacent "destroy" lines and adjacent "resolver-error" lines, because
+// their order is not defined.
 func SortSimultaneous(lines []string) {
 	for i := 1; i < len(lines); i++ {
 		for j := i; j > 0 && simultaneous(lines[j-1], lines[j]) && lines[j] < lines[j-1]; j-- {
@@ -162,7 +163,7 @@ func simultaneous(a, b string) bool {
 	return false
 }
 
-// Run runs the scenarios of a file, each with its own target.
+// Run runs the scenarios in a file, each with its own target.
 func Run(t *testing.T, path string, newTarget func() Target) {
 	target := newTarget()
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -1,5 +1,5 @@
-// Package sentences checks a document that lists the sentences of a gRFC with their tests. For
-// tests only.
+// Package sentences checks documents that list the sentences of a gRFC together with the tests of
+// each sentence. For tests only.
 package sentences
 
 import (
@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Document is a document with tables. The last column of each row names the tests of its sentence.
+// Document is a document with tables. The last column of each row names the tests of the row's
+// sentence.
 type Document struct {
 	Path string
 	// Begin is the heading after which each row must name a test.
@@ -88,7 +89,7 @@ func (d Document) checkQuotations(t *testing.T, document string) {
 			if m == nil {
 				continue
 			}
-			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // a scenario may quote two sentences
+			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // a scenario may quote two sentences, the second of which begins with "It will"
 				quoted++
 				if !strings.Contains(document, strings.TrimSuffix(sentence, ".")) {
 					t.Errorf("%s quotes %q, which %s does not have", file, sentence, d.Path)
@@ -119,7 +120,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// plain removes line breaks and comment markers from a sentence.
+// plain returns the text of a quotation without line breaks and comment markers.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ")
 }

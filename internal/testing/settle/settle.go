@@ -1,5 +1,5 @@
-// Package settle waits until the reports of a source have reached the channel. Receivers themselves
-// do not wait for this.
+// Package settle waits until what a source has reported has reached the channel. The methods of a
+// discovery.Receiver do not wait for this.
 package settle
 
 import (
@@ -13,8 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Wait waits until no serializer runs in the background. It must be called on a test's stack. On
-// other stacks it returns immediately, because the serializers may be waiting for them.
+// Wait waits until no serializer runs in the background. It waits only if it is called from the
+// test itself. On other stacks it returns immediately, because a serializer may be waiting for the
+// caller.
 func Wait() {
 	switch stack := debug.Stack(); {
 	case bytes.Contains(stack, []byte("serial.(*Serializer)")), !bytes.Contains(stack, []byte("testing.tRunner")):
@@ -27,7 +28,7 @@ func Wait() {
 	}
 }
 
-// Receiver returns a copy of r whose methods wait until their report has reached the channel.
+// Receiver returns a copy of r whose methods wait until what they report has reached the channel.
 func Receiver(r *discovery.Receiver) *discovery.Receiver {
 	return r.With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { defer Wait(); return r.Update(a) },

@@ -17,11 +17,11 @@ type Log struct {
 	lines []string
 }
 
-// Keep redirects the log from standard error to a new Log. Call it before anything is logged: in
-// TestMain, or to initialize a package variable.
+// Keep redirects the log from standard error to a new Log. It must be called before anything is
+// logged: in TestMain, or in the initialization of a package variable.
 func Keep() *Log {
 	l := &Log{}
-	// gRPC writes lines of all severities to the first writer.
+	// gRPC writes each line, whatever its severity, to the first writer.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(l, io.Discard, io.Discard))
 	return l
 }

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Relay forwards bytes between clients and a server. While it is cut, no bytes pass in either
-// direction, as if all packets were lost. After it is mended, the delayed data arrives, as with
-// TCP. Its methods are safe for concurrent use.
+// Relay forwards bytes between clients and a server. While it is cut, it forwards nothing in either
+// direction, as if all packets were lost. When it is mended, the delayed data arrives, as with TCP.
+// Its methods are safe for concurrent use.
 type Relay struct {
-	// Address is the address for clients.
+	// Address is the address that clients connect to.
 	Address string
 
 	server   string
@@ -20,7 +20,7 @@ type Relay struct {
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	mended chan struct{} // closed while bytes pass
+	mended chan struct{} // closed while bytes are forwarded; replaced by Cut
 	conns  []net.Conn
 }
 
@@ -36,7 +36,7 @@ func StartRelay(t *testing.T, server string) *Relay {
 	return r
 }
 
-// NewRelay creates a relay like StartRelay, but does not need a test.
+// NewRelay starts a relay like StartRelay, but outside a test. The caller must call Close.
 func NewRelay(server string) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func NewRelay(server string) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends the relay and its connections. It must be called once.
+// Close ends the relay and its connections. It must be called only once.
 func (r *Relay) Close() {
 	close(r.ended)
 	r.listener.Close() //nolint:errcheck // the relay is ending
@@ -90,7 +90,8 @@ func (r *Relay) Mend() {
 	}
 }
 
-// keep registers a connection for Close, or closes it if the relay is closed.
+// keep registers a connection, so that Close closes it. If the relay is already closed, keep closes
+// the connection.
 func (r *Relay) keep(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,7 +48,7 @@ func Start(t *testing.T) *Proxy {
 	return p
 }
 
-// Route routes requests for name, which includes the port, to address.
+// Route makes the proxy connect requests for name, which has the form host:port, to address.
 func (p *Proxy) Route(name, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *Proxy) Asked() []string {
 	return slices.Compact(asked)
 }
 
-// route records a request for name and returns its address.
+// route records a request for name and returns the address to connect to.
 func (p *Proxy) route(name string) (address string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

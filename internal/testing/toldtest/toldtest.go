@@ -29,7 +29,8 @@ func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Open opens a channel to story:///name with these mechanisms until the test ends.
+// Open opens a channel to story:///name with these mechanisms. The channel is closed when the test
+// ends.
 func Open(t *testing.T, name string, parts []discovery.Mechanism, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, options...)
@@ -44,7 +45,7 @@ func Open(t *testing.T, name string, parts []discovery.Mechanism, options []give
 	return cc
 }
 
-// Serve serves health checks until the test ends.
+// Serve serves checks, a health service, until the test ends.
 func Serve(t *testing.T, checks healthpb.HealthServer, options ...grpc.ServerOption) *bufconn.Listener {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
