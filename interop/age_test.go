@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A client whose connection to the management server has exceeded its age reconnects. No call
-// fails, and the client receives later changes.
+// When a client's connection to the management server has reached its maximum age, the client
+// reconnects. No call fails, and the client receives later changes.
 func TestConnectionsToServeEnd(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// static returns a cluster with one endpoint, logical a LOGICAL_DNS cluster, and aggregate an
-// aggregate cluster.
+// static, logical and aggregate each return a cluster in YAML: a STATIC one with one endpoint, a
+// LOGICAL_DNS one, and an aggregate.
 func static(name, address string) string {
 	return fmt.Sprintf("- {name: %s, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{%s}]}]}}\n", name, endpointAt(address))
 }
@@ -80,7 +80,7 @@ func TestAggregateAgainstServe(t *testing.T) {
 			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", far))...)
 			until(t, conn, far)
 			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", dead(t)))...)
-			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the DNS cluster, after two clusters that do not work
+			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the DNS cluster is used, because the two clusters before it do not work
 			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
 			until(t, conn, near)
 			writeClusters(t, path, append(last, aggregate("shop", "rest", "near"), static("near", near), static("far", far))...)

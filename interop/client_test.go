@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// lineClient is a client in a separate process, stockclient/main.go or grpcjs/client.js. It makes
-// calls on request.
+// lineClient is a client in a separate process: stockclient/main.go or grpcjs/client.js. It reads
+// from stdin how many calls to make.
 type lineClient struct {
 	in  io.Writer
 	out *bufio.Reader
@@ -50,7 +50,7 @@ func newStockClient(t *testing.T, address, target string) *lineClient {
 	return newLineClient(t, address, exec.Command(filepath.Join(filepath.Dir(binary), "stockclient"), target))
 }
 
-// answered makes n calls, which must succeed, and counts them by backend.
+// answered makes n calls, all of which must succeed, and returns the number of calls per backend.
 func (c *lineClient) answered(t *testing.T, n int) map[string]int {
 	t.Helper()
 	counts, err := c.calls(n)
@@ -60,7 +60,7 @@ func (c *lineClient) answered(t *testing.T, n int) map[string]int {
 	return counts
 }
 
-// calls makes n calls, and counts them by backend.
+// calls makes n calls and returns the number of calls per backend.
 func (c *lineClient) calls(n int) (map[string]int, error) {
 	if _, err := fmt.Fprintln(c.in, n); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (c *lineClient) calls(n int) (map[string]int, error) {
 	return answer.Counts, nil
 }
 
-// until makes calls, which must succeed, until a call reaches want.
+// until makes calls, all of which must succeed, until the backend want handles one.
 func (c *lineClient) until(t *testing.T, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); c.answered(t, 1)[want] == 0; {
@@ -92,7 +92,8 @@ func (c *lineClient) until(t *testing.T, want string) {
 	}
 }
 
-// traffic makes calls, which must succeed, until stop is called. stop returns their number.
+// traffic makes calls, all of which must succeed, until stop is called. stop returns the number of
+// calls.
 func (c *lineClient) traffic(t *testing.T) (stop func() int) {
 	t.Helper()
 	done, total := make(chan struct{}), make(chan int)

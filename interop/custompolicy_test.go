@@ -109,12 +109,12 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	return mux
 }
 
-// The policy gives endpoints their shares in gRPC-Go's own tree. It receives weights in UQ1.31, so
-// the shares are exact only to 1e-5.
+// With our policy, each endpoint gets its share in the policy tree of a stock gRPC-Go channel. The
+// policy receives the weights as UQ1.31 fractions, so the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
 	weights := [][]uint32{{2, 1}, {5, 3}}          // weights of the endpoints, by locality
 	localities := []uint32{3, 1}                   // weights of the localities
-	want := []float64{0.09375, 0.15625, 0.25, 0.5} // sorted
+	want := []float64{0.09375, 0.15625, 0.25, 0.5} // shares of the endpoints, sorted
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
 	var backends []string
 	for i, ws := range weights {

@@ -10,13 +10,13 @@ import (
 // away is how long the management server stays down.
 const away = 10 * time.Second
 
-// disturbed is a served directory and its server. Tests disturb both. Clients must not lose a call,
-// and must still receive later changes.
+// disturbed is a directory of files and a server that serves it. Tests disturb both. Clients must
+// lose no call, and must still receive later changes.
 type disturbed struct {
-	dir, other string // other is the path to which the directory is moved
+	dir, other string // dir is served; other is where it is moved in the meantime
 	server     *process
 	flags      []string
-	a, b       string // backends
+	a, b       string // addresses of two backends
 }
 
 func newDisturbed(t *testing.T) *disturbed {
@@ -44,15 +44,15 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// everything runs all disturbances. alive makes some calls, and follows makes calls until the given
-// backend handles one.
+// everything runs all disturbances one after the other. alive makes some calls, and follows makes
+// calls until the given backend handles one.
 func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
 	t.Helper()
 	alive()
 	try(t, os.Rename(d.dir, d.other)) // the directory disappears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
-	try(t, os.Mkdir(d.dir, 0o700)) // an empty mount point appears
+	try(t, os.Mkdir(d.dir, 0o700)) // as if a file system had been unmounted
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
@@ -83,8 +83,8 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	follows(d.a)
 }
 
-// Clients lose no call while the directory and its server are disturbed: our channel, a channel
-// with gRPC-Go's own xds: target, and a stock client.
+// No client loses a call while the directory and its server are disturbed: neither our channel, nor
+// a channel to an xds: target of gRPC-Go, nor a stock client.
 func TestNoCallIsLost(t *testing.T) {
 	d := newDisturbed(t)
 	address := d.server.address

@@ -27,7 +27,7 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	p := serve(t, "127.0.0.1:0", path)
 	conn := dial(t, "eds://"+p.address+"/payments")
 	until(t, conn, a)
-	until(t, conn, b) // both are connected
+	until(t, conn, b) // by now, the client is connected to both backends
 	if got := answered(t, conn, 400); got[a] != 300 || got[b] != 100 {
 		t.Errorf("400 calls with the weights 3 and 1 were answered by %v", got)
 	}
@@ -59,8 +59,8 @@ func TestManagementServerIsKilled(t *testing.T) {
 	serve(t, p.address, path)
 	until(t, conn, b)
 	t.Logf("caught up %v after the return; %d calls, none lost", time.Since(back), stop())
-	// The server was down for a few seconds at most, so the next attempt follows within the third
-	// backoff delay, 2.56 s ± 20 %.
+	// The server was down for only a few seconds, so the client's next attempt follows after no
+	// more than the third backoff, which is 2.56 s ± 20 %.
 	if took := time.Since(back); took > 10*time.Second {
 		t.Errorf("the client caught up after %v", took)
 	}
@@ -100,7 +100,7 @@ func TestOurChannelAgainstASnapshotServer(t *testing.T) {
 	until(t, conn, a)
 	bad := adstest.Cluster("payments", b)
 	bad.Endpoints[0].Priority = 7
-	set("2", bad) // the client rejects it, and the first one stays in use
+	set("2", bad) // the client rejects this version and keeps the first one
 	if got := answered(t, conn, 100); got[a] != 100 {
 		t.Errorf("100 calls after a bad snapshot were answered by %v, want %s", got, a)
 	}
@@ -118,7 +118,7 @@ func TestOurChannelAgainstALinearServer(t *testing.T) {
 	}
 	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments")
 	conn.Connect()
-	set(adstest.Cluster("payments", a)) // possibly after the client's request
+	set(adstest.Cluster("payments", a)) // possibly after the client has requested it
 	until(t, conn, a)
 	set(adstest.Cluster("payments", b))
 	until(t, conn, b)

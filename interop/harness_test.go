@@ -21,10 +21,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// patience is the time limit of each wait.
+// patience limits each wait for an event that must occur.
 const patience = time.Minute
 
-var binary string // understudy, built for these tests in the same directory as stockclient
+var binary string // path of understudy, which is built for these tests into the directory that also holds stockclient
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -51,8 +51,8 @@ type process struct {
 	lines   chan map[string]any // lines of its log
 }
 
-// serve starts a management server for the files at path, which is killed when the test ends. The
-// port of address may be 0.
+// serve starts a management server for the files at path. The server is killed when the test ends.
+// The port of address may be 0.
 func serve(t *testing.T, address, path string, flags ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", path, "--listen", address, "-o", "json"}, flags...)...)
@@ -146,7 +146,7 @@ func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	return server, address
 }
 
-// call makes a call, and returns the backend that handled it.
+// call makes a call and returns the address of the backend that handled it.
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -157,7 +157,7 @@ func call(conn *grpc.ClientConn) (string, error) {
 	return strings.Join(header.Get("backend"), ","), nil
 }
 
-// answered makes n calls, which must succeed, and counts them by backend.
+// answered makes n calls, all of which must succeed, and returns the number of calls per backend.
 func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	t.Helper()
 	counts := make(map[string]int)
@@ -171,8 +171,8 @@ func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	return counts
 }
 
-// traffic makes calls, which must succeed, from n goroutines until stop is called. stop returns
-// their number.
+// traffic makes calls, all of which must succeed, in n goroutines until stop is called. stop
+// returns the number of calls.
 func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	t.Helper()
 	var calls atomic.Int64
@@ -203,7 +203,7 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	return stop
 }
 
-// until makes calls, which must succeed, until a call reaches want.
+// until makes calls, all of which must succeed, until the backend want handles one.
 func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {

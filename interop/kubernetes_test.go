@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// Two replicas of serve behind one address follow a Service for clients that do not use Kubernetes.
-// Backends are restarted one by one, and one replica is killed. No call fails, and clients that
-// move to the other replica open no connections to backends.
+// Two replicas of serve, behind one address, follow a Service for clients that do not use
+// Kubernetes. Backends are restarted one by one, and one replica is killed. No call fails, and
+// clients that move to the other replica open no new connections to backends.
 func TestAFleetFollowsAService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
@@ -38,7 +38,7 @@ func TestAFleetFollowsAService(t *testing.T) {
 	}
 	stopStock, stopOurs, stopOther := traffic(t, stock, 2), traffic(t, ours, 2), other.traffic(t)
 
-	roll := func(i int) { // the new backend is ready before the old one drains
+	roll := func(i int) { // the new backend becomes ready before the old one is drained
 		next := newPodServer(t, api, len(pods)+i)
 		for _, c := range conns {
 			until(t, c, next.address)
@@ -47,7 +47,7 @@ func TestAFleetFollowsAService(t *testing.T) {
 		pods[i] = next
 	}
 	roll(0)
-	before := int64(9) // three clients, three backends
+	before := int64(9) // three clients times three backends
 	for end := time.Now().Add(patience); opened(pods) < before && time.Now().Before(end); {
 		answered(t, stock, 10)
 	}
@@ -67,13 +67,14 @@ func TestAFleetFollowsAService(t *testing.T) {
 	t.Logf("none lost of %d calls of xds:, %d of eds: and %d of a stock client", stopStock(), stopOurs(), stopOther())
 }
 
-// replica starts a management server that follows the Service.
+// replica starts a management server that follows the Service in api.
 func replica(t *testing.T, api *kubetest.Server) *process {
 	t.Helper()
 	return serve(t, "127.0.0.1:0", "--from=web=kubernetes:///web.shop:grpc", "--kubeconfig", api.Kubeconfig(t))
 }
 
-// podServer is a backend in its own slice, because all backends have the same IP address.
+// podServer is a backend. It has a slice of its own, because all endpoints of a slice have the same
+// port, and the backends differ only in their ports.
 type podServer struct {
 	*grpc.Server
 	api     *kubetest.Server
@@ -95,7 +96,8 @@ func (p *podServer) set(conditions string) {
 	p.api.Set("web", p.slice, n, fmt.Sprintf(`{"addresses":[%q],"conditions":%s}`, host, conditions))
 }
 
-// drain ends a backend like the kubelet: it is marked as terminating, and finishes pending calls.
+// drain ends a backend as a kubelet does: the backend is marked as terminating, and finishes
+// pending calls.
 func (p *podServer) drain() {
 	p.set(`{"ready":false,"serving":true,"terminating":true}`)
 	p.GracefulStop()
@@ -110,7 +112,7 @@ func opened(pods []*podServer) (n int64) {
 	return n
 }
 
-// front forwards connections to replicas in round robin, like a Service.
+// front forwards connections to the replicas in turn, as a Service does.
 type front struct {
 	address string
 
@@ -119,7 +121,7 @@ type front struct {
 	to      []string
 	next    int
 	begun   int
-	conns   map[string]net.Conn // connections to replicas, by client address
+	conns   map[string]net.Conn // by client's address: its connection to a replica
 }
 
 func newFront(t *testing.T, replicas ...string) *front {
@@ -167,8 +169,8 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies removes a replica and kills it. It returns the total number of connections that is expected
-// once the replica's clients have reconnected, or 0 if the replica had no clients.
+// dies removes a replica from the front and kills it. It returns how many connections there will
+// have been in total once the replica's clients have reconnected, or 0 if it had no clients.
 func (f *front) dies(n int, kill func()) (begun int) {
 	f.mu.Lock()
 	gone, used := f.to[n], 0
@@ -187,7 +189,7 @@ func (f *front) dies(n int, kill func()) (begun int) {
 	return begun
 }
 
-// moved waits until begun connections have been made in total.
+// moved waits until begun connections have been forwarded in total.
 func (f *front) moved(t *testing.T, begun int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

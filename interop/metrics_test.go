@@ -36,7 +36,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lan is a network of hosts. A host is up, is down, or fails all calls.
+// lan is an in-memory network of hosts. Each host is up, is down, or fails all calls.
 type lan struct {
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -93,7 +93,7 @@ func (l *lan) backend(host string) {
 	})
 }
 
-// shop returns a cluster with two endpoints in one priority, one in the next, and drops.
+// shop returns a cluster with drops, and with two endpoints in one priority and one in the next.
 func shop() *endpointv3.ClusterLoadAssignment {
 	near, far := adstest.Cluster("shop", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("shop", "10.0.0.3:1")
 	near.Endpoints[0].Locality = &corev3.Locality{Region: "near"}
@@ -133,7 +133,7 @@ func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	}
 }
 
-// exported returns the label sets of each metric, by name and kind.
+// exported returns what OpenTelemetry exports: the label sets of each metric, by name and kind.
 func exported(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -162,7 +162,7 @@ func exported(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	return sets
 }
 
-// rows returns the labels of each metric of the document, by name and kind.
+// rows returns the labels of each metric in the document, by name and kind.
 func rows(t *testing.T) map[string][]string {
 	t.Helper()
 	document, err := os.ReadFile("../docs/metrics.md")
@@ -187,8 +187,8 @@ func rows(t *testing.T) map[string][]string {
 	return all
 }
 
-// A channel goes through all counted events. OpenTelemetry then exports every metric of the
-// document with the documented kind and labels.
+// A channel goes through every event that is counted. OpenTelemetry then exports every metric of
+// the document, with the documented kind and labels.
 func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
@@ -223,10 +223,10 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 			l.backend(host)
 		}
 		conn, none := dial("eds://10.0.0.9:1/shop?outlierDetection=true"), dial("eds://10.0.0.9:1/nothing")
-		time.Sleep(time.Second) // the management server is down
+		time.Sleep(time.Second) // while the management server is down
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
-		time.Sleep(20 * time.Second) // the management server does not have one of the clusters
+		time.Sleep(20 * time.Second) // until the client concludes that the server does not have one of the clusters
 		calls(conn, 50)              // enough calls to eject the failing endpoint after an interval
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
@@ -241,7 +241,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		calls(conn, 100)
 
 		got, want := exported(t, reader), rows(t)
-		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // the targets in the form in which gRPC reports them
+		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // as gRPC reports them
 		if len(want) < 10 {
 			t.Fatalf("the document has %d metrics", len(want))
 		}

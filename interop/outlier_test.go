@@ -30,7 +30,7 @@ func failing(t *testing.T) string {
 }
 
 // gRPC's own xDS client and ours apply the outlier_detection of a served cluster in the same way:
-// an endpoint that fails calls is ejected after one or two intervals.
+// an endpoint whose calls fail is ejected within two intervals.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },

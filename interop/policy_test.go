@@ -35,8 +35,8 @@ func twoLocalities(t *testing.T, a, b, c string) string {
 
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// shares fails the test unless each backend handled its share of the calls, within tolerance. The
-// clients choose localities at random.
+// shares fails the test unless each backend handled its share of the calls. The tolerance is needed
+// because clients choose localities at random.
 func shares(t *testing.T, counts map[string]int, tolerance float64, want map[string]float64) {
 	t.Helper()
 	total := 0
@@ -50,8 +50,8 @@ func shares(t *testing.T, counts map[string]int, tolerance float64, want map[str
 	}
 }
 
-// A gRPC-Go program that imports the policy gives each endpoint of a file its share. The rest of
-// its policy tree is gRPC's own.
+// If a gRPC-Go program imports our weighted_round_robin, each endpoint of a served file gets its
+// share. The rest of the program's policy tree is gRPC's own.
 func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
@@ -62,8 +62,8 @@ func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	shares(t, answered(t, conn, 2000), 0.001, map[string]float64{a: 0.5, b: 0.25, c: 0.25})
 }
 
-// A program that does not import the policy, or a server with --policy round_robin, gives each
-// locality its share. The endpoints of a locality get equal shares.
+// If a program does not import the policy, or the server has --policy round_robin, each locality
+// still gets its share. The endpoints of a locality then get equal shares.
 func TestServeToClientsWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)

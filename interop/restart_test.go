@@ -12,9 +12,9 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// A server that restarts without a cache, with a broken file or an unmounted volume, sends nothing
-// to clients that have endpoints. They lose no call, and receive changes after the file is valid
-// again.
+// A server is restarted without a cache, while its file is broken or its volume is not mounted. It
+// sends nothing to clients that have endpoints. They lose no call, and receive changes once the
+// file is valid again.
 func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, d *disturbed){
 		"broken": func(t *testing.T, d *disturbed) {
@@ -33,7 +33,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			t.Parallel()
 			d := newDisturbed(t)
 			d.server.kill()
-			d.flags = []string{"--log-level", "debug"} // without a cache
+			d.flags = []string{"--log-level", "debug"} // the flags without a cache
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			conn := stockChannel(t, d.server.address, "payments")
 			answered(t, conn, 10)
@@ -43,9 +43,9 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			d.server.wait(t, "client asks")
 			if name == "beside a good one" {
-				d.server.wait(t, "client ACK") // the ACK is for other clusters
+				d.server.wait(t, "client ACK") // the ACK is for the cluster in the other file
 			} else {
-				d.server.wait(t, "client disconnected") // this happens because the server has no response for the client
+				d.server.wait(t, "client disconnected") // the server ends the stream, because it has no response for the client
 			}
 			answered(t, conn, 100)
 			write(t, d.file(), place{d.b, 0})

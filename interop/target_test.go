@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A target with several mechanisms is served, and gRPC's own xDS client and ours receive its
+// serve follows a target with several mechanisms. gRPC's own xDS client and ours receive its
 // changes.
 func TestATargetAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{

@@ -11,9 +11,10 @@ import (
 	ourweightedtarget "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// priorities is the pair of priority policies. Children are given as names, the highest priority
-// first: "a b". "a:other" is a child of another type, and "a!" ignores requests for re-resolution.
-// Removed children are closed immediately, as in grpc-go, unless the last word is "retain".
+// priorities compares the two priority policies. Children are given by name, the highest priority
+// first, as in "a b". "a:other" is a child with another type of policy, and "a!" is a child whose
+// requests for re-resolution are ignored. Removed children are closed immediately, as in grpc-go,
+// unless the last word is "retain".
 var priorities = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
 
 func configurePriority(s *side, children []string) string {
@@ -32,7 +33,7 @@ func configurePriority(s *side, children []string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]%s}`, strings.Join(configs, ","), strings.Join(names, ","), retention)
 }
 
-// targets is the pair of weighted_target policies. Children are given with weights: "a=1
+// targets compares the two weighted_target policies. Children are given with weights, as in "a=1
 // b:other=2".
 var targets = kind{ours: ourweightedtarget.Name, theirs: weightedtarget.Name, configure: configureTargets}
 
@@ -46,7 +47,7 @@ func configureTargets(s *side, children []string) string {
 	return fmt.Sprintf(`{"targets": {%s}}`, strings.Join(configs, ","))
 }
 
-// childPolicy returns the name and the policy of a child such as "a" or "a:other".
+// childPolicy splits a child such as "a" or "a:other" into its name and the name of its policy.
 func (s *side) childPolicy(child string) (name, policy string) {
 	name, stub, other := strings.Cut(child, ":")
 	if !other {

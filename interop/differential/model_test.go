@@ -14,8 +14,8 @@ const (
 	retention = 15 * time.Minute
 )
 
-// tick is the additional duration of each step of a schedule, so that no two timers that were
-// started in different steps end at the same time.
+// tick is added to the duration of each step of a schedule, so that timers from different steps
+// never end at the same time.
 const tick = time.Millisecond
 
 // driver runs schedules on the model of A56.
@@ -24,20 +24,21 @@ type driver struct {
 	refuses   map[string]bool
 	onUpdate  map[string]string
 	published []string
-	asked     int // total requests for re-resolution
+	asked     int // number of requests for re-resolution so far
 }
 
 // seen is the observation of a policy after a step.
 type seen struct {
 	published []string
-	last      string // the last published state, "" for none
-	returned  bool   // an update returned an error
+	last      string // the last published state, "" if none was published
+	returned  bool   // whether an update has returned an error
 	told      string
-	asked     int // total requests for re-resolution
+	asked     int // number of requests for re-resolution so far
 }
 
-// predict returns the expected observations after each step of a schedule and after Close, if the
-// policy has the given rows. tie reports whether the result depends on the order of two timers.
+// predict returns what should be observed after each step of a schedule, and after Close, if the
+// policy differs from the plain model by the given rows. tie reports whether the result depends on
+// which of two timers ends first.
 func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
 	d := &driver{Model: model.New(rows), refuses: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log
@@ -60,7 +61,7 @@ func (d *driver) see(returned bool) seen {
 	return seen{d.published, last, returned, d.Stubs.Told(), d.asked}
 }
 
-// publicationOf formats a publication in the same way as side.
+// publicationOf formats a published state in the same way as a side does.
 func publicationOf(r model.Report) string { return r.State + " " + about(r.Text) }
 
 func (d *driver) log(e model.Event) {
@@ -83,7 +84,7 @@ func (d *driver) react(child string) model.Reaction {
 	return reaction
 }
 
-// idOf returns the ID of the policy of a child that is being updated.
+// idOf returns the id of the child's policy that is being updated.
 func (d *driver) idOf(child string) string { return d.Updating(child).ID }
 
 func (d *driver) do(step string) (returned bool) {
@@ -118,7 +119,7 @@ func (d *driver) do(step string) (returned bool) {
 	return false
 }
 
-// configOf returns the configuration of configurePriority for the model.
+// configOf returns the model's form of the configuration that configurePriority returns.
 func configOf(words []string) model.Config {
 	config := model.Config{Children: map[string]model.Child{}, FailoverTimeout: failover, ChildRetention: retention}
 	for _, id := range words {

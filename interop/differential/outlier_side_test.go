@@ -24,8 +24,8 @@ const (
 	theirOutlierDetection = "outlier_detection_experimental"
 )
 
-// outlierSide is one of the two policies over a child that connects to every endpoint, registers
-// health listeners, and picks the endpoint in the call's context.
+// outlierSide is one of the two compared policies. Its child connects to every endpoint, registers
+// health listeners, and picks the endpoint that the call's context names.
 type outlierSide struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -33,7 +33,7 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening builds the child. last is the child of the side that was built most recently.
+// listening builds the child of an outlierSide. last is the child that was built last.
 type listening struct{ last *listeningChild }
 
 var listeners = &listening{}
@@ -107,7 +107,8 @@ func newOutlierSide(t *testing.T, policy string) *outlierSide {
 	return &outlierSide{t: t, cc: cc, policy: balancer.Get(policy).Build(cc, balancer.BuildOptions{})}
 }
 
-// update sends the policy a configuration and endpoints. Both policies parse the JSON of A50.
+// update sends the policy a configuration and endpoints. The configuration is in the JSON form of
+// A50, which both policies parse.
 func (s *outlierSide) update(name, config string, endpoints []string) {
 	s.t.Helper()
 	parsed, err := balancer.Get(name).(balancer.ConfigParser).ParseConfig(

@@ -11,9 +11,10 @@ import (
 
 var five = []string{"a", "b", "c", "d", "e"}
 
-// randomOutlierConfig returns a configuration without known differences, which have their own
-// tests. The maximum is 100 %, because otherwise gRPC-Go's ejections depend on map order. There is
-// only one algorithm, because gRPC-Go counts an endpoint twice if two algorithms eject it.
+// randomOutlierConfig returns a random configuration for which no differences are known. (Known
+// differences have their own tests.) The maximum is 100 %, because otherwise the ejections of
+// gRPC-Go depend on the order of a map. There is only one algorithm, because gRPC-Go counts an
+// endpoint twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -48,7 +49,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				case what < 6:
 					name, ok, failed := five[r.IntN(5)], r.IntN(8), r.IntN(8)
 					if theirs.isEjected(name) {
-						continue // calls to ejected endpoints are a known difference
+						continue // how calls to ejected endpoints count is a known difference
 					}
 					ours.calls(name, ok, failed)
 					theirs.calls(name, ok, failed)
@@ -71,7 +72,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 	}
 }
 
-// onBoth runs f on both sides, each in its own bubble.
+// onBoth runs f for each of the two policies, in separate bubbles.
 func onBoth(t *testing.T, f func(name string, s *outlierSide)) {
 	t.Helper()
 	for _, name := range []string{ourOutlierDetection, theirOutlierDetection} {
@@ -104,8 +105,8 @@ func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	})
 }
 
-// docs/a50.md: with a maximum of 30 % of five endpoints, gRPC-Go ejects two, because one ejected
-// endpoint is less than 30 %. With 0 % it ejects none.
+// If at most 30 % of five endpoints may be ejected, gRPC-Go ejects two, because one ejected
+// endpoint is less than 30 %. With 0 %, it ejects none (docs/a50.md).
 func TestTheMaximumOfEjections(t *testing.T) {
 	for percent, want := range map[int][2]int{0: {1, 0}, 10: {1, 1}, 20: {1, 1}, 30: {1, 2}, 40: {2, 2}, 100: {5, 5}} {
 		onBoth(t, func(name string, s *outlierSide) {
@@ -143,19 +144,19 @@ func TestWhatBothAlgorithmsFind(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		both := `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 1, "requestVolume": 20},` + atHalf + `"maxEjectionPercent": 40,`
 		s.update(name, both, five)
-		s.calls("a", 0, 20) // the first algorithm ejects a, because b succeeds
+		s.calls("a", 0, 20) // the success rate algorithm ejects a, because calls to b succeed
 		s.calls("b", 20, 0)
 		s.calls("c", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		if name == ourOutlierDetection || s.ejected() == "a" { // the result depends on map order
+		if name == ourOutlierDetection || s.ejected() == "a" { // in gRPC-Go, the result depends on the order of a map
 			wantEjected(t, "found by both", name, s, 2, 1)
 		}
 	})
 }
 
-// A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go only counts the
-// addresses with enough calls.
+// A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go counts only the
+// addresses that have had enough calls.
 func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(atHalf, `"minimumHosts": 1`, `"minimumHosts": 5`, 1), five)
@@ -166,8 +167,8 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	})
 }
 
-// 7 of 100 is not more than 7 %, and endpoints with equal rates are not outliers. gRPC-Go compares
-// floating-point numbers with rounding errors.
+// 7 of 100 is not more than 7 %, and an endpoint with the same rate as the others is not an
+// outlier. gRPC-Go gets this wrong, because of rounding errors.
 func TestRatesThatAreEqual(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(atHalf, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)

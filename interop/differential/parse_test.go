@@ -13,14 +13,14 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// parsers is a pair of policies. differ holds the known differences of their parsers as patterns. A
-// pattern matches our error, or the configuration if only our parser accepts it.
+// parsers is a pair of policies whose parsers are compared. differ holds a pattern for each known
+// difference. The pattern matches our error, or the configuration if only our parser accepts it.
 type parsers struct {
 	ours, theirs string
 	differ       map[string]*regexp.Regexp
 }
 
-// The differences are rows of docs/differences.md.
+// docs/differences.md lists these differences.
 var parserPairs = []parsers{
 	{"understudy_outlier_detection", "outlier_detection_experimental", map[string]*regexp.Regexp{
 		"an interval below 1ms":               regexp.MustCompile(`want a duration of 1ms and more`),
@@ -86,9 +86,9 @@ func parse(name, config string) (written map[string]any, err error) {
 	return written, err
 }
 
-// Our parsers and gRPC-Go's accept the same values of each field, including limits, wrong types,
-// unknown fields and null, and parse them equally, except for the differences in
-// docs/differences.md.
+// Our parsers and gRPC-Go's accept the same values of each field, and parse them to the same
+// result, except for the differences in docs/differences.md. This includes limits, wrong types,
+// unknown fields and null.
 func TestParsersAgree(t *testing.T) {
 	given := 0
 	for _, pair := range parserPairs {
@@ -133,8 +133,8 @@ func (p parsers) why(about string) string {
 	return ""
 }
 
-// sameConfig compares the fields that gRPC-Go marshals. gRPC-Go omits zeros. The enforcement
-// percentage has its own row.
+// sameConfig compares the fields that gRPC-Go marshals, which are those that are not zero. It skips
+// the enforcement percentage, which has its own row.
 func sameConfig(t *testing.T, config string, ours, theirs map[string]any) {
 	t.Helper()
 	for field, there := range theirs {

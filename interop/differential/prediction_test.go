@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// drive runs a schedule on a policy, with a tick after each step, and closes it.
+// drive runs a schedule on a policy, with a tick after each step, and then closes the policy. It
+// returns what was observed.
 func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []seen {
 	var all []seen
 	synctest.Test(t, func(*testing.T) {
@@ -45,8 +46,8 @@ func driveTheirs(t *testing.T, k kind, schedule []string) []seen {
 	return drive(t, k, k.theirs, "theirs", schedule)
 }
 
-// firstDifference describes the first step whose observation differs from want; "" if there is
-// none.
+// firstDifference describes the first step in which got differs from want, or returns "" if there
+// is none.
 func firstDifference(schedule []string, got, want []seen) string {
 	for i := range want {
 		if reflect.DeepEqual(got[i], want[i]) {
@@ -62,7 +63,7 @@ func firstDifference(schedule []string, got, want []seen) string {
 	return ""
 }
 
-// withoutOrder removes the publications within steps.
+// withoutOrder removes what was published within steps, and keeps the final state of each.
 func withoutOrder(all []seen) []seen {
 	for i := range all {
 		all[i].published = nil
@@ -73,7 +74,7 @@ func withoutOrder(all []seen) []seen {
 // notModelled lists the rows that the models do not implement.
 var notModelled = map[string]bool{"p-config": true, "w-config": true, "w-shares": true}
 
-// rowsOf returns the modelled rows for a kind of policy.
+// rowsOf returns the rows for a kind of policy that the models implement.
 func rowsOf(k kind) map[string]bool {
 	rows := map[string]bool{}
 	for _, r := range slices.Concat(priorityRows, targetRows) {
@@ -92,8 +93,8 @@ func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 	return all
 }
 
-// On the schedule of each row, our policy agrees with the model, and gRPC-Go's policy agrees with
-// the model with all rows. Without the row, the model and gRPC-Go's policy differ.
+// On the schedule of each row, our policy behaves like the model without rows, and gRPC-Go's policy
+// behaves like the model with all rows. The model without this row differs from gRPC-Go's policy.
 func TestModelsHaveTheRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {

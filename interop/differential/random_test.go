@@ -10,7 +10,7 @@ import (
 
 // drawing configures which steps a random schedule may have.
 type drawing struct {
-	types    []string // of policies: "" and ":other"
+	types    []string // types of policies: "" and ":other"
 	refusals bool
 	weights  bool
 }
@@ -28,7 +28,7 @@ func (d drawing) schedule(t *rapid.T) []string {
 	return schedule
 }
 
-// update draws an update of some of the children, in any order.
+// update draws an update that configures some of the children, in any order.
 func (d drawing) update(t *rapid.T) string {
 	n := rapid.SampledFrom([]int{3, 2, 1, 3, 2, 0}).Draw(t, "children")
 	words := []string{"update"}
@@ -66,8 +66,9 @@ func (d drawing) step(t *rapid.T) string {
 	}
 }
 
-// On random schedules without rejections, both policies agree with the model after every step: in
-// the order of publications, in the children, and in the calls that each child has received.
+// On random schedules without rejected updates, each policy agrees with its model after every step:
+// in what it publishes and in which order, in its children, and in the calls that each child has
+// received.
 func TestRandomPriorities(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}}.schedule(rt)
@@ -76,9 +77,9 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// Schedules with rejections use one type of policy. The order of publications within a step is not
-// compared, because gRPC-Go's policy updates its children in map order, and chooses again after
-// each rejection.
+// Schedules with rejected updates use one type of policy. The order of what is published within a
+// step is not compared, because gRPC-Go's policy updates its children in the order of a map, and
+// chooses again after each rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{""}, refusals: true}.schedule(rt)
@@ -86,7 +87,8 @@ func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	})
 }
 
-// Our policy updates its children in a fixed order, so all kinds of schedules are compared in full.
+// Our policy updates its children in a fixed order, so it is compared in full on all kinds of
+// schedules.
 func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}, refusals: true}.schedule(rt)
@@ -94,7 +96,7 @@ func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	})
 }
 
-// predicted fails the test if the observations differ from the prediction.
+// predicted fails the test if what was observed differs from the prediction.
 func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
 	want, tie := predict(rows, schedule)
 	if anyOrder || tie {
@@ -105,8 +107,9 @@ func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool
 	}
 }
 
-// On random schedules, both weighted_target policies agree with the model. Publications within a
-// step are not compared, because our policy publishes once for simultaneous reports.
+// On random schedules, each weighted_target policy agrees with its model. What is published within
+// a step is not compared, because our policy publishes only once if several children report at the
+// same time.
 func TestRandomTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawing{types: []string{"", ":other"}, refusals: true, weights: true}.schedule(rt)

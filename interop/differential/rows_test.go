@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 )
 
-// row is a row of docs/differences.md: a schedule, and the steps in which the two policies differ.
-// They agree in all other steps.
+// row is a row of docs/differences.md: a schedule whose steps say where the two policies differ. In
+// all other steps, they agree.
 type row struct {
 	id    string
 	kind  kind
 	steps []step
 }
 
-// step is a command with the expected results. If theirs is empty, both results must equal ours. If
-// ours and theirs are empty, the two results must be equal.
+// step is a command and what must be observed. If theirs is empty, both policies must give ours. If
+// both are empty, the two policies must agree.
 type step struct {
 	command      string
 	ours, theirs string
@@ -37,7 +37,7 @@ func (r row) run(t *testing.T) {
 	defer theirs.policy.Close()
 	differs := false
 	for _, s := range r.steps {
-		// Both sides share one clock.
+		// Both sides share one clock, so they run each command together.
 		gotOurs, gotTheirs := doBoth(ours, theirs, s.command)
 		wantOurs, wantTheirs := s.ours, s.theirs
 		if wantOurs == "" {
@@ -88,5 +88,5 @@ func TestDocumentHasTheseRows(t *testing.T) {
 	}
 }
 
-// testedApart lists the rows with their own tests.
+// testedApart lists the rows that have tests of their own.
 var testedApart = []string{"w-shares"}

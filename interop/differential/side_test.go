@@ -19,30 +19,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// side is one of the two compared policies, on its own channel and over its own children. It is
-// used in a synctest bubble.
+// side is one of the two compared policies, with a ClientConn and children of its own. It is used
+// in a synctest bubble.
 type side struct {
 	kind     kind
-	prefix   string // the prefix of the names of the children's policies
+	prefix   string // prefix of the names of the stub policies
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
 	refused  map[string]bool   // children that reject their updates
-	onUpdate map[string]string // what children report during their updates
+	onUpdate map[string]string // by child: what it reports during its update
 
 	updates   int
 	mu        sync.Mutex // guards published, which a timer's goroutine may append to
 	published []string
 }
 
-// kind is a kind of policy. It has the names of the two policies, and their configuration for given
-// children.
+// kind describes a kind of policy: the names of our policy and grpc-go's, and how to configure both
+// for given children.
 type kind struct {
 	ours, theirs string
 	configure    func(s *side, children []string) string
 }
 
-// newSide builds a policy. It registers new stub policies, so that each side has its own children.
+// newSide builds a policy. It registers new stub policies, so that the children of two sides are
+// distinct.
 func newSide(k kind, policy, prefix string) *side {
 	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, refused: map[string]bool{}, onUpdate: map[string]string{}}
 	s.cc.OnUpdate(func(state balancer.State) {
@@ -77,8 +78,8 @@ func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	return nil
 }
 
-// child returns the newest child with the given ID that is not closed, or nil. "a:other" is the ID
-// of a child of another type.
+// child returns the newest child with the given id that is not closed, or nil. "a:other" is the id
+// of a child with another type of policy.
 func (s *side) child(id string) *lbtest.Stub {
 	for _, b := range s.stubs {
 		if stub := b.Get(id); stub != nil {
@@ -95,11 +96,11 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// carryOut runs a command, waits until the bubble is idle, and returns the observation.
+// carryOut runs a command, waits until the bubble is idle, and returns what is then observed.
 func (s *side) carryOut(command string) string {
 	words := strings.Fields(command)
 	result := ""
-	if words[0] == "published" { // publications of the last step
+	if words[0] == "published" { // show what was published in the last step
 		return strings.Join(s.inStep(), ", ")
 	}
 	s.nextStep()
@@ -137,7 +138,7 @@ func (s *side) carryOut(command string) string {
 		s.policy.ResolverError(errors.New("no such host"))
 	case "parse":
 		return s.parse(strings.TrimPrefix(command, "parse "))
-	case "ask": // the calls that a child has received
+	case "ask": // show the calls that a child has received
 		stub := s.child(args[0])
 		return fmt.Sprintf("%s: %d updates, %d to exit idle, %d errors", args[0], stub.Updates(), stub.ExitIdles(), len(stub.ResolverErrors()))
 	default:
@@ -165,18 +166,18 @@ func (s *side) nextStep() {
 	s.published = nil
 }
 
-// inStep returns the publications since nextStep.
+// inStep returns what was published since nextStep was called.
 func (s *side) inStep() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.published
 }
 
-// updateKey is the attribute key for the number of an update.
+// updateKey is the key under which a state's attributes hold the number of the update.
 type updateKey struct{}
 
-// told describes the children that are not closed: the number of the last update, and how many
-// ExitIdle calls and resolver errors each has received.
+// told describes each child that is not closed: the number of its last update, and how many
+// ExitIdle calls and resolver errors it has received.
 func (s *side) told() string {
 	var all []string
 	for _, b := range s.stubs {
@@ -198,7 +199,8 @@ func (s *side) name() string {
 	return s.kind.theirs
 }
 
-// parse reports whether a configuration is accepted. STUB is replaced by a child's policy.
+// parse returns whether the policy has "accepted" or "rejected" a configuration. STUB in the
+// configuration is replaced by the name of a stub policy.
 func (s *side) parse(config string) string {
 	config = strings.ReplaceAll(config, "STUB", s.prefix+"_stub")
 	if _, err := balancer.Get(s.name()).(balancer.ConfigParser).ParseConfig(json.RawMessage(config)); err != nil {
@@ -207,7 +209,7 @@ func (s *side) parse(config string) string {
 	return "accepted"
 }
 
-// report makes a child report a state. The picker identifies the child and the state.
+// report makes a child report a state. Picks from its picker reveal the child and the state.
 func report(stub *lbtest.Stub, state string) {
 	var err error
 	switch state {
@@ -219,17 +221,17 @@ func report(stub *lbtest.Stub, state string) {
 	stub.Report(states[state], err)
 }
 
-// describe returns the last published state, the results of calls, and the children, such as "READY
-// a b; children a b c".
+// describe returns the last published state, the results of calls, and the open children, such as
+// "READY a b; children a b c".
 func (s *side) describe() string {
 	state := s.cc.State()
 	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, answers(state), strings.Join(s.live(), " "))
 }
 
-// answers returns the distinct results of calls.
+// answers returns the distinct results of calls in a state.
 func answers(state balancer.State) string {
 	var all []string
-	for range 200 { // enough for a random picker to pick every child
+	for range 200 { // often enough for a random picker to pick every child
 		if a := answer(state); !slices.Contains(all, a) {
 			all = append(all, a)
 		}
@@ -238,7 +240,7 @@ func answers(state balancer.State) string {
 	return strings.Join(all, ", ")
 }
 
-// texts maps excerpts of errors to their topics. The first match counts.
+// texts maps parts of errors to short descriptions. The first part that an error contains decides.
 var texts = []struct{ part, about string }{
 	{"did not connect", "did not connect"},
 	{errRefused.Error(), "no good"},
@@ -249,12 +251,12 @@ var texts = []struct{ part, about string }{
 	{"all priorities are removed", "no priorities"},
 }
 
-// inUse matches our priority policy's error about all priorities. The group of the pattern is the
-// error of the priority in use, which comes last.
+// inUse matches the error in which our priority policy lists all priorities. The group is the error
+// of the priority in use, which is the last.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
-// answer returns the result of a call. Errors whose texts differ between the sides are reduced to
-// their topics.
+// answer returns the result of a call. Errors that the two policies word differently are replaced
+// by short descriptions.
 func answer(state balancer.State) string {
 	return about(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
 }
@@ -268,7 +270,7 @@ func about(a string) string {
 	return a
 }
 
-// live returns the sorted, distinct IDs of the children that are not closed.
+// live returns the sorted, distinct ids of the children that are not closed.
 func (s *side) live() []string {
 	var ids []string
 	for _, b := range s.stubs {

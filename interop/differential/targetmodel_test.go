@@ -12,13 +12,13 @@ import (
 type targetChild struct {
 	model.Policies
 	reported string
-	// counts is the state that the child counts as, and pick is the result of calls to it.
+	// counts is the state that the child counts as, and pick is the result of a call to it.
 	counts, pick string
 	refused      bool // the child rejected its last update, and has not reported since
-	woken        bool // the child was requested to connect since its last report
+	woken        bool // the child has been asked to connect since its last report
 }
 
-// now returns the state that the child counts as, and the result of calls to it.
+// now returns the state that the child counts as, and the result of a call to it.
 func (c *targetChild) now() (counts, pick string) {
 	if c.refused {
 		return failed, "fail: no good"
@@ -27,23 +27,24 @@ func (c *targetChild) now() (counts, pick string) {
 }
 
 // targetModel is a plain model of weighted_target. It predicts which children get calls, but not
-// how many. For the rows in rows, it behaves like grpc-go.
+// how many. rows lists the rows of docs/differences.md for which it behaves like grpc-go.
 type targetModel struct {
 	rows map[string]bool
 
 	stubs    model.Stubs
 	version  int
 	refuses  map[string]bool
-	updated  bool // an update has been handled
+	updated  bool // whether any update has been handled
 	onUpdate map[string]string
 	children map[string]*targetChild
 	queue    []func()
 	last     string // last published state
-	asked    int    // requests for re-resolution
+	asked    int    // number of requests for re-resolution
 }
 
-// predictTargets returns the expected observations after each step of a schedule and after Close,
-// if the policy has the given rows. It does not predict what is published within a step.
+// predictTargets returns what should be observed after each step of a schedule, and after Close, if
+// the policy differs from the plain model by the given rows. It does not predict what is published
+// within a step.
 func predictTargets(rows map[string]bool, schedule []string) []seen {
 	m := &targetModel{
 		rows:     rows,
@@ -153,7 +154,8 @@ func (m *targetModel) update(words []string) (returned bool) {
 	return returned && m.state() == failed
 }
 
-// updateChild updates a child, and reports whether it is known to have rejected the update.
+// updateChild updates a child. It returns whether the child is already known to have rejected the
+// update.
 func (m *targetModel) updateChild(name, id string) (refused bool) {
 	c := m.children[name]
 	if c == nil {
@@ -173,13 +175,14 @@ func (m *targetModel) updateChild(name, id string) (refused bool) {
 	if !m.refuses[name] || m.rows["w-refused"] {
 		return false
 	}
-	m.drain() // reports from before the rejection come first
+	m.drain() // reports from before the rejection are handled first
 	c.Refused(errRefused.Error())
 	c.refused = c.reported != ready && c.reported != idle
 	return true
 }
 
-// state returns the first of these states that a child counts as.
+// state returns the policy's state: READY, CONNECTING or IDLE if any child counts as that, in this
+// order.
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {
@@ -191,7 +194,7 @@ func (m *targetModel) state() string {
 	return failed
 }
 
-// wake requests IDLE children to connect if another child is READY or CONNECTING.
+// wake makes IDLE children connect if the policy is READY or CONNECTING.
 func (m *targetModel) wake() {
 	if state := m.state(); m.rows["w-wake"] || state != ready && state != connecting {
 		return

@@ -24,7 +24,7 @@ const (
 	grace = 5 * time.Second
 )
 
-// cluster simulates the scheduler, the kubelets and the network of a namespace.
+// cluster simulates the scheduler, the kubelets and the network for one namespace.
 type cluster struct {
 	api       *api
 	namespace string
@@ -35,7 +35,7 @@ type cluster struct {
 	nodes    []string
 	turn     int
 	pods     map[string]*pod   // pods by name
-	real     map[string]string // listener addresses by pod addresses
+	real     map[string]string // by address of a pod: the address that its server really listens on
 	last     netip.Addr
 	dials    int
 }
@@ -46,7 +46,7 @@ type pod struct {
 	ending   bool
 }
 
-// podObject holds the used fields of a Pod.
+// podObject holds those fields of a Pod that are used here.
 type podObject struct {
 	Metadata struct {
 		Name              string
@@ -55,8 +55,8 @@ type podObject struct {
 	Spec struct{ NodeName string }
 }
 
-// newCluster creates a namespace with three nodes in three zones. number makes its addresses
-// distinct.
+// newCluster creates a namespace with three nodes in three zones. number becomes part of the pods'
+// addresses, so that those of different clusters differ.
 func newCluster(t *testing.T, a *api, namespace string, number byte) *cluster {
 	c := &cluster{api: a, namespace: namespace, slots: make(chan struct{}, 16), cordoned: make(map[string]bool),
 		pods: make(map[string]*pod), real: make(map[string]string), last: netip.AddrFrom4([4]byte{10, number, 0, 0})}
@@ -143,7 +143,7 @@ func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	return len(names)
 }
 
-// see reacts to a pod event like a scheduler and a kubelet.
+// see reacts to an event about a pod as a scheduler and a kubelet would.
 func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	name := p.Metadata.Name
 	defer happened()
@@ -189,8 +189,8 @@ func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	}
 }
 
-// end ends a pod: it continues to serve during its grace period, finishes pending calls, and is
-// deleted.
+// end ends a pod. The pod continues to serve during its grace period, finishes pending calls, and
+// is then deleted.
 func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	select {
 	case <-ctx.Done():
@@ -201,7 +201,8 @@ func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	c.tell(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
 }
 
-// tell repeats a request about a pod until the server accepts it or the pod no longer exists.
+// tell sends a request about a pod to the API server. It tries again until the server accepts the
+// request or the pod no longer exists.
 func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
@@ -238,7 +239,7 @@ func (c *cluster) run(p *pod) {
 	go func() { _ = p.server.Serve(l) }()
 }
 
-// dial connects to the listener of a pod.
+// dial connects to a pod, given the pod's address.
 func (c *cluster) dial(ctx context.Context, address string) (net.Conn, error) {
 	c.mu.Lock()
 	at := c.real[address]
@@ -269,7 +270,7 @@ func (c *cluster) running() map[string]bool {
 	return all
 }
 
-// sliceObject holds the used fields of an EndpointSlice.
+// sliceObject holds those fields of an EndpointSlice that are used here.
 type sliceObject struct {
 	Metadata  struct{ Name string }
 	Endpoints []struct {
@@ -283,7 +284,7 @@ type sliceObject struct {
 type observer struct {
 	mu     sync.Mutex
 	slices map[string]sliceObject
-	ready  map[string][2]time.Time // by address: when it became ready, and when it stopped, zero if it is still ready
+	ready  map[string][2]time.Time // by address: when it became ready, and when it stopped being ready (zero if it has not)
 	ending map[string]time.Time    // by address: when it began to terminate
 }
 
@@ -351,9 +352,9 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// late returns how long the server, at moment, had already reported that the endpoint at ip
-// terminates and that another endpoint, which was still ready at moment, is ready. It is zero if
-// the server had not reported both.
+// late returns for how long the API server, at the given moment, had already reported two things:
+// that the endpoint at ip is terminating, and that another endpoint is ready, which still was at
+// that moment. It returns zero if the server had not reported both.
 func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

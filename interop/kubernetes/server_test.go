@@ -30,7 +30,7 @@ import (
 // patience is the time limit of each wait.
 const patience = 3 * time.Minute
 
-var shared *server // used by all tests that do not disturb it
+var shared *server // used by all tests except those that disturb their server
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -52,11 +52,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// server is a control plane in a separate process.
+// server is a Kubernetes control plane in a separate process.
 type server struct {
 	dir, port string
 	cmd       *exec.Cmd
-	*api      // with administrator rights, set by start
+	*api      // client with administrator rights; set by start
 }
 
 func newServer(dir string) (*server, error) {
@@ -82,7 +82,7 @@ func (s *server) start(flags ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
 	s.cmd.Stderr = log
-	if _, err := s.cmd.StdinPipe(); err != nil { // the server ends when this process ends
+	if _, err := s.cmd.StdinPipe(); err != nil { // when this process ends, stdin is closed, and the server ends, too
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -119,7 +119,7 @@ func (s *server) kill() {
 	}
 }
 
-// compact makes etcd discard all versions except the last.
+// compact makes etcd discard all versions of all objects except the last.
 func (s *server) compact(t *testing.T) {
 	t.Helper()
 	at, err := os.ReadFile(filepath.Join(s.dir, "etcd"))
@@ -142,8 +142,8 @@ func (s *server) compact(t *testing.T) {
 	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
 }
 
-// api is a client of a server with one account. It is also a transport for the source, and records
-// the source's traffic.
+// api is a client of a server, with one account. The tested source uses it as its transport, and
+// api then records the source's requests and events.
 type api struct {
 	base, token string
 	roots       *x509.CertPool
@@ -151,14 +151,14 @@ type api struct {
 
 	mu     sync.Mutex
 	open   map[net.Conn]bool
-	gate   chan struct{} // requests wait until it is closed; nil for no gate
+	gate   chan struct{} // while it is open, requests of the source wait; nil if they need not wait
 	asked  []request
 	events []told
 }
 
 type request struct {
-	version string // the version from which the request watches
-	code    int    // the status code of the response, 0 for none
+	version string // the resourceVersion from which the request watches
+	code    int    // status code of the response, 0 if there was none
 }
 
 // told is an event that the source received.
@@ -193,7 +193,7 @@ func newAPI(base, token string, roots *x509.CertPool) *api {
 // as returns a client of the same server with another token.
 func (a *api) as(token string) *api { return newAPI(a.base, token, a.roots) }
 
-// cut breaks all connections. Later requests wait until pass is called.
+// cut breaks all connections of the source. Its later requests wait until pass is called.
 func (a *api) cut() (pass func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -235,7 +235,7 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// tap records the events that the source reads.
+// tap records the events in a response while the source reads it.
 type tap struct {
 	io.ReadCloser
 	api  *api
@@ -275,8 +275,8 @@ type reply struct {
 	body     []byte
 }
 
-// ask sends a request. A string body is sent as YAML, and any other body as JSON. If the method is
-// PATCH, the body is a patch.
+// ask sends a request. If body is a string, it is sent as YAML, otherwise as JSON. For the method
+// PATCH, the body is a strategic merge patch.
 func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
 	kind := "application/json"
 	var text []byte
@@ -307,7 +307,8 @@ func (a *api) ask(ctx context.Context, method, path string, body any) (reply, er
 
 type object = map[string]any
 
-// must sends a request that must succeed, and decodes the response into to, unless to is nil.
+// must sends a request, fails the test unless it succeeds, and decodes the response into to, unless
+// to is nil.
 func (a *api) must(t *testing.T, method, path string, body, to any) {
 	t.Helper()
 	r, err := a.ask(t.Context(), method, path, body)
@@ -334,7 +335,8 @@ func (a *api) account(t *testing.T, namespace, name string) *api {
 	return a.as(token.Status.Token)
 }
 
-// follow watches path until ctx is done, starting with all objects. It reconnects after a failure.
+// follow watches path until ctx is done. It begins with all existing objects, and reconnects after
+// a failure.
 func follow[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
 	for ctx.Err() == nil {
 		follow1(ctx, a, path, each)
@@ -368,7 +370,7 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news notifies waiting tests that something has changed.
+// news lets tests wait until something has changed.
 var news struct {
 	sync.Mutex
 	next chan struct{}
@@ -383,7 +385,7 @@ func nextNews() <-chan struct{} {
 	return news.next
 }
 
-// happened notifies waiting tests.
+// happened wakes the tests that wait in await.
 func happened() {
 	news.Lock()
 	defer news.Unlock()
@@ -393,7 +395,7 @@ func happened() {
 	}
 }
 
-// await waits until is returns true. It checks after each call of happened.
+// await waits until is returns true. It checks again whenever happened is called.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.After(patience); ; {

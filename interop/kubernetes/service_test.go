@@ -45,7 +45,7 @@ func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	return header.Get("pod")[0], nil
 }
 
-// one makes a call that must succeed.
+// one makes a call, which must succeed, and returns the pod that handled it.
 func one(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -68,7 +68,7 @@ type made struct {
 // traffic makes 200 calls a second until stop is called.
 type traffic struct {
 	mu      sync.Mutex
-	phase   string // the current step of the test
+	phase   string // name of the test's current step
 	calls   []made
 	recent  map[string]time.Time // when each pod last handled a call
 	running sync.WaitGroup
@@ -151,9 +151,10 @@ func (f *traffic) stop() []made {
 	return f.calls
 }
 
-// A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and recreated
-// under 200 calls a second. Every wait-for-ready call succeeds, and no call that begins more than 1
-// s after the event goes to a terminating endpoint while another endpoint is ready.
+// A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and created again,
+// at 200 calls per second. Every wait-for-ready call succeeds. A terminating endpoint gets no calls
+// that begin more than 1 s after the server has reported that it is terminating, as long as another
+// endpoint is ready.
 func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	seen := c.observe(t, "web")
@@ -213,7 +214,7 @@ func TestServiceOf250(t *testing.T) {
 		c.serve(t, "web")
 	})
 	step("deleted slice by slice and created again", 250, func() {
-		// Simulate a garbage collector that is too slow to delete the slices.
+		// Delete the slices one by one, as a slow garbage collector would.
 		c.api.must(t, http.MethodDelete, c.path("services/web"), object{"propagationPolicy": "Orphan"}, nil)
 		for _, name := range seen.names() {
 			c.api.must(t, http.MethodDelete, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/"+name, nil, nil)
@@ -236,7 +237,7 @@ func TestServiceOf250(t *testing.T) {
 	t.Logf("the source made %d requests and received %d events", len(asked), len(events))
 }
 
-// judge checks all calls against the events of the server.
+// judge checks each call against the events that the server had reported by then.
 func judge(t *testing.T, calls []made, seen *observer) {
 	t.Helper()
 	if len(calls) < 5000 {

@@ -30,8 +30,9 @@ func (a *api) grant(t *testing.T, target, account string) {
 	}
 }
 
-// Without permissions, the error names the verbs, resource, namespace and account. With the output
-// of explain --rbac, the same channel works, and the account has no other permissions.
+// Without permissions, the error names the verbs, the resource, the namespace and the account.
+// After the output of "explain --rbac" has been applied, the same channel works, and the account
+// has no further permissions.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)
 	c.deploy(t, "web", 2)
@@ -60,7 +61,7 @@ func TestRights(t *testing.T) {
 		object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "rights"}}, &review)
 	var rules []string
 	for _, r := range review.Status.ResourceRules {
-		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // all accounts have these permissions
+		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // every account has these permissions
 			rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 		}
 	}
@@ -69,8 +70,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A missing Service and a Service without pods have different errors, and waiting calls succeed
-// once there are pods.
+// A missing Service and a Service without pods cause different errors. Calls that wait for either
+// succeed once there are pods.
 func TestNothing(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
 	client := shared.account(t, "nothing", "client")
@@ -97,8 +98,8 @@ func TestNothing(t *testing.T) {
 	one(t, cc)
 }
 
-// A watch is resumed from the version of the last event or bookmark, and confirmed by bookmarks,
-// which come once a minute.
+// A watch is resumed from the version of the last event or bookmark. Bookmarks, which arrive once a
+// minute, also confirm the answer in use.
 func TestBookmark(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, shared.api, "marks", 3)
@@ -112,7 +113,7 @@ func TestBookmark(t *testing.T) {
 	if n := slices.IndexFunc(before, func(e told) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
 		t.Errorf("no bookmark after the initial events: %v", before)
 	}
-	c.deploy(t, "other", 1) // slices of other Services increase the version without an event
+	c.deploy(t, "other", 1) // a change of another Service increases the version, but the watch receives no event
 	var last told
 	await(t, "a bookmark", func() bool {
 		_, events := client.history()
@@ -133,9 +134,9 @@ func TestBookmark(t *testing.T) {
 	}
 }
 
-// While the server is down, the known endpoints stay in use without new connections. The watch is
-// resumed after the restart. If the server has discarded the version (410), the source starts
-// again.
+// While the server is down, the known endpoints stay in use without new connections. After the
+// server's restart, the watch is resumed. If the server has discarded the watch's version (410),
+// the source begins again by listing all slices.
 func TestServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	s, err := newServer(t.TempDir())
@@ -175,7 +176,7 @@ func TestServerThatComesBack(t *testing.T) {
 
 	pass := client.cut()
 	s.kill()
-	if err := s.start("--watch-cache=false"); err != nil { // without its watch cache, the server discards versions when etcd discards them
+	if err := s.start("--watch-cache=false"); err != nil { // without a watch cache, the server forgets a version as soon as etcd does
 		t.Fatal(err)
 	}
 	c.scale(t, "web", 6)
@@ -202,7 +203,7 @@ func without(all map[string]bool, one string) map[string]bool {
 	return all
 }
 
-// gone reports whether a response was 410, as a status or as an event.
+// gone reports whether the source has received a 410, as a status or as an event.
 func gone(a *api) bool {
 	asked, events := a.history()
 	return slices.ContainsFunc(asked, func(r request) bool { return r.code == http.StatusGone }) ||

@@ -23,10 +23,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// backendVerb is the command that runs this program as a tier of backends.
+// backendVerb is the command line argument that makes this program run a tier of backends.
 const backendVerb = "backend"
 
-// backends is the service of a tier.
+// backends is the service that the backends of a tier provide.
 type backends struct {
 	name    string
 	failing atomic.Bool
@@ -49,15 +49,15 @@ var service = grpc.ServiceDesc{
 
 const methodName = "/peers.Tier/Name"
 
-// callName returns the name of the tier that handles a call.
+// callName makes a call and returns the name of the tier that handled it.
 func callName(ctx context.Context, cc grpc.ClientConnInterface, wait bool) (string, error) {
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer, grpc.WaitForReady(wait))
 	return answer.GetValue(), err
 }
 
-// serveTier serves on two ports, which it prints, until stdin is closed. After it reads a line from
-// stdin, calls fail.
+// serveTier serves on two ports, which it prints, until stdin is closed. Once it has read a line
+// from stdin, all calls fail.
 func serveTier(name string) error {
 	b := &backends{name: name}
 	for range 2 {
@@ -79,7 +79,7 @@ func serveTier(name string) error {
 	return lines.Err()
 }
 
-// tier is a process with two backends.
+// tier is a backend process that serves on two ports.
 type tier struct {
 	name      string
 	addresses []string
@@ -149,7 +149,7 @@ func (t *tier) cut() error {
 	return nil
 }
 
-// fail makes all calls fail.
+// fail makes all calls to the tier fail.
 func (t *tier) fail() error {
 	if _, err := fmt.Fprintln(t.stdin, "fail"); err != nil {
 		return err

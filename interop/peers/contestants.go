@@ -34,7 +34,7 @@ func options() []grpc.DialOption {
 	}
 }
 
-// contestant is a client with two tiers of backends.
+// contestant is a client that is given two tiers of backends.
 type contestant struct {
 	name string
 	dial func(*lab) (cc grpc.ClientConnInterface, closeIt func(), err error)
@@ -60,21 +60,22 @@ func ours(given understudy.Options) func(*lab) (grpc.ClientConnInterface, func()
 	}
 }
 
-// recommended dials with the recommended options and sets the method that may be retried.
+// recommended dials with the recommended options, and declares the method as safe to retry.
 func recommended(l *lab) (grpc.ClientConnInterface, func(), error) {
 	given := understudy.Recommended()
 	given.RetryMethods = []string{methodName}
 	return closing(understudy.NewClient("file://"+l.file, given, grpc.WithTransportCredentials(insecure.NewCredentials())))
 }
 
-// stock returns a dial function with a grpc-go policy over both tiers in one list.
+// stock returns a dial function for a grpc-go policy that gets the addresses of both tiers in one
+// list.
 func stock(policy string) func(*lab) (grpc.ClientConnInterface, func(), error) {
 	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
 		return closing(list(policy, slices.Concat(l.first.addresses, l.second.addresses)))
 	}
 }
 
-// list dials a list of addresses.
+// list dials a fixed list of addresses with a grpc-go policy.
 func list(policy string, addresses []string) (*grpc.ClientConn, error) {
 	var state resolver.State
 	for _, a := range addresses {
@@ -93,8 +94,8 @@ func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), 
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// multiEndpoint has four endpoints in order. It switches without delay, which is the shortest
-// setting.
+// multiEndpoint uses grpc-gcp-go's MultiEndpoint with the four addresses in order of preference. It
+// switches without delay, which is the fastest setting.
 func multiEndpoint(l *lab) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
 	gme, err := grpcgcp.NewGCPMultiEndpoint(&grpcgcp.GCPMultiEndpointOptions{
@@ -110,7 +111,8 @@ func multiEndpoint(l *lab) (grpc.ClientConnInterface, func(), error) {
 	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// fallback has a channel to each tier, and leaves the first if half of its calls fail in a second.
+// fallback uses grpc-gcp-go's fallback: a channel to each tier. It leaves the first tier if half of
+// the calls fail within a second.
 func fallback(l *lab) (grpc.ClientConnInterface, func(), error) {
 	primary, err := list("round_robin", l.first.addresses)
 	if err != nil {
@@ -136,7 +138,7 @@ func fallback(l *lab) (grpc.ClientConnInterface, func(), error) {
 	return cc, func() { cc.Close(); closeAll() }, nil
 }
 
-// lab is two tiers and an endpoints file for them.
+// lab is two running tiers, and an endpoints file that lists them.
 type lab struct {
 	first, second *tier
 	dir, file     string
@@ -175,7 +177,7 @@ func (l *lab) fill(relayed bool) (err error) {
 	if err = os.WriteFile(l.file, []byte(b.String()), 0o600); err != nil {
 		return err
 	}
-	before := time.Now().Add(-time.Minute) // the source waits until a new file has been unmodified for some time
+	before := time.Now().Add(-time.Minute) // make the file look old, because the source waits until a new file is complete
 	return os.Chtimes(l.file, before, before)
 }
 

@@ -63,7 +63,8 @@ func compare(only, faulty string, alone bool) error {
 	return nil
 }
 
-// through runs the clients through one fault.
+// through runs the clients through one fault. Unless alone is set, all clients run at the same
+// time.
 func through(f fault, all []contestant, alone bool) ([]result, error) {
 	results, errs := make([]result, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
@@ -100,7 +101,7 @@ func printTable(all []contestant, faults []fault, results [][]result) {
 }
 
 type result struct {
-	next  time.Duration // time until the first call on the second tier; negative if there was none
+	next  time.Duration // time from the fault to the first answer of the second tier; negative if there was none
 	lost  int           // number of calls that failed
 	calls int
 }

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	observed = 30 * time.Second     // time for which calls are counted after the fault
-	pause    = 5 * time.Millisecond // pause between two calls
+	observed = 30 * time.Second     // how long calls are counted after the fault
+	pause    = 5 * time.Millisecond // pause between calls
 	deadline = time.Second          // deadline of each call
-	warm     = 400                  // consecutive successful calls before the fault
-	patience = time.Minute          // time limit for these calls
+	warm     = 400                  // number of consecutive successful calls before the fault
+	patience = time.Minute          // limit for the time that these calls take
 )
 
-// fault is a fault of the first tier.
+// fault describes how the first tier fails.
 type fault struct {
 	name string
-	// befall causes the fault. fromStart causes it before the client is created.
+	// befall causes the fault. If fromStart is set, it is called before the client is created.
 	befall    func(*tier) error
 	fromStart bool
-	relayed   bool // the tiers are behind relays
+	relayed   bool // whether the tiers are behind relays
 }
 
 var faults = []fault{
@@ -64,7 +64,8 @@ func run(c contestant, f fault) (result, error) {
 	return observe(cc, at), nil
 }
 
-// warmUp makes calls until enough in a row have succeeded, some on the first tier.
+// warmUp makes calls until warm calls in a row have succeeded and some of them went to the first
+// tier.
 func warmUp(cc grpc.ClientConnInterface) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -82,7 +83,7 @@ func warmUp(cc grpc.ClientConnInterface) error {
 	return nil
 }
 
-// observe makes calls and counts the results.
+// observe makes calls and counts their results. at is the time of the fault.
 func observe(cc grpc.ClientConnInterface, at time.Time) result {
 	r := result{next: -1}
 	var mu sync.Mutex

@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// built counts the policies that were built under the name pick_first.
+// built counts how often a policy was built under the name pick_first.
 var built atomic.Int64
 
 type counting struct{ balancer.Builder }
@@ -46,7 +46,7 @@ type backend struct {
 	name   string
 	lis    *bufconn.Listener
 	health *health.Server
-	broken atomic.Bool // fails calls with UNAVAILABLE
+	broken atomic.Bool // whether calls fail with UNAVAILABLE
 	dials  atomic.Int64
 	stop   func()
 }
@@ -100,7 +100,8 @@ func dial(t *testing.T, backends map[string]*backend, serviceConfig string) *grp
 	return cc
 }
 
-// callAll makes n calls, and counts them by backend. Failures are under "".
+// callAll makes n calls and returns the number of calls per backend. Failed calls are counted under
+// "".
 func callAll(cc *grpc.ClientConn, n int) map[string]int {
 	answers := map[string]int{}
 	for range n {

@@ -10,7 +10,8 @@ import (
 	_ "google.golang.org/grpc/balancer/weightedroundrobin"
 )
 
-// With pick_first leaves, other stock policies lose no call, even after a server has stopped.
+// Other stock policies with our pick_first as their child lose no call, even after a server has
+// stopped.
 func TestOtherStockPolicies(t *testing.T) {
 	for policy, config := range map[string]string{
 		"weighted_round_robin":       `{}`,

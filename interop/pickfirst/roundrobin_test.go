@@ -8,7 +8,7 @@ import (
 )
 
 // With stock round_robin and client-side health checks, a server that reports NOT_SERVING gets no
-// calls and keeps its connection.
+// calls, but keeps its connection.
 func TestRoundRobinWithHealthCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -38,7 +38,7 @@ func TestRoundRobinWithHealthCheck(t *testing.T) {
 	})
 }
 
-// A channel whose servers are all unhealthy fails calls, and recovers.
+// If all servers are unhealthy, calls fail. When a server becomes healthy, calls succeed again.
 func TestRoundRobinWhereNobodyIsHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b")

@@ -22,7 +22,7 @@ import (
 	_ "google.golang.org/grpc/xds"
 )
 
-// answer is the output for one line.
+// answer is what is written for one line of input.
 type answer struct {
 	Counts map[string]int `json:"counts"`
 	Error  string         `json:"error,omitempty"`

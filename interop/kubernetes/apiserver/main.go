@@ -94,7 +94,7 @@ func (s *server) prepare() (flags []string, err error) {
 	if _, err = s.once("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd connects to its own port, so the port cannot be 0
+	free, err := net.Listen("tcp", "127.0.0.1:0") // choose a free port, because etcd connects to its own port, which must not be 0
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *server) prepare() (flags []string, err error) {
 	<-etcd.Server.ReadyNotify()
 	return []string{
 		"--etcd-servers=" + clients.String(),
-		"--etcd-compaction-interval=0", // the test decides when versions are discarded
+		"--etcd-compaction-interval=0", // never on its own, because tests decide when versions are discarded
 		"--cert-dir=" + s.dir,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + s.port,
@@ -126,7 +126,7 @@ func (s *server) prepare() (flags []string, err error) {
 	}, os.WriteFile(s.file("etcd"), []byte(clients.String()), 0o600)
 }
 
-// control waits for the server, and runs the controllers.
+// control waits until kube-apiserver is ready, and then runs the controllers until ctx is done.
 func (s *server) control(ctx context.Context) error {
 	config := &rest.Config{Host: "https://127.0.0.1:" + s.port, BearerToken: s.token, QPS: 1000, Burst: 1000,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: s.file("apiserver.crt")}}
@@ -134,7 +134,7 @@ func (s *server) control(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		c, err := kubernetes.NewForConfig(config)
 		if err != nil {
-			return false, nil // the certificate does not exist yet
+			return false, nil // kube-apiserver has not written its certificate yet
 		}
 		client = c
 		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil

@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// settled is the delay between an event and the measured calls. A step may add to it.
+// settled is how long after an event the measured calls begin. A step may wait for longer.
 const settled = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
@@ -59,7 +59,7 @@ func version() string {
 	return "of an unknown version"
 }
 
-// tell runs a story on two new channels, and writes a row for each step.
+// tell runs a story on two new channels, ours and kuberesolver's, and writes a row for each step.
 func tell(s story, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {

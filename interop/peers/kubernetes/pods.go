@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// podNames are the names of the pods with the addresses 127.0.0.1, 127.0.0.2 and so on.
+// podNames lists the names of the pods. Their addresses are 127.0.0.1, 127.0.0.2 and so on.
 var podNames = []string{"a", "b", "c", "d"}
 
-// pods are servers on the same port of several addresses, like the pods of a Deployment.
+// pods are servers on several addresses that all have the same port, like the pods of a Deployment.
 type pods struct {
 	port    int
 	servers []*grpc.Server
@@ -62,16 +62,16 @@ func (p *pods) stop() {
 
 func addressOf(pod int) string { return fmt.Sprintf("127.0.0.%d", pod+1) }
 
-// endpoint returns a pod as an endpoint in JSON with the given conditions.
+// endpoint returns a pod as an endpoint of an EndpointSlice in JSON, with the given conditions.
 func endpoint(name, conditions string) string {
 	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
 }
 
-// callsOfStep is the number of calls that determine which pods a channel uses.
+// callsOfStep is how many calls are made to find out which pods a channel uses.
 const callsOfStep = 200
 
-// whoAnswers makes calls, and returns the names of the pods that handle them. It adds the number of
-// failed calls if any call fails.
+// whoAnswers makes calls and returns the names of the pods that handled them, and how many calls
+// failed if any did.
 func whoAnswers(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsOfStep {
@@ -100,7 +100,7 @@ func whoAnswers(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// traffic makes a call on each channel every 10 ms for the given time. The results are ignored.
+// traffic makes a call on each channel every 10 ms for the given time, and ignores the results.
 func traffic(long time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()

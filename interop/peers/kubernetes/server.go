@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// apiServer is a fake API server with the EndpointSlices of one Service. It supports both forms of
-// a watch: the parameter, and the deprecated path, which kuberesolver uses.
+// apiServer is a fake API server with the EndpointSlices of one Service. It supports both ways to
+// request a watch: the parameter "watch", and the deprecated path, which kuberesolver uses.
 type apiServer struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	slices  map[string]string // JSON by name
-	log     []string          // the events with the versions 1, 2 and so on
+	slices  map[string]string // JSON of each slice, by name
+	log     []string          // all events, in JSON; event i has version i+1
 	watches int
 	down    bool
 }
@@ -62,7 +62,7 @@ func (s *apiServer) awaitWatches(n int) error {
 	return nil
 }
 
-// set adds or changes a slice. endpoints are in JSON.
+// set adds or changes a slice. The endpoints are given in JSON.
 func (s *apiServer) set(name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

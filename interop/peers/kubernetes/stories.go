@@ -8,13 +8,13 @@ const (
 	unknown     = `"ready":null`
 )
 
-// cluster is the Service of a story.
+// cluster is the API server of a story, with the port of the pods.
 type cluster struct {
 	*apiServer
 	port int
 }
 
-// slice sets the endpoints of a slice.
+// slice sets the endpoints of a slice, whose port is that of the pods.
 func (c *cluster) slice(name string, endpoints ...string) { c.set(name, c.port, endpoints...) }
 
 // story is a sequence of changes to a Service.
@@ -23,11 +23,11 @@ type story struct {
 	steps  []step
 }
 
-// step is one change, with the pods that are ready after it.
+// step is a change, and the pods that are ready after it.
 type step struct {
 	what, ready string
-	change      func(*cluster) // nil for none
-	later       time.Duration  // additional wait before the calls
+	change      func(*cluster) // nil if nothing changes
+	later       time.Duration  // how much longer than settled to wait before the calls
 }
 
 // twoSlices sets two slices with two pods each.
@@ -36,7 +36,8 @@ func twoSlices(c *cluster) {
 	c.slice("web-2", endpoint("c", ready), endpoint("d", ready))
 }
 
-// stories reproduces kuberesolver 66, go-zero 5659 and OpenTelemetry contrib 50436.
+// stories reproduces issues of other projects: kuberesolver 66, go-zero 5659 and OpenTelemetry
+// contrib 50436.
 var stories = []story{
 	{twoSlices, []step{
 		{"two slices of two pods", "a b c d", nil, 0},
