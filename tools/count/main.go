@@ -1,5 +1,6 @@
-// Command count prints the lines of Go code in each package directory of all modules, without
-// comments, tests and generated files. It counts benches and test support (internal/testing) separately.
+// Command count prints the number of lines of Go code in each package directory of all modules,
+// without comments, tests and generated files. It counts benches and test support
+// (internal/testing) separately.
 //
 //	go run ./count [DIRECTORY...]     from the directory tools; counts only the given directories
 package main
@@ -65,7 +66,7 @@ func count(root string) (map[string]int, error) {
 	})
 }
 
-// lines returns the number of lines that contain a token.
+// lines returns the number of lines that contain code.
 func lines(code []byte) int {
 	set := token.NewFileSet()
 	file := set.AddFile("", -1, len(code))

@@ -1,12 +1,12 @@
 // Command mutants changes one small place of the code at a time and runs the tests that should
-// notice. A mutant that no test notices has survived.
+// notice the change. If no test notices it, the mutant has survived.
 //
 //	go run ./mutants [-n 100] [-seed 1] ROOM...     from the directory tools
 //
-// A ROOM is a directory of the root module. Its mutants are drawn at random from all places. The
-// tests of a room are its own tests and those of the packages that noticing lists. The mutated file
-// replaces the original through go test's -overlay flag, so the source files are not modified. A
-// mutant that does not compile does not count.
+// A ROOM is a directory of the root module. Its mutants are drawn at random from all places that
+// can be changed. The tests of a room are its own tests and those of the packages that noticing
+// lists. The mutated file replaces the original through go test's -overlay flag, so the source
+// files are not modified. A mutant that does not compile does not count.
 package main
 
 import (
@@ -25,8 +25,7 @@ import (
 	"time"
 )
 
-// noticing lists additional packages whose tests run for a room, in the order in which they run:
-// quick tests first.
+// noticing lists further packages whose tests are run for a room, the quickest first.
 var noticing = map[string][]string{
 	"internal/core/priority":           {"./priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./weightedtarget", "./internal/topology"},
@@ -73,13 +72,14 @@ func main() {
 	}
 }
 
-// equivalent reads the mutants that behave like the original: lines that begin with their names.
+// equivalent returns the content of a file that lists the mutants that behave like the original.
+// Each line begins with the name of one.
 func equivalent(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	return "\n" + string(text), err
 }
 
-// try runs the tests of a room's mutants and prints the survivors.
+// try tests mutants of a room and prints the survivors.
 func try(room string, n int, random *rand.Rand, known string) error {
 	all, err := mutantsOf(filepath.Join("..", room))
 	if err != nil {
@@ -111,7 +111,7 @@ func try(room string, n int, random *rand.Rand, known string) error {
 	return nil
 }
 
-// run tests one mutant.
+// run runs the tests of a room with the mutant. compiles is false if the mutant does not compile.
 func (m mutant) run(room string) (noticed, compiles bool, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {

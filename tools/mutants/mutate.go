@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A mutant is a file with one place changed.
+// A mutant is a Go file with a change in one place.
 type mutant struct {
 	file     string
 	line     int
@@ -20,13 +20,13 @@ type mutant struct {
 	code     []byte
 }
 
-// String returns the name of the mutant within its room. It holds the line's text, not its number,
-// so that it stays the same when other lines change.
+// String returns the name of the mutant within its room. The name contains the text of the line
+// instead of its number, so that it stays the same when other lines change.
 func (m mutant) String() string {
 	return fmt.Sprintf("%s: %s -> %s", filepath.Base(m.file), m.from, m.to)
 }
 
-// operators are the replacements of an operator.
+// operators maps each operator to its replacements.
 var operators = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
@@ -35,7 +35,7 @@ var operators = map[token.Token][]token.Token{
 	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL},
 }
 
-// mutantsOf returns all mutants of a directory's files, without tests.
+// mutantsOf returns all mutants of the files in a directory, except for tests.
 func mutantsOf(dir string) ([]mutant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *walker) visit(node ast.Node) bool {
 		}
 	case *ast.IfStmt:
 		w.replace(n.Cond.Pos(), int(n.Cond.End()-n.Cond.Pos()), "!("+w.text(n.Cond)+")")
-	case *ast.ExprStmt: // a call without its effect
+	case *ast.ExprStmt: // remove a call whose result is not used
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
 	case *ast.IncDecStmt, *ast.BranchStmt:
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")

@@ -1,6 +1,6 @@
-// Release writes the public modules to a directory that can be used as GOPROXY=file://DIRECTORY, as
-// a tag would publish them: without nested modules, and with a go.mod that requires the root module
-// at the same version.
+// Release writes the public modules to a directory that can be used as GOPROXY=file://DIRECTORY.
+// They have the content that a tag would publish: no nested modules, and a go.mod that requires the
+// root module at the same version.
 //
 //	go run ./release REPOSITORY VERSION DIRECTORY
 package main
@@ -69,8 +69,8 @@ func release(repository, dir, version, proxy string) error {
 	return nil
 }
 
-// released returns the go.mod at path. If this go.mod requires the root module, released sets the
-// required version to version.
+// released returns the content of the go.mod file at path. If it requires the root module, that
+// requirement is set to version.
 func released(path, version string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -90,7 +90,8 @@ func released(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// filesIn returns the files that git tracks or would add, with their current content.
+// filesIn returns the files that git tracks, or would add, with their current content. goMod
+// replaces the content of go.mod.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir
@@ -103,7 +104,7 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 		if path == "go.mod" {
 			f.content = goMod
 		}
-		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // the file may have been deleted
+		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // skip files that have been deleted but are still tracked
 			files = append(files, f)
 		}
 	}
@@ -113,7 +114,7 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 // file is a file in a module zip.
 type file struct {
 	dir, path string
-	content   []byte // replaces the file's content if not nil
+	content   []byte // the file's content, nil to read it from disk
 }
 
 func (f file) Path() string { return f.path }
@@ -133,7 +134,7 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// sized is the fs.FileInfo of a file with replaced content.
+// sized is the fs.FileInfo of a file whose content is replaced, with the size of the new content.
 type sized struct {
 	fs.FileInfo
 	size int64
