@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A backend that is told to fail or to hang does so even on existing connections. When it is told
-// to serve, it answers again.
+// A backend returns errors or hangs while it is in that mode, even on existing connections. Back in
+// the mode serving, it answers again.
 func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {

@@ -40,8 +40,8 @@ type Endpoint struct {
 	// Cluster is the endpoint's cluster within an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
-	// StandsFor is set if Address stands for endpoints that only a channel would look up, such as
-	// those behind a DNS name. It describes these endpoints.
+	// StandsFor is set if Address is a placeholder for endpoints that only a channel would look up,
+	// such as those behind a DNS name. It describes these endpoints.
 	StandsFor           string   `json:"stands_for,omitempty"`
 	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
 	Locality            string   `json:"locality"`
