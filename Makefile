@@ -1,4 +1,4 @@
-# make help lists what there is. Tools are built from the versions in tools/go.mod.
+# "make help" lists the targets. Tools are built from the versions in tools/go.mod.
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -6,85 +6,85 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: demo
-demo: ## watch calls follow the weights, survive a lost priority and one that answers errors, and come back
+demo: ## show how calls follow weights, survive a lost or failing priority, and return
 	go run ./cmd/understudy demo
 
 .PHONY: test
-test: ## all tests of all modules
+test: ## run all tests of all modules
 	go test work
 
 .PHONY: browser
-browser: ## the pages in a headless Chromium
+browser: ## test the pages in a headless Chromium
 	bash .ci/browser
 
 .PHONY: screenshots
-screenshots: ## take the screenshots in docs again (needs Chromium)
+screenshots: ## retake the screenshots in docs (needs Chromium)
 	go run ./bench/screenshots
 
 .PHONY: race
-race: ## all tests under the race detector
+race: ## run all tests under the race detector
 	bash .ci/race
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME: so many inputs (40000x), or a time (10s)
+fuzz: ## run each fuzz target for FUZZTIME: a number of inputs (40000x) or a time (10s)
 	bash .ci/fuzz $(or $(FUZZTIME),40000x)
 
 .PHONY: upstream
-upstream: ## grpc-go's own tests of pick_first and weighted_target, against ours
+upstream: ## run grpc-go's own tests of pick_first and weighted_target against our policies
 	bash .ci/upstream
 
 .PHONY: sim
-sim: ## the simulator: new seeds until it is stopped, or SEED= alone, or DAYS= of a day each; PAIRS=all or kill+hang
+sim: ## run the simulator with new seeds until it is stopped; SEED= for one seed, DAYS= for worlds of a day, PAIRS=all or kill+hang for pairs of faults
 	SIM_DAYS=$(DAYS) SIM_PAIRS=$(PAIRS) bash .ci/sim $(SEED)
 
 .PHONY: lint
-lint: ## vet and golangci-lint over all modules
+lint: ## run go vet and golangci-lint on all modules
 	go vet work
 	bash .ci/lint
 
 .PHONY: count
-count: ## how many lines of code each room has; ROOMS="internal/join discovery" for some
+count: ## count the lines of code in each package directory; ROOMS="internal/join discovery" for some of them
 	GOWORK=off go -C tools run ./count $(ROOMS)
 
 .PHONY: bench
-bench: ## picks, bring-up and updates of the generated tree; its scheduler beside textbook EDF and gRPC-Go's policies; five minutes
+bench: ## benchmark picks, bring-up and updates of the policy tree, and compare its scheduler with textbook EDF and gRPC-Go's policies (five minutes)
 	go run ./bench/edf
 
 .PHONY: bench-updates
-bench-updates: ## bring-up and updates of 1,000 to 10,000 endpoints, beside gRPC-Go's round_robin
+bench-updates: ## benchmark bring-up and updates of 1,000 to 10,000 endpoints, compared with gRPC-Go's round_robin
 	go test -run '^$$' -bench 'BringUp|Update' -benchtime 1x ./weightedroundrobin
 
 .PHONY: bench-failover
-bench-failover: ## 1,000 channels that lose a tier of backends, until all have answers again, beside gRPC-Go's policies; some minutes
+bench-failover: ## measure how long 1,000 channels that lose a priority go without answers, compared with gRPC-Go's policies (some minutes)
 	go run ./bench/failover
 
 .PHONY: bench-tiers
-bench-tiers: ## tiers that are killed, hang or answer errors: ours beside grpc-go's policies and grpc-gcp-go; three minutes
+bench-tiers: ## compare failover from killed, hanging and failing backends with grpc-go's policies and grpc-gcp-go (three minutes)
 	GOWORK=off go -C interop/peers run .
 
 .PHONY: fleet
-fleet: ## how calls of a fleet of clients spread when it starts; writes docs/fleet
+fleet: ## simulate how the first calls of a fleet of clients are distributed, and write docs/fleet
 	go run ./bench/fleet
 
 .PHONY: fleet-tiers
-fleet-tiers: ## the same for a fleet of CLIENTS (4000) that loses a tier, in the simulator; a few minutes
+fleet-tiers: ## record a fleet of CLIENTS (4000) that loses a priority, in the simulator (a few minutes)
 	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/bench/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
 	go run ./bench/fleet
 
 .PHONY: attack
-attack: ## understudy serve under each attack for a minute, while a good client is timed; ten minutes
+attack: ## attack understudy serve in each way for a minute, and time a normal client meanwhile (ten minutes)
 	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m
 
 .PHONY: release
-release: ## install the command as a stranger does, from modules that a tag would make
+release: ## install the command as a user would, from modules like those that a tag would publish
 	bash .ci/release
 
 .PHONY: floor
-floor: ## the root module at the lowest versions it asks for and at the newest, with both supported Go releases; some minutes
+floor: ## test the root module at its lowest and newest versions, with both supported Go releases (some minutes)
 	bash .ci/floor
 
 .PHONY: tidy
-tidy: ## go mod tidy for all modules
+tidy: ## run go mod tidy in all modules
 	GOWORK=off go mod tidy
 	GOWORK=off go -C tools mod tidy
 	bash .ci/tidy cmd/understudy ../..
@@ -94,20 +94,20 @@ tidy: ## go mod tidy for all modules
 	GOWORK=off go -C interop/kubernetes/apiserver mod tidy
 
 .PHONY: ci
-ci: ## all that continuous integration runs
+ci: ## run everything that continuous integration runs
 	bash .ci/run
 
 .PHONY: kubernetes
-kubernetes: ## discovery/kubernetes against a real API server, which is built first: six minutes of CPU, once
+kubernetes: ## test discovery/kubernetes against a real API server, which is built once (six minutes of CPU)
 	bash .ci/kubernetes
 
 .PHONY: interop-node
-interop-node: ## gRPC for Node.js against understudy serve (needs Node.js and npm)
+interop-node: ## test gRPC for Node.js against understudy serve (needs Node.js and npm)
 	npm --prefix interop/grpcjs ci --no-audit --no-fund
 	go test -tags grpcjs -run Node ./interop
 
 .PHONY: mutants
-mutants: ## change one small place at a time and run what should notice: N=100 of each room; ROOMS="internal/core/priority"
+mutants: ## make small changes to the code and check that the tests notice: N=100 per directory; ROOMS="internal/core/priority"
 	GOWORK=off go -C tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(ROOMS)
 
 .PHONY: reference
