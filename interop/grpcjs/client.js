@@ -1,6 +1,6 @@
 // A stock gRPC client for Node.js. For each line on stdin with a number, it makes that many
 // sequential calls to the target in its argument, and writes one line of JSON: the number of calls
-// of each backend, and the error of a failed call. The bootstrap configuration comes from
+// that each backend handled, and the error of a failed call. The bootstrap configuration comes from
 // GRPC_XDS_BOOTSTRAP_CONFIG.
 'use strict';
 
