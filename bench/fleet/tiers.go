@@ -19,7 +19,7 @@ type record struct {
 	seconds                       [][]int
 }
 
-// cost is an amount of memory and goroutines.
+// cost is an amount of memory and a number of goroutines.
 type cost struct{ bytes, goroutines int }
 
 // A row of seconds has these columns: the calls to each backend, those of p0 first; the connection

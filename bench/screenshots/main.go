@@ -188,7 +188,7 @@ func startDemo(ctx context.Context) (page string, stop func(), err error) {
 		return "", nil, err
 	}
 	stop = func() {
-		_ = demo.Process.Signal(os.Interrupt) // the demo may have ended
+		_ = demo.Process.Signal(os.Interrupt) // fails if the demo has already ended
 		_, _ = io.Copy(io.Discard, stdout)
 		_ = demo.Wait()
 		_ = os.RemoveAll(dir)

@@ -27,7 +27,7 @@ const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddr
 // served is a process that runs understudy serve.
 type served struct {
 	*exec.Cmd
-	out              *bufio.Reader // the log of the process; not read unless the test calls log
+	out              *bufio.Reader // the log of the process; read only when the test calls log
 	outPipe, errPipe *os.File
 	address, metrics string
 	ended            chan struct{}

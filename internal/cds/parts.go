@@ -104,7 +104,7 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 // contentOf returns a key for the endpoints of a cluster. The key does not change when another
 // cluster is edited, so names are not resolved again in that case.
 func contentOf(kind string, c *Cluster) string {
-	if c.answer.Identity == "" { // cannot be encoded
+	if c.answer.Identity == "" { // the cluster cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
 	}
 	return fmt.Sprintf("%s %q %s", kind, c.Name, c.answer.Identity)
@@ -141,7 +141,7 @@ func (o *one) Size() int {
 // reported as having no effect.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Parts(nil, resolver.Target{URL: u}) // parsing marks them and starts no source
+		_, _ = t.Parts(nil, resolver.Target{URL: u}) // only for its effect on the options: parsing starts no source
 	}
 }
 
@@ -169,7 +169,7 @@ type static struct {
 func (s static) Size() int { return topology.Size(&s.cluster.answer) }
 
 func (s static) Start(r *discovery.Receiver) (discovery.Started, error) {
-	_ = r.Update(s.cluster.answerWith(s.explain)) // any further update comes from a new source
+	_ = r.Update(s.cluster.answerWith(s.explain)) // the only answer: an edited cluster gets a new source
 	return discovery.Started{}, nil
 }
 

@@ -193,7 +193,7 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// A name without an answer delays plain addresses for the same time.
+// A name without an answer also delays plain addresses, but no longer than names.Hold.
 func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, &spoken{}

@@ -127,8 +127,8 @@ func splitLine(message string) (line int, rest string) {
 // characters of up to four bytes.
 const ahead = 16
 
-// offender returns the offset of the character that causes the scanner's error. Data that ends
-// after this character causes the error, and data that ends before it does not.
+// offender returns the offset of the character that causes the scanner's error. This is the
+// character for which data cut off after it causes the error, and data cut off before it does not.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
 		return read - 1 // a good guess, because the line is usually correct
@@ -140,8 +140,8 @@ func offender(data []byte, read int, message string) int {
 	return end - 1
 }
 
-// openingQuote returns the column of an unclosed quote. Data that ends after the quote causes the
-// error, and data that ends before it does not.
+// openingQuote returns the column of the quote in the line that was not closed. This is the quote
+// for which data cut off after it causes the error, and data cut off before it does not.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)

@@ -114,8 +114,8 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
 	// While the EDS endpoints fail, the channel must not look up the last name again. gRPC's DNS
-	// resolver would do so 30 s after the first look-up. The test waits for as long by counting SRV
-	// look-ups.
+	// resolver would do so 30 s after the first look-up. To wait for longer than that, the test
+	// counts SRV look-ups.
 	const enough = 8 // SRV look-ups, at least 4.5 s apart
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)

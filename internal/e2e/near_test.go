@@ -77,7 +77,8 @@ func TestNearFirstByEDS(t *testing.T) {
 	}
 }
 
-// All calls stay in the client's zone until it fails, then go to its region, and return.
+// All calls stay in the client's zone. While the zone fails, they go to other zones of its region,
+// and return afterwards.
 func TestNearFirstOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

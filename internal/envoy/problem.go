@@ -55,7 +55,7 @@ func (e *Invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Add adds or counts a problem.
+// Add adds a problem. If there are already MaxProblems, it only counts it.
 func (e *Invalid) Add(path, format string, args ...any) {
 	if len(e.Problems) == MaxProblems {
 		e.More++

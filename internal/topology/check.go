@@ -12,7 +12,7 @@ const maxWeight = math.MaxUint32
 // place is the position of an endpoint in an answer.
 type place struct{ priority, locality, endpoint int }
 
-// held is an endpoint that has been seen: its position and health.
+// held is the position and health of an endpoint that is kept so far.
 type held struct {
 	place
 	health Health

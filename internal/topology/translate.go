@@ -50,7 +50,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 	if a != c.Answer {
 		if split, err := Check(a); err == nil {
 			split.Unusable, c = c.Unusable, split
-		} else { // no source is known to cause this
+		} else { // no valid answer is known for which this fails
 			a, groups = Near{}.split(c.Answer)
 		}
 	}

@@ -23,15 +23,15 @@ type Picker struct {
 	failed    float64
 }
 
-// ReadyPart returns the READY part of the weight, as a fraction of the weight that is READY or has
+// ReadyPart returns the fraction of the weight that is READY, among the weight that is READY or has
 // failed. See shell.TierOf.
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
-// UnprovenPart returns the unproven part of the weight, as a fraction of the weight that is READY
+// UnprovenPart returns the fraction of the weight that is unproven, among the weight that is READY
 // or has failed. See shell.TierOf.
 func (p *Picker) UnprovenPart() float64 { return p.unproven }
 
-// FailedPart returns the failed part of the weight, as a fraction of all weight. See shell.TierOf.
+// FailedPart returns the fraction of all weight that has failed. See shell.TierOf.
 func (p *Picker) FailedPart() float64 { return p.failed }
 
 // SetFailedPart sets the result of FailedPart, which is 0 by default. It must be called before the

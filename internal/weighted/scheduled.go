@@ -1,8 +1,8 @@
 package weighted
 
 // Scheduled sums the picks of a policy's children over all of the policy's pickers. It reads the
-// counts of the schedulers, so it costs nothing per pick. It must be used in events of the policy
-// only, except for the function that Now returns.
+// counts of the schedulers, so it costs nothing per pick. Its methods must be called only in events
+// of the policy, but the function that Now returns may be called at any time.
 type Scheduled[C comparable] struct {
 	over   map[C]uint64 // number of picks by earlier pickers
 	picker *Picker

@@ -33,7 +33,8 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening builds the child of an outlierSide. last is the child that was built last.
+// listening is the builder of an outlierSide's child. last is the child that it has built most
+// recently.
 type listening struct{ last *listeningChild }
 
 var listeners = &listening{}

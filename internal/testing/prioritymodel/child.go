@@ -8,7 +8,7 @@ import (
 // never is the time of a timer that is not running.
 const never = time.Duration(1<<63 - 1)
 
-// child is a child that exists, even if it is deactivated.
+// child is a child of the policy, from its creation until it is destroyed.
 type child struct {
 	m        *Model
 	name     string
@@ -139,7 +139,7 @@ func (c *child) refuse(err string) {
 	}
 }
 
-// handle handles a report of the child.
+// handle applies a report of the child and then chooses a priority.
 func (c *child) handle(r Report) {
 	if c.deactivated() && c.m.Rows["p-reactivated"] {
 		return
@@ -171,8 +171,8 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report, and notes for each child that is good or small that it was so at this
-// report.
+// countWell counts a report. In each child that is good or small, it stores the number of the
+// report in lastWell.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

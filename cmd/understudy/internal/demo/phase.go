@@ -27,7 +27,8 @@ const tolerance = 0.02
 // phase is one phase of the demo.
 type phase struct {
 	name string
-	// act changes the cluster and returns the time of the last failure, if any.
+	// act changes the cluster. It returns when it caused the last failure, or zero if it caused
+	// none.
 	act func(*cluster) (failed time.Time, err error)
 	// settle waits until calls follow the change. n is the number of calls that had ended when act
 	// was called.

@@ -25,9 +25,9 @@ type Result struct {
 	Drops []Drop `json:"drops"`
 	// Dropped is the share of the calls that are dropped.
 	Dropped float64 `json:"dropped"`
-	// Down is Options.Down: what the user declared as down.
+	// Down lists what the user declared as down.
 	Down []string `json:"down"`
-	// Options is Options.Options: the channel options that the user gave.
+	// Options lists the channel options that the user gave.
 	Options []string `json:"options"`
 	// Error is the error of failing calls. It is set if all calls fail or some calls are dropped.
 	Error string `json:"error,omitempty"`
@@ -37,7 +37,7 @@ type Result struct {
 
 // Endpoint is one endpoint of the file.
 type Endpoint struct {
-	// Cluster is the endpoint's cluster within an aggregate.
+	// Cluster is the cluster that the endpoint belongs to. It is only set for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
 	// StandsFor is set if Address is a placeholder for endpoints that only a channel would look up,
@@ -64,7 +64,7 @@ type Endpoint struct {
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`
-	// Cluster is the drop's cluster within an aggregate.
+	// Cluster is the cluster that the drop belongs to. It is only set for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 }
 

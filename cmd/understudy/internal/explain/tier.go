@@ -11,7 +11,7 @@ import (
 // Tier describes what happens to a priority while those above it are down.
 type Tier struct {
 	Priority uint32 `json:"priority"`
-	// Cluster is the priority's cluster within an aggregate.
+	// Cluster is the cluster that the priority belongs to. It is only set for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	// Endpoints is the number of endpoints that may get calls.
 	Endpoints int `json:"endpoints"`

@@ -55,7 +55,7 @@ On SIGHUP all files are read again, including those for TLS.`,
 		if err != nil {
 			return err
 		}
-		signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit first
+		signal.Ignore(syscall.SIGPIPE) // the process that reads the log may exit first
 		logOfGRPC(complaints)
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(50) // trades CPU for memory when a client requests a lot

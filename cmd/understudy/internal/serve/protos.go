@@ -96,9 +96,9 @@ func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPol
 	}}}, nil
 }
 
-// newListener returns the listener that a gRPC client with the target xds:///name requests. It
-// contains its routes, so that clients need not request them, and they send every call to the
-// cluster with that name.
+// newListener returns the listener that a gRPC client with the target xds:///name requests. The
+// listener contains its routes, so that clients need not request them. The routes send every call
+// to the cluster with that name.
 func newListener(name string) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {
