@@ -25,6 +25,7 @@ func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.current = own
 }
 
+// Stop stops the timer. It has no effect on a stopped timer.
 func (t *Timer) Stop() {
 	if t.current != nil {
 		t.current.Stop()
@@ -32,4 +33,5 @@ func (t *Timer) Stop() {
 	}
 }
 
+// Runs reports whether the timer is running.
 func (t *Timer) Runs() bool { return t.current != nil }

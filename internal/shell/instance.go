@@ -206,6 +206,7 @@ func (i *Instance) isClosed() bool {
 // ResolverError passes an error of the resolver to the policy.
 func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 
+// ExitIdle makes the policy connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
 // ResetBackoff implements BackoffResetter. It does nothing for policies of other modules.

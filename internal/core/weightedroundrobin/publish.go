@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// PickerInterval, multiplied by the number of READY children, is the minimum time between two
-// pickers. If 10,000 endpoints connect at the same time, there is a new picker every 10 ms, instead
-// of 10,000 pickers. Until the next picker, endpoints that have just connected get no calls, and
-// calls that pick an endpoint without a connection wait.
+// PickerInterval is the minimum time between two pickers, divided by the number of READY children.
+// If 10,000 endpoints connect at the same time, there is a new picker every 10 ms, instead of
+// 10,000 pickers. Until the next picker, endpoints that have just connected get no calls, and calls
+// that pick an endpoint without a connection wait.
 const PickerInterval = time.Microsecond
 
 // FewChildren is the largest number of children for which making a picker costs less than a timer.
