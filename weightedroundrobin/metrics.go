@@ -129,7 +129,7 @@ func (m *meter) settle(closed bool) {
 	m.settled = now
 }
 
-// close records the last picks and stops exporting.
+// close records the remaining picks and stops exporting.
 func (m *meter) close() {
 	m.mu.Lock()
 	registered := m.registered

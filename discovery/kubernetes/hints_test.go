@@ -41,7 +41,7 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // endpoint a is in zone b, the client's zone
 		{"kubernetes:///web.shop", "b", "none", []string{a, b}},
 		{"kubernetes:///web.shop", "b", "zone", []string{a}},
-		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // no hint names c
+		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // no endpoint has a hint for zone c
 		{"failover:///kubernetes:///web.shop,127.0.0.1:1", "b", "", []string{b}},
 		{"failover:///kubernetes:///web.shop,127.0.0.1:1?prefer=none", "b", "", []string{a, b}},
 	} {

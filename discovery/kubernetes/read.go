@@ -88,7 +88,8 @@ func (s *stream) next(into any) (problem, err error) {
 	return inWords(err), nil
 }
 
-// inWords rewords a type mismatch, because the names of Go types tell a user nothing.
+// inWords describes a type mismatch in terms of JSON, because the names of Go types do not help a
+// user.
 func inWords(err error) error {
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("it has a JSON %s for %s", typed.Value, cmp.Or(typed.Field[strings.LastIndex(typed.Field, ".")+1:], "it"))

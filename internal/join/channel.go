@@ -310,7 +310,7 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 // mechanism's tree.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
-		return "" // the number of the priority is sufficient
+		return "" // the number of the priority suffices as a name
 	}
 	if title == topology.Nowhere || title == "" {
 		title = fmt.Sprintf("priority %d", n)

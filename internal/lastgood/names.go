@@ -25,8 +25,9 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns n, but takes names that other confirmed later from other. A name without a time
-// of its own is valid now in n, and was valid at the time confirmed in other.
+// orLater returns a copy of n in which names that other has confirmed later are replaced by those
+// of other. A name without a time is still valid if it is in n. In other, it was last valid at the
+// time confirmed.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {

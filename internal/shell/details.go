@@ -26,8 +26,8 @@ type PriorityChild struct {
 	// Priority is the index of the child, or -1 if it is no longer a priority.
 	Priority  int
 	Endpoints int
-	// Why is the reason for the child's last failure since it was READY, or the problem of a READY
-	// child.
+	// Why is the problem of the child: why it has failed or, while it is recovering, why it failed
+	// last. It is "" for a READY child without a problem.
 	Why string
 	// Failover is when the child will count as failed. Failback is when it will take over from the
 	// priority in use. Deactivation is when it will be closed. Each is zero if its timer is not

@@ -101,8 +101,9 @@ type Request struct {
 	answers uint64 // number of the response that the request acknowledges
 }
 
-// Replacing returns the request to send instead of r and unsent, an earlier request that was not
-// sent yet or nil. If both acknowledge the same response and unsent rejects it, so does the result.
+// Replacing returns the request to send instead of both r and unsent, an earlier request that has
+// not been sent. unsent may be nil. If both acknowledge the same response and unsent rejects it,
+// the result also rejects it.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.answers != r.answers {
 		return r

@@ -40,8 +40,8 @@ func (ch *child) failing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor reports whether a child is small or failing, was so when it lost its connections, or lost
-// the last usable endpoint while it reconnects.
+// poor reports whether a child is small or failing, or is reconnecting after it was small or
+// failing. A child that is emptied while it reconnects is also poor.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }
