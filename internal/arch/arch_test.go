@@ -221,7 +221,7 @@ func TestFakesStayInTests(t *testing.T) {
 	}
 }
 
-// light are the modules that the root module may depend on. Heavier ones belong in cmd/understudy
+// light lists the modules that the root module may depend on. Heavier ones belong in cmd/understudy
 // or interop.
 var light = []string{
 	root,

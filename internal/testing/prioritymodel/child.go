@@ -30,7 +30,7 @@ type child struct {
 	removed     bool          // deactivated because it is not configured
 	readyLongAt time.Duration // when the failback delay ends, if the child stays good
 	woken       bool
-	wasPoor     bool // the child was poor when it was last READY or while it connected since, and has not failed since
+	wasPoor     bool // the child was poor when it was last READY, or became poor while connecting afterwards, and has not failed since
 	lastWell    int  // value of Model.counted when the child was last good or small
 
 	readySinceFailure bool // the child has been READY more recently than TRANSIENT_FAILURE

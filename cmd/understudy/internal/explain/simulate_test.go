@@ -67,7 +67,8 @@ func TestSimulationAgreesWithThePolicies(t *testing.T) {
 	}
 }
 
-// randomFile draws up to three priorities of up to three localities of up to four endpoints.
+// randomFile returns a random file with up to three priorities, up to three localities in each, and
+// up to four endpoints in each of these.
 func randomFile(random *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n")

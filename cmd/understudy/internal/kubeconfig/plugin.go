@@ -19,8 +19,8 @@ import (
 const (
 	// pluginTime limits how long a plugin may run.
 	pluginTime = 30 * time.Second
-	// early is how long before they expire credentials are renewed. A plugin whose clock differs
-	// may return credentials that seem to have expired, so it runs at most once in atLeast.
+	// early is the time before their expiry at which credentials are renewed. A plugin whose clock
+	// differs may return credentials that seem to have expired, so it runs at most once in atLeast.
 	early   = 10 * time.Second
 	atLeast = time.Second
 )
