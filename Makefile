@@ -79,6 +79,10 @@ attack: ## attack understudy serve in each way for a minute, and time a normal c
 release: ## install the command as a user would, from modules like those that a tag would publish
 	bash .ci/release
 
+.PHONY: docs
+docs: ## follow the pages of docs literally, or PAGES="docs/howto/get-started.md"
+	bash .ci/docs -slow $(PAGES)
+
 .PHONY: floor
 floor: ## test the root module at its lowest and newest versions, with both supported Go releases (some minutes)
 	bash .ci/floor

@@ -1,143 +1,23 @@
 // Release writes the public modules to a directory that can be used as GOPROXY=file://DIRECTORY.
-// They have the content that a tag would publish: no nested modules, and a go.mod that requires the
-// root module at the same version.
+// They have the content that a tag would publish.
 //
 //	go run ./release REPOSITORY VERSION DIRECTORY
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"time"
 
-	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/module"
-	"golang.org/x/mod/zip"
+	"github.com/understudy-lb/understudy/tools/modproxy"
 )
-
-const root = "github.com/understudy-lb/understudy"
 
 func main() {
 	if len(os.Args) != 4 {
 		fmt.Fprintln(os.Stderr, "release: want REPOSITORY VERSION DIRECTORY")
 		os.Exit(2)
 	}
-	for _, dir := range []string{"", "cmd/understudy"} {
-		if err := release(os.Args[1], dir, os.Args[2], os.Args[3]); err != nil {
-			fmt.Fprintf(os.Stderr, "release: module %q: %v\n", dir, err)
-			os.Exit(1)
-		}
+	if err := modproxy.Write(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
 	}
 }
-
-func release(repository, dir, version, proxy string) error {
-	from := filepath.Join(repository, dir)
-	goMod, err := released(filepath.Join(from, "go.mod"), version)
-	if err != nil {
-		return err
-	}
-	files, err := filesIn(from, goMod)
-	if err != nil {
-		return err
-	}
-	var content bytes.Buffer
-	m := module.Version{Path: strings.TrimSuffix(root+"/"+dir, "/"), Version: version}
-	if err := zip.Create(&content, m, files); err != nil {
-		return err
-	}
-	info, err := json.Marshal(map[string]any{"Version": version, "Time": time.Now().UTC()})
-	if err != nil {
-		return err
-	}
-	to := filepath.Join(proxy, m.Path, "@v")
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
-	for name, data := range map[string][]byte{"list": []byte(version + "\n"), version + ".info": info, version + ".mod": goMod, version + ".zip": content.Bytes()} {
-		if err := os.WriteFile(filepath.Join(to, name), data, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// released returns the content of the go.mod file at path. If it requires the root module, that
-// requirement is set to version.
-func released(path, version string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	f, err := modfile.Parse(path, data, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range f.Require {
-		if r.Mod.Path == root {
-			if err := f.AddRequire(root, version); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return f.Format()
-}
-
-// filesIn returns the files that git tracks, or would add, with their current content. goMod
-// replaces the content of go.mod.
-func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
-	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	command.Dir = dir
-	out, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%v: %w", command.Args, err)
-	}
-	for path := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		f := file{dir: dir, path: path}
-		if path == "go.mod" {
-			f.content = goMod
-		}
-		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // skip files that have been deleted but are still tracked
-			files = append(files, f)
-		}
-	}
-	return files, nil
-}
-
-// file is a file in a module zip.
-type file struct {
-	dir, path string
-	content   []byte // the file's content, nil to read it from disk
-}
-
-func (f file) Path() string { return f.path }
-
-func (f file) Lstat() (fs.FileInfo, error) {
-	info, err := os.Lstat(filepath.Join(f.dir, f.path))
-	if err == nil && f.content != nil {
-		return sized{info, int64(len(f.content))}, nil
-	}
-	return info, err
-}
-
-func (f file) Open() (io.ReadCloser, error) {
-	if f.content != nil {
-		return io.NopCloser(bytes.NewReader(f.content)), nil
-	}
-	return os.Open(filepath.Join(f.dir, f.path))
-}
-
-// sized is the fs.FileInfo of a file whose content is replaced, with the size of the new content.
-type sized struct {
-	fs.FileInfo
-	size int64
-}
-
-func (s sized) Size() int64 { return s.size }

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/understudy-lb/understudy/tools/modproxy"
+)
+
+const blockTimeout = 10 * time.Minute // a cold build cache takes minutes
+
+// result is what following a page has shown.
+type result struct {
+	page    *page
+	ran     int      // blocks that were run, written or compiled
+	skipped []string // commands that were only shown, with the reason
+	took    time.Duration
+	err     error // begins with the line of the block
+}
+
+// follow does what a page says, from the top.
+func (w *world) follow(ctx context.Context, p *page) result {
+	began := time.Now()
+	f := follower{world: w, page: p, result: result{page: p}}
+	f.result.err = f.run(ctx)
+	f.result.took = time.Since(began)
+	return f.result
+}
+
+type follower struct {
+	world   *world
+	page    *page
+	dir     string // where the page's files are
+	session *session
+	result  result
+}
+
+func (f *follower) run(ctx context.Context) error {
+	if err := f.portsAreFree(); err != nil {
+		return err
+	}
+	own := filepath.Join(f.world.dir, strings.NewReplacer("/", "-", ".", "-").Replace(f.page.name))
+	f.dir = filepath.Join(own, "scratch")
+	home, temp := filepath.Join(own, "home"), filepath.Join(own, "tmp")
+	for _, dir := range []string{f.dir, home, temp} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	session, err := start(f.dir, filepath.Join(own, "blocks"), append(slices.Clip(f.world.env), "HOME="+home, "TMPDIR="+temp))
+	if err != nil {
+		return err
+	}
+	defer session.close()
+	f.session = session
+	for i, b := range f.page.blocks {
+		ctx, cancel := context.WithTimeout(ctx, blockTimeout)
+		err := f.block(ctx, b, filepath.Join(own, fmt.Sprintf("program%d", i)))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%d: %w", b.line, err)
+		}
+	}
+	return f.compile(ctx)
+}
+
+var port = regexp.MustCompile(`\b50(?:0[5-9]|1[0-9])\d\b`)
+
+// portsAreFree fails if another program listens on a port of the page.
+func (f *follower) portsAreFree() error {
+	for _, b := range f.page.blocks {
+		for _, number := range port.FindAllString(b.content, -1) {
+			listener, err := net.Listen("tcp", "127.0.0.1:"+number)
+			if err != nil {
+				return fmt.Errorf("%d: port %s is in use, perhaps by another run of the pages: %w", b.line, number, err)
+			}
+			listener.Close()
+		}
+	}
+	return nil
+}
+
+func (f *follower) block(ctx context.Context, b block, program string) error {
+	switch {
+	case b.norun:
+		if b.language == "sh" {
+			f.result.skipped = append(f.result.skipped, fmt.Sprintf("%d: %s", b.line, b.reason))
+		}
+		return nil
+	case b.language == "go":
+		if err := checkGo(b); err != nil {
+			return err
+		}
+	case b.language == "yaml", b.language == "json":
+		if err := checkYAML(b.content); err != nil {
+			return err
+		}
+	}
+	switch {
+	case b.file != "":
+		return f.write(filepath.Join(f.dir, b.file), b.content)
+	case b.language == "sh":
+		return f.commands(ctx, b)
+	case b.language == "go" && !b.fragment:
+		return f.program(ctx, b.content, program)
+	}
+	return nil
+}
+
+func (f *follower) write(file, content string) error {
+	f.result.ran++
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(content), 0o644)
+}
+
+func (f *follower) commands(ctx context.Context, b block) error {
+	f.result.ran++
+	output, err := f.session.run(ctx, b.content)
+	got := lines(output)
+	var want []string
+	if b.want != nil {
+		want = lines(b.want.content)
+	}
+	switch {
+	case err != nil && b.want == nil:
+		return fmt.Errorf("%w\n%s%s", err, indented(lines(b.content)), indented(got))
+	case err != nil:
+		return fmt.Errorf("%w\n%s%s", err, indented(lines(b.content)), diff(want, got))
+	case b.want != nil && !same(want, got):
+		return fmt.Errorf("the output is not the one at line %d\n%s%s", b.want.line, indented(lines(b.content)), diff(want, got))
+	}
+	return nil
+}
+
+func indented(lines []string) string {
+	var text strings.Builder
+	for _, line := range lines {
+		text.WriteString("    " + line + "\n")
+	}
+	return text.String() + "    ----\n"
+}
+
+// program compiles a Go program that the page shows, but does not use, in a module of its own.
+func (f *follower) program(ctx context.Context, content, dir string) error {
+	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
+		return err
+	}
+	for _, command := range []string{"go mod init example.com/program", "go get " + modproxy.Root + "@" + version, "go mod tidy", "go vet ."} {
+		if _, err := f.world.run(ctx, dir, strings.Fields(command)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compile compiles the Go files of the page, in the module that the page has made for them.
+func (f *follower) compile(ctx context.Context) error {
+	seen := make(map[string]bool)
+	for _, b := range f.page.blocks {
+		dir := filepath.Join(f.dir, filepath.Dir(b.file))
+		if b.language != "go" || b.file == "" || b.norun || seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		if _, err := f.world.run(ctx, dir, "go", "vet", "."); err != nil {
+			return fmt.Errorf("%d: %s, at the end of the page: %w", b.line, b.file, err)
+		}
+	}
+	return nil
+}
+
+// checkGo checks that a block is formatted Go: a file, or else statements or declarations.
+func checkGo(b block) error {
+	if !b.fragment {
+		if _, err := parser.ParseFile(token.NewFileSet(), b.file, b.content, parser.SkipObjectResolution); err != nil {
+			return fmt.Errorf("not a Go file, write ```go fragment if it is a part of one: %w", err)
+		}
+	}
+	formatted, err := format.Source([]byte(b.content))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(formatted, []byte(b.content)) {
+		return fmt.Errorf("gofmt would change it\n%s", diff(lines(string(formatted)), lines(b.content)))
+	}
+	return nil
+}
+
+func checkYAML(content string) error {
+	for decoder := yaml.NewDecoder(strings.NewReader(content)); ; {
+		var document yaml.Node
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}

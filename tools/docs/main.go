@@ -1,0 +1,161 @@
+// Docs follows the pages of the documentation literally: it writes their files, runs their commands
+// in a scratch directory, and compares the output with the page. CONTRIBUTING.md describes how
+// pages mark their code blocks.
+//
+//	go run ./docs [-slow] [PAGE...]     from the directory tools; without pages, all of them
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const atOnce = 2 // pages
+
+// patterns match the pages that are followed.
+var patterns = []string{"README.md", "docs/README.md", "docs/howto/*.md", "docs/reference/*.md", "docs/explanation/*.md"}
+
+func main() {
+	slow := flag.Bool("slow", false, "also follow the pages that are marked as slow")
+	keep := flag.Bool("keep", false, "keep the scratch directories, and print where they are")
+	repository := flag.String("repository", "..", "directory of the repository")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := run(ctx, *repository, flag.Args(), *slow, *keep); err != nil {
+		fmt.Fprintln(os.Stderr, "docs:", err)
+		os.Exit(1)
+	}
+}
+
+// run follows the named pages, or all of them if no names are given.
+func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
+	began := time.Now()
+	pages, later, err := choose(repository, names, slow)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "docs-")
+	if err != nil {
+		return err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as pwd prints it
+		return err
+	}
+	if keep {
+		fmt.Println("the scratch directories are below", dir)
+	} else {
+		defer func() {
+			if removeErr := os.RemoveAll(dir); err == nil {
+				err = removeErr
+			}
+		}()
+	}
+	w, err := newWorld(ctx, repository, dir)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("the modules and the command at %s: %.1f s\n", version, time.Since(began).Seconds())
+	results := w.followAll(ctx, pages)
+	print(results, later, time.Since(began))
+	for _, r := range results {
+		if r.err != nil {
+			return fmt.Errorf("%d of %d pages failed", failed(results), len(results))
+		}
+	}
+	return ctx.Err()
+}
+
+// choose returns the pages to follow, and the names of those that are too slow for now.
+func choose(repository string, names []string, slow bool) (pages []*page, later []string, err error) {
+	all := len(names) == 0
+	if all {
+		for _, pattern := range patterns {
+			files, err := filepath.Glob(filepath.Join(repository, filepath.FromSlash(pattern)))
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, file := range files {
+				names = append(names, filepath.ToSlash(strings.TrimPrefix(file, filepath.Clean(repository)+string(filepath.Separator))))
+			}
+		}
+	}
+	for _, name := range names {
+		p, err := readPage(repository, name)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case all && p.slow && !slow:
+			later = append(later, name)
+		default:
+			pages = append(pages, p)
+		}
+	}
+	return pages, later, nil
+}
+
+// followAll follows the pages, two at a time.
+func (w *world) followAll(ctx context.Context, pages []*page) []result {
+	results := make([]result, len(pages))
+	turns := make(chan bool, atOnce)
+	var all sync.WaitGroup
+	for i, p := range pages {
+		turns <- true
+		all.Go(func() {
+			defer func() { <-turns }()
+			results[i] = w.follow(ctx, p)
+		})
+	}
+	all.Wait()
+	return results
+}
+
+func failed(results []result) (n int) {
+	for _, r := range results {
+		if r.err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// print prints a table of the pages, the commands that were not run, and the failures.
+func print(results []result, later []string, took time.Duration) {
+	width := 0
+	for _, r := range results {
+		width = max(width, len(r.page.name))
+	}
+	for _, name := range later {
+		width = max(width, len(name))
+	}
+	for _, r := range results {
+		state := "ok"
+		if r.err != nil {
+			state = "FAILED"
+		}
+		fmt.Printf("%-*s  %5.1f s  %2d blocks  %s\n", width, r.page.name, r.took.Seconds(), r.ran, state)
+	}
+	for _, name := range later {
+		fmt.Printf("%-*s  NOT RUN: slow, see make docs\n", width, name)
+	}
+	for _, r := range results {
+		for _, reason := range r.skipped {
+			fmt.Printf("%s:%s (not run)\n", r.page.name, reason)
+		}
+	}
+	fmt.Printf("all: %.1f s\n", took.Seconds())
+	for _, r := range slices.Backward(results) {
+		if r.err != nil {
+			fmt.Printf("\n%s:%v\n", r.page.name, r.err)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// driver is the script of the bash process that runs the commands of a page. It reads the number of
+// a block, runs the block, and writes a line. Background commands keep writing to the output of
+// their block.
+const driver = `set -e
+exec 3<&0 </dev/null
+readonly _blocks="$1"
+shift
+while read -r -u 3 _block; do
+  exec >"$_blocks/$_block.out" 2>&1
+  source "$_blocks/$_block.sh" 3<&- 4>&-
+  echo >&4
+done
+`
+
+// session is the bash process of a page.
+type session struct {
+	blocks  string // directory of the scripts and their output
+	count   int
+	command *exec.Cmd
+	numbers *os.File
+	done    chan bool     // receives after each block
+	exited  chan struct{} // closed when bash has ended
+	err     error         // of bash; read after exited
+}
+
+// start starts a session in the scratch directory dir.
+func start(dir, blocks string, env []string) (*session, error) {
+	if err := os.MkdirAll(blocks, 0o755); err != nil {
+		return nil, err
+	}
+	numbersIn, numbers, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer numbersIn.Close()
+	lines, linesIn, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, numbers.Close())
+	}
+	defer linesIn.Close()
+	s := &session{blocks: blocks, numbers: numbers, done: make(chan bool, 1), exited: make(chan struct{})}
+	s.command = exec.Command("bash", "-c", driver, "bash", blocks)
+	s.command.Dir, s.command.Env, s.command.Stdin = dir, env, numbersIn
+	s.command.ExtraFiles = []*os.File{nil, linesIn} // descriptor 4
+	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.command.Start(); err != nil {
+		return nil, errors.Join(err, numbers.Close(), lines.Close())
+	}
+	go func() {
+		defer lines.Close()
+		for scanner := bufio.NewScanner(lines); scanner.Scan(); {
+			s.done <- true
+		}
+	}()
+	go func() {
+		s.err = s.command.Wait()
+		close(s.exited)
+	}()
+	return s, nil
+}
+
+// run runs a script and returns its output, and an error if it failed.
+func (s *session) run(ctx context.Context, script string) (output string, err error) {
+	s.count++
+	name := filepath.Join(s.blocks, strconv.Itoa(s.count))
+	if err := os.WriteFile(name+".sh", []byte(script), 0o644); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintln(s.numbers, s.count); err != nil {
+		return "", err
+	}
+	select {
+	case <-s.done:
+	case <-s.exited:
+		err = s.err
+		if err == nil {
+			err = errors.New("the commands ended the shell")
+		}
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	data, readErr := os.ReadFile(name + ".out")
+	return string(data), errors.Join(err, readErr)
+}
+
+// close kills bash and all background commands, and waits until they have ended.
+func (s *session) close() {
+	group := -s.command.Process.Pid
+	_ = syscall.Kill(group, syscall.SIGKILL) // fails if all have ended
+	<-s.exited
+	s.numbers.Close()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for range 200 { // nobody may collect the ended processes, so do not wait forever
+		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
+			return
+		}
+		<-poll.C
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/understudy-lb/understudy/tools/modproxy"
+)
+
+const version = "v0.1.0"
+
+// world is what the pages find on the machine: the released modules, and the command on the PATH.
+type world struct {
+	dir string   // everything that the pages write is below it
+	env []string // without HOME and TMPDIR
+}
+
+// newWorld writes the modules of the repository as version v0.1.0 and installs the command from
+// them, in dir.
+//
+// The module cache of the machine must never see this v0.1.0. The pages have a module cache of
+// their own, which shares all other modules with that of the machine. Builds use -trimpath, because
+// only then the build cache does not depend on the directory of the module cache.
+func newWorld(ctx context.Context, repository, dir string) (*world, error) {
+	goEnv, err := goEnv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	proxy, modules, bin := filepath.Join(dir, "proxy"), filepath.Join(dir, "modules"), filepath.Join(dir, "bin")
+	if err := modproxy.Write(repository, version, proxy); err != nil {
+		return nil, err
+	}
+	if err := shareModules(goEnv["GOMODCACHE"], modules); err != nil {
+		return nil, err
+	}
+	goEnv["GOMODCACHE"] = modules
+	goEnv["GOPROXY"] = "file://" + filepath.ToSlash(proxy) + "," + goEnv["GOPROXY"]
+	goEnv["GONOSUMDB"] = strings.TrimPrefix(goEnv["GONOSUMDB"]+","+modproxy.Root, ",")
+	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // writable, so that it can be removed
+	goEnv["GOBIN"] = bin
+	goEnv["GOENV"] = "off" // all of it is in goEnv
+	w := &world{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
+	for name, value := range goEnv {
+		w.env = append(w.env, name+"="+value)
+	}
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		switch strings.ToUpper(name) {
+		case "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR":
+			w.env = append(w.env, variable)
+		}
+	}
+	_, err = w.run(ctx, dir, "go", "install", modproxy.Root+"/cmd/understudy@"+version)
+	return w, err
+}
+
+// goEnv returns the settings of the go command that the pages inherit.
+func goEnv(ctx context.Context) (map[string]string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "-json",
+		"GOCACHE", "GOFLAGS", "GOMODCACHE", "GONOPROXY", "GONOSUMDB", "GOPATH", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	var env map[string]string
+	return env, json.Unmarshal(out, &env)
+}
+
+// shareModules fills the module cache own with links to the entries of the module cache shared,
+// except for our own modules.
+func shareModules(shared, own string) error {
+	ours := strings.Split(modproxy.Root, "/")[:2] // all modules of the organization
+	for _, part := range []string{"", "cache/download"} {
+		for depth := range len(ours) {
+			dir := filepath.Join(part, filepath.Join(ours[:depth]...))
+			if err := os.MkdirAll(filepath.Join(own, dir), 0o755); err != nil {
+				return err
+			}
+			entries, err := os.ReadDir(filepath.Join(shared, dir))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			for _, e := range entries {
+				if e.Name() == ours[depth] || dir == "" && e.Name() == "cache" {
+					continue
+				}
+				if err := os.Symlink(filepath.Join(shared, dir, e.Name()), filepath.Join(own, dir, e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// run runs a command in the world and returns its output. The error contains the output.
+func (w *world) run(ctx context.Context, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // looks up the PATH of the world
+	command.Dir = dir
+	command.Env = append(w.env, "HOME="+w.dir, "TMPDIR="+w.dir)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return output.String(), fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, output.String())
+	}
+	return output.String(), nil
+}
