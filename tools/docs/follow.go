@@ -1,14 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"go/format"
-	"go/parser"
-	"go/token"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,10 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
-
-	"github.com/understudy-lb/understudy/tools/modproxy"
 )
 
 const blockTimeout = 10 * time.Minute // a cold build cache takes minutes
@@ -27,7 +17,7 @@ const blockTimeout = 10 * time.Minute // a cold build cache takes minutes
 // result is what following a page has shown.
 type result struct {
 	page    *page
-	ran     int      // blocks that were run, written or compiled
+	ran     int      // blocks that were run, written, compiled or parsed
 	skipped []string // commands that were only shown, with the reason
 	took    time.Duration
 	err     error // begins with the line of the block
@@ -107,10 +97,11 @@ func (f *follower) block(ctx context.Context, b block, program string) error {
 			return err
 		}
 	case b.language == "yaml", b.language == "json":
-		if err := checkYAML(b.content); err != nil {
+		if err := f.yaml(ctx, b); err != nil {
 			return err
 		}
 	}
+	f.result.ran++
 	switch {
 	case b.file != "":
 		return f.write(filepath.Join(f.dir, b.file), b.content)
@@ -123,7 +114,6 @@ func (f *follower) block(ctx context.Context, b block, program string) error {
 }
 
 func (f *follower) write(file, content string) error {
-	f.result.ran++
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -131,7 +121,6 @@ func (f *follower) write(file, content string) error {
 }
 
 func (f *follower) commands(ctx context.Context, b block) error {
-	f.result.ran++
 	output, err := f.session.run(ctx, b.content)
 	got := lines(output)
 	var want []string
@@ -155,61 +144,4 @@ func indented(lines []string) string {
 		text.WriteString("    " + line + "\n")
 	}
 	return text.String() + "    ----\n"
-}
-
-// program compiles a Go program that the page shows, but does not use, in a module of its own.
-func (f *follower) program(ctx context.Context, content, dir string) error {
-	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
-		return err
-	}
-	for _, command := range []string{"go mod init example.com/program", "go get " + modproxy.Root + "@" + version, "go mod tidy", "go vet ."} {
-		if _, err := f.world.run(ctx, dir, strings.Fields(command)...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compile compiles the Go files of the page, in the module that the page has made for them.
-func (f *follower) compile(ctx context.Context) error {
-	seen := make(map[string]bool)
-	for _, b := range f.page.blocks {
-		dir := filepath.Join(f.dir, filepath.Dir(b.file))
-		if b.language != "go" || b.file == "" || b.norun || seen[dir] {
-			continue
-		}
-		seen[dir] = true
-		if _, err := f.world.run(ctx, dir, "go", "vet", "."); err != nil {
-			return fmt.Errorf("%d: %s, at the end of the page: %w", b.line, b.file, err)
-		}
-	}
-	return nil
-}
-
-// checkGo checks that a block is formatted Go: a file, or else statements or declarations.
-func checkGo(b block) error {
-	if !b.fragment {
-		if _, err := parser.ParseFile(token.NewFileSet(), b.file, b.content, parser.SkipObjectResolution); err != nil {
-			return fmt.Errorf("not a Go file, write ```go fragment if it is a part of one: %w", err)
-		}
-	}
-	formatted, err := format.Source([]byte(b.content))
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(formatted, []byte(b.content)) {
-		return fmt.Errorf("gofmt would change it\n%s", diff(lines(string(formatted)), lines(b.content)))
-	}
-	return nil
-}
-
-func checkYAML(content string) error {
-	for decoder := yaml.NewDecoder(strings.NewReader(content)); ; {
-		var document yaml.Node
-		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
 }
