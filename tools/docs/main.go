@@ -44,7 +44,7 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "docs-")
+	dir, err := os.MkdirTemp("", "understudy-docs-")
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (s *session) close() {
 	s.numbers.Close()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for range 200 { // nobody may collect the ended processes, so do not wait forever
+	for range 40 { // ended processes stay visible where nobody collects them
 		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
 			return
 		}
