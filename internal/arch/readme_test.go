@@ -2,9 +2,6 @@ package arch
 
 import (
 	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -43,45 +40,6 @@ func TestReadmeIsShort(t *testing.T) {
 	if n := strings.Count(read(t, "README.md"), "\n"); n > 150 {
 		t.Errorf("README.md has %d lines, want at most 150: move details to docs", n)
 	}
-}
-
-// Links in documents lead to existing files and headings.
-func TestLinksLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal("no pages", err)
-	}
-	link := regexp.MustCompile(`\]\(([^)#: ]*)(#[^) ]*)?\)`)
-	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
-			file := filepath.Join(filepath.Dir(page), match[1])
-			if match[1] == "" {
-				file = page
-			}
-			if _, err := os.Stat(file); err != nil {
-				t.Errorf("%s links to %s: %v", filepath.Base(page), match[1], err)
-			} else if match[2] != "" && !slices.Contains(anchors(t, file), match[2]) {
-				t.Errorf("%s links to %s%s, but there is no such heading", filepath.Base(page), match[1], match[2])
-			}
-		}
-	}
-}
-
-func anchors(t *testing.T, page string) (all []string) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := regexp.MustCompile(`[^\pL\pN _-]`)
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
-		all = append(all, "#"+strings.ReplaceAll(left.ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-"))
-	}
-	return all
 }
 
 // The gate runs the commands that the README names.

@@ -24,6 +24,9 @@ const atOnce = 2 // pages
 // patterns match the pages that are followed.
 var patterns = []string{"README.md", "docs/README.md", "docs/howto/*.md", "docs/reference/*.md", "docs/explanation/*.md"}
 
+// generated is written from the help texts of the command, and a test there compares it with them.
+const generated = "docs/reference/commands.md"
+
 func main() {
 	slow := flag.Bool("slow", false, "also follow the pages that are marked as slow")
 	keep := flag.Bool("keep", false, "keep the scratch directories, and print where they are")
@@ -40,7 +43,7 @@ func main() {
 // run follows the named pages, or all of them if no names are given.
 func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
 	began := time.Now()
-	pages, later, err := choose(repository, names, slow)
+	results, later, err := choose(repository, names, slow)
 	if err != nil {
 		return err
 	}
@@ -65,7 +68,7 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 		return err
 	}
 	fmt.Printf("the modules and the command at %s: %.1f s\n", version, time.Since(began).Seconds())
-	results := w.followAll(ctx, pages)
+	w.followAll(ctx, results)
 	print(results, later, time.Since(began))
 	for _, r := range results {
 		if r.err != nil {
@@ -76,7 +79,7 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 }
 
 // choose returns the pages to follow, and the names of those that are too slow for now.
-func choose(repository string, names []string, slow bool) (pages []*page, later []string, err error) {
+func choose(repository string, names []string, slow bool) (pages []result, later []string, err error) {
 	all := len(names) == 0
 	if all {
 		for _, pattern := range patterns {
@@ -85,38 +88,38 @@ func choose(repository string, names []string, slow bool) (pages []*page, later 
 				return nil, nil, err
 			}
 			for _, file := range files {
-				names = append(names, filepath.ToSlash(strings.TrimPrefix(file, filepath.Clean(repository)+string(filepath.Separator))))
+				if name, _ := filepath.Rel(repository, file); filepath.ToSlash(name) != generated {
+					names = append(names, filepath.ToSlash(name))
+				}
 			}
 		}
 	}
 	for _, name := range names {
 		p, err := readPage(repository, name)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case all && p.slow && !slow:
+		if all && p.slow && !slow {
 			later = append(later, name)
-		default:
-			pages = append(pages, p)
+		} else {
+			pages = append(pages, result{page: p, err: err})
 		}
 	}
 	return pages, later, nil
 }
 
-// followAll follows the pages, two at a time.
-func (w *world) followAll(ctx context.Context, pages []*page) []result {
-	results := make([]result, len(pages))
+// followAll follows the pages that could be read, two at a time.
+func (w *world) followAll(ctx context.Context, results []result) {
 	turns := make(chan bool, atOnce)
 	var all sync.WaitGroup
-	for i, p := range pages {
+	for i, r := range results {
+		if r.err != nil {
+			continue
+		}
 		turns <- true
 		all.Go(func() {
 			defer func() { <-turns }()
-			results[i] = w.follow(ctx, p)
+			results[i] = w.follow(ctx, r.page)
 		})
 	}
 	all.Wait()
-	return results
 }
 
 func failed(results []result) (n int) {

@@ -31,21 +31,20 @@ type block struct {
 
 const slowMark = "<!-- docs: slow -->"
 
+// readPage reads a page. It returns the page with an error, too.
 func readPage(repository, name string) (*page, error) {
+	p := &page{name: name}
 	text, err := os.ReadFile(filepath.Join(repository, name))
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	p := &page{name: name, slow: strings.HasPrefix(string(text), slowMark)}
+	p.slow = strings.HasPrefix(string(text), slowMark)
 	blocks, err := parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s:%w", name, err)
+		return p, err
 	}
 	p.blocks, err = attach(blocks)
-	if err != nil {
-		return nil, fmt.Errorf("%s:%w", name, err)
-	}
-	return p, nil
+	return p, err
 }
 
 var fence = regexp.MustCompile("^( *)(```+)(.*)$")
