@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -39,6 +40,11 @@ func (f *follower) program(ctx context.Context, content, dir string) error {
 	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
 		return err
 	}
+	return f.module(ctx, dir)
+}
+
+// module makes a module of the Go files in dir, and compiles it.
+func (f *follower) module(ctx context.Context, dir string) error {
 	for _, command := range []string{"go mod init example.com/program", "go get " + modproxy.Root + "@" + version, "go mod tidy", "go vet ."} {
 		if _, err := f.world.run(ctx, dir, strings.Fields(command)...); err != nil {
 			return err
@@ -47,7 +53,8 @@ func (f *follower) program(ctx context.Context, content, dir string) error {
 	return nil
 }
 
-// compile compiles the Go files of the page, in the module that the page has made for them.
+// compile compiles the Go files of the page, in the module that the page has made for them, or else
+// in a module of their own.
 func (f *follower) compile(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, b := range f.page.blocks {
@@ -56,11 +63,23 @@ func (f *follower) compile(ctx context.Context) error {
 			continue
 		}
 		seen[dir] = true
-		if _, err := f.world.run(ctx, dir, "go", "vet", "."); err != nil {
+		if err := f.compileDirectory(ctx, dir); err != nil {
 			return fmt.Errorf("%d: %s, at the end of the page: %w", b.line, b.file, err)
 		}
 	}
 	return nil
+}
+
+func (f *follower) compileDirectory(ctx context.Context, dir string) error {
+	goMod, err := f.world.run(ctx, dir, "go", "env", "GOMOD")
+	switch {
+	case err != nil:
+		return err
+	case strings.TrimSpace(goMod) == os.DevNull:
+		return f.module(ctx, dir)
+	}
+	_, err = f.world.run(ctx, dir, "go", "vet", ".")
+	return err
 }
 
 // yaml parses YAML or JSON. A file of endpoints that no command of the page reads must be one that

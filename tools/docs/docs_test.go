@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -165,5 +166,21 @@ func TestModulesAreShared(t *testing.T) {
 	}
 	if err := shareModules(filepath.Join(shared, "missing"), t.TempDir()); err != nil {
 		t.Errorf("without a module cache: %v", err)
+	}
+}
+
+// The Go files of a page are compiled at its end, in the page's module.
+func TestGoFilesAreCompiled(t *testing.T) {
+	env, err := goEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = "'''text file=go.mod\nmodule example.com/shop\n'''\n'''go file=a/a.go\npackage a\n\nfunc f() int { return %s }\n'''\n"
+	if _, err := followText(t, fmt.Sprintf(page, "1"), "GOCACHE="+env["GOCACHE"]); err != nil {
+		t.Error(err)
+	}
+	_, err = followText(t, fmt.Sprintf(page, "x"), "GOCACHE="+env["GOCACHE"])
+	if got := errorText(err); !strings.Contains(got, "page.md:4: a/a.go, at the end of the page: ") || !strings.Contains(got, "undefined: x") {
+		t.Errorf("error %q, want one about x", got)
 	}
 }
