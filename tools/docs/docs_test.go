@@ -87,7 +87,7 @@ func TestPagesThatDoNotHold(t *testing.T) {
 	}
 }
 
-// errorText returns the text that print shows for an error of page.md.
+// errorText returns the text that printTable shows for an error of page.md.
 func errorText(err error) string {
 	if err == nil {
 		return ""

@@ -79,7 +79,9 @@ func (f *follower) portsAreFree() error {
 			if err != nil {
 				return fmt.Errorf("%d: port %s is in use, perhaps by another run of the pages: %w", b.line, number, err)
 			}
-			listener.Close()
+			if err := listener.Close(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

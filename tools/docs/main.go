@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -68,7 +67,7 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 	}
 	fmt.Printf("the modules and the command at %s: %.1f s\n", version, time.Since(began).Seconds())
 	w.followAll(ctx, results)
-	print(results, later, time.Since(began))
+	printTable(results, later, time.Since(began))
 	for _, r := range results {
 		if r.err != nil {
 			return fmt.Errorf("%d of %d pages failed", failed(results), len(results))
@@ -130,8 +129,8 @@ func failed(results []result) (n int) {
 	return n
 }
 
-// print prints a table of the pages, the commands that were not run, and the failures.
-func print(results []result, later []string, took time.Duration) {
+// printTable prints a table of the pages, the commands that were not run, and the failures.
+func printTable(results []result, later []string, took time.Duration) {
 	width := 0
 	for _, r := range results {
 		width = max(width, len(r.page.name))
@@ -155,7 +154,7 @@ func print(results []result, later []string, took time.Duration) {
 		}
 	}
 	fmt.Printf("all: %.1f s\n", took.Seconds())
-	for _, r := range slices.Backward(results) {
+	for _, r := range results {
 		if r.err != nil {
 			fmt.Printf("\n%s:%v\n", r.page.name, r.err)
 		}

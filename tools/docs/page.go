@@ -117,7 +117,7 @@ func (b *block) parseInfo(info string) error {
 func (b *block) check() error {
 	switch {
 	case b.language == "":
-		return errors.New("the code block has no language: write sh, go, yaml, text, ...")
+		return errors.New("the code block has no language: write sh, go, yaml, text or another")
 	case slices.Contains([]string{"bash", "shell", "console", "golang", "yml"}, b.language):
 		return fmt.Errorf("language %q is not followed: write sh, go or yaml", b.language)
 	case b.language == "sh" && b.norun && b.reason == "":

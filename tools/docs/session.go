@@ -47,12 +47,12 @@ func start(dir, blocks string, env []string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer numbersIn.Close()
+	defer func() { _ = numbersIn.Close() }() // bash has its own
 	lines, linesIn, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, numbers.Close())
 	}
-	defer linesIn.Close()
+	defer func() { _ = linesIn.Close() }()
 	s := &session{blocks: blocks, numbers: numbers, done: make(chan bool, 1), exited: make(chan struct{})}
 	s.command = exec.Command("bash", "-c", driver, "bash", blocks)
 	s.command.Dir, s.command.Env, s.command.Stdin = dir, env, numbersIn
@@ -62,7 +62,7 @@ func start(dir, blocks string, env []string) (*session, error) {
 		return nil, errors.Join(err, numbers.Close(), lines.Close())
 	}
 	go func() {
-		defer lines.Close()
+		defer func() { _ = lines.Close() }() // read to its end
 		for scanner := bufio.NewScanner(lines); scanner.Scan(); {
 			s.done <- true
 		}
@@ -103,7 +103,7 @@ func (s *session) close() {
 	group := -s.command.Process.Pid
 	_ = syscall.Kill(group, syscall.SIGKILL) // fails if all have ended
 	<-s.exited
-	s.numbers.Close()
+	_ = s.numbers.Close() // nobody reads them any more
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for range 40 { // ended processes stay visible where nobody collects them
