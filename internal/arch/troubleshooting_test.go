@@ -28,42 +28,107 @@ var helpers = []string{"panic", "regexp.", "strings.", "estats.", "counter", "he
 
 // said is a text of the product. Where its format has a verb, or another value is inserted, the
 // text has an ellipsis.
-type said struct{ at, text string }
+type said struct {
+	at, text string
+	seen     bool // a user sees it in this form, so it needs a row
+}
 
 var (
-	verb  = regexp.MustCompile(`%(?:\[\d+\])?[-+# 0]*[\d.]*[a-zA-Z]`)
+	verb  = regexp.MustCompile(`%%|%(?:\[\d+\])?[-+# 0]*[\d.]*[a-zA-Z]`)
 	words = regexp.MustCompile(`[^\s…]*[A-Za-z]{2,}[^\s…]*`)
 	logs  = regexp.MustCompile(`(?i)^(?:log|logger|[a-z.]*\.log|[a-z.]*\.logger|\?)\.(?:warn|warning|info|error|debug)f?$|\.LogOnce$`)
 	fails = regexp.MustCompile(`^(?:fmt\.Errorf|errors\.New|status\.Errorf?)$`)
 )
 
-// Each text that a user can see in the log, in the error of a call or of a command has a row in
-// docs/howto/troubleshooting.md. The rows are matched by the words in the first column: a row
-// applies to each text that contains these words, where "…" is anything.
+// others is the last section of the page. Its texts need not be in the product.
+const others = "## Texts of gRPC and Go"
+
+// general is the largest number of texts to which a row may apply, so that a row cannot hide that
+// another one is missing. The errors that name what is wanted explain themselves.
+const general = 40
+
+var explained = []string{"want …"}
+
+// Each text that a user can see, in the log or in an error, has a row in
+// docs/howto/troubleshooting.md, and each row applies to such a text.
+//
+// The test reads the product's code: the formats of log lines and errors and, in the library, all
+// other literals of three words or more, because most reasons are put together from these. A row
+// applies to each text that contains the words in its first column, where an ellipsis is anything.
 func TestTheTroubleshootingPageHasEachText(t *testing.T) {
-	rows := troubles(t)
-	used := make([]bool, len(rows))
 	texts := productTexts(t)
-	if len(texts) < 300 {
-		t.Fatalf("%d texts were found, want at least 300", len(texts))
-	}
+	rows := troubles(t)
+	needed := 0
 	for _, s := range texts {
-		found := false
-		for i, row := range rows {
-			if row.MatchString(s.text) {
-				found, used[i] = true, true
+		if !s.seen {
+			continue
+		}
+		needed++
+		if !slices.ContainsFunc(rows, func(row trouble) bool { return row.appliesTo(s.text) }) {
+			t.Errorf("%s: %q has no row in docs/howto/troubleshooting.md (if no user sees it, extend unseen or helpers in this test)", s.at, s.text)
+		}
+	}
+	if needed < 300 {
+		t.Errorf("%d texts were found, want at least 300", needed)
+	}
+	for _, row := range rows {
+		if row.foreign {
+			continue
+		}
+		n := 0
+		for _, s := range texts {
+			if row.appliesTo(s.text) {
+				n++
 			}
 		}
-		if !found {
-			t.Errorf("%s: %q has no row in docs/howto/troubleshooting.md (if no user sees it, extend unseen or helpers in this test)", s.at, s.text)
+		if n == 0 {
+			t.Errorf("docs/howto/troubleshooting.md: `%s` is in no text of the product", row.words)
+		}
+		if n > general && !slices.Contains(explained, row.words) {
+			t.Errorf("docs/howto/troubleshooting.md: `%s` applies to %d texts, want at most %d: be more specific", row.words, n, general)
 		}
 	}
 }
 
-// troubles returns what the rows of the page match.
-func troubles(t *testing.T) []*regexp.Regexp {
-	var rows []*regexp.Regexp
-	return rows
+// trouble is an entry in the first column of the page, and what it matches.
+type trouble struct {
+	words   string
+	foreign bool // a text of gRPC or Go
+}
+
+// appliesTo reports whether text has the words, in this order.
+func (r trouble) appliesTo(text string) bool {
+	for fixed := range strings.SplitSeq(r.words, "…") {
+		_, rest, found := strings.Cut(text, fixed)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return true
+}
+
+// troubles returns the entries of the page.
+func troubles(t *testing.T) []trouble {
+	t.Helper()
+	span := regexp.MustCompile("`([^`]+)`")
+	var list []trouble
+	table, foreign := false, false
+	for line := range strings.Lines(read(t, "docs/howto/troubleshooting.md")) {
+		foreign = foreign || strings.HasPrefix(line, others)
+		table = strings.HasPrefix(line, "| words |") || table && strings.HasPrefix(line, "|")
+		if !table {
+			continue
+		}
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for _, m := range span.FindAllStringSubmatch(first, -1) {
+			list = append(list, trouble{m[1], foreign})
+		}
+	}
+	if !foreign {
+		t.Fatalf("the page has no section %q", others)
+	}
+	return list
 }
 
 // productTexts returns the texts of the product's code.
@@ -99,12 +164,14 @@ func (c *collector) visit(n ast.Node, by string) {
 			return false
 		case *ast.CallExpr:
 			called := name(in.Fun)
-			if slices.ContainsFunc(helpers, func(of string) bool { return called == of || strings.HasSuffix(of, ".") && strings.HasPrefix(called, of) }) {
+			if slices.ContainsFunc(helpers, func(of string) bool {
+				return called == of || strings.HasSuffix(of, ".") && strings.HasPrefix(called, of)
+			}) {
 				return false
 			}
 			c.visit(in.Fun, by)
 			for i, arg := range in.Args {
-				if i > 0 && logs.MatchString(called) {
+				if i > 0 && logs.MatchString(called) && !strings.HasSuffix(called, ".LogOnce") {
 					continue // the names of attributes
 				}
 				c.visit(arg, called)
@@ -121,18 +188,13 @@ func (c *collector) visit(n ast.Node, by string) {
 	})
 }
 
-// add adds a text, unless it has too few words to be one. In the command, only lines of the log and
-// errors are texts.
+// add adds a text. A text that is too short may be a name. In the command, only lines of the log and
+// errors are seen; what else is printed is not about problems.
 func (c *collector) add(n ast.Node, text, by string) {
-	least := 3
-	if logs.MatchString(by) || fails.MatchString(by) {
-		least = 2
-	} else if strings.HasPrefix(c.at(n), "cmd/") || strings.Contains(text, "\n") {
-		return
-	}
-	if len(words.FindAllString(text, -1)) >= least {
-		c.texts = append(c.texts, said{c.at(n), text})
-	}
+	count := len(words.FindAllString(text, -1))
+	logged := logs.MatchString(by) || fails.MatchString(by)
+	composed := count >= 3 && !strings.HasPrefix(c.at(n), "cmd/") && !strings.ContainsAny(text, "\n{")
+	c.texts = append(c.texts, said{c.at(n), text, logged && count >= 2 || composed})
 }
 
 // name returns the name of a function, with what it is selected from if that is a name.
@@ -155,7 +217,7 @@ func textOf(e ast.Expr) (string, bool) {
 	case *ast.BasicLit:
 		if e.Kind == token.STRING {
 			text, err := strconv.Unquote(e.Value)
-			return verb.ReplaceAllString(strings.ReplaceAll(text, "%%", "%"), "…"), err == nil
+			return verb.ReplaceAllStringFunc(text, shown), err == nil
 		}
 	case *ast.BinaryExpr:
 		if e.Op != token.ADD {
@@ -172,4 +234,12 @@ func textOf(e ast.Expr) (string, bool) {
 		return left + right, ok || also
 	}
 	return "", false
+}
+
+// shown returns what a verb of a format prints.
+func shown(verb string) string {
+	if verb == "%%" {
+		return "%"
+	}
+	return "…"
 }
