@@ -94,10 +94,11 @@ func newCommand() *cobra.Command {
   explain  show what an endpoints file means, before a channel uses it
   serve    serve endpoints files to a fleet
   watch    show which priority a channel is using, and why
+  version  show which build this is
 
 Exit codes: 0 for success, 1 for a failure, 2 for invalid arguments or an invalid file,
 3 if no endpoint can take calls.`,
-		Version:       version(),
+		Version:       thisBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
