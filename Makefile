@@ -76,12 +76,36 @@ attack: ## attack understudy serve in each way for a minute, and time a normal c
 	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m
 
 .PHONY: release
-release: ## install the command as a user would, from modules like those that a tag would publish
+release: ## prove in a scratch copy, from its tags, that go install and go get of the next version work
 	bash .ci/release
 
 .PHONY: docs
 docs: ## follow the pages of docs literally, or PAGES="docs/howto/get-started.md"
 	bash .ci/docs -slow $(PAGES)
+
+.PHONY: tag
+tag: ## the same for VERSION=v0.1.0, and fetch its commit and tags into this repository; pushes nothing
+	bash .ci/release --tag $(VERSION)
+
+.PHONY: reproducible
+reproducible: ## build the command twice, in two folders and with empty caches, and compare the bytes; minutes
+	bash .ci/reproducible --again
+
+.PHONY: platforms
+platforms: ## build the command for each platform
+	bash .ci/platforms
+
+.PHONY: grpc
+grpc: ## the library with each minor release of grpc-go, from the lowest to the newest; minutes
+	bash .ci/grpc
+
+.PHONY: licences
+licences: ## list the licences of all dependencies again
+	GOWORK=off go -C tools run ./licences
+
+.PHONY: image
+image: ## build the container image, or, without a container builder, run its root file system
+	bash .ci/image
 
 .PHONY: floor
 floor: ## test the root module at its lowest and newest versions, with both supported Go releases (some minutes)
