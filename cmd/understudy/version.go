@@ -71,7 +71,7 @@ func (b build) String() string {
 func (b build) commit() string {
 	switch {
 	case b.Commit == "":
-		return "not recorded: not built in a repository"
+		return "not recorded in this build"
 	case b.Modified != nil && *b.Modified:
 		return b.Commit + " with changes"
 	}
@@ -91,8 +91,9 @@ func versionCommand() *cobra.Command {
 		Long: `Prints the version of this build, its commit, and the versions of Go and grpc that it
 was built with. Include this in the report of a problem.
 
-The commit is recorded if the command was built in a repository, and not if it was
-installed by "go install". With -o json, "commit" and "modified" are then left out.`,
+The commit is recorded if the command was built in a clone of the repository, and not
+if it was installed by "go install". With -o json, "commit" and "modified" are then
+left out.`,
 		Example: `  understudy version
   understudy version -o json`,
 		Args: cobra.NoArgs,
