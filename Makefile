@@ -103,6 +103,10 @@ grpc: ## the library with each minor release of grpc-go, from the lowest to the 
 licences: ## list the licences of all dependencies again
 	GOWORK=off go -C tools run ./licences
 
+.PHONY: rooms
+rooms: ## draw docs/rooms.svg again: the groups of packages, and which imports which
+	GOWORK=off go -C tools run ./rooms
+
 .PHONY: image
 image: ## build the container image, or, without a container builder, run its root file system
 	bash .ci/image
