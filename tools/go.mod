@@ -8,8 +8,8 @@ tool (
 )
 
 require (
-	go.yaml.in/yaml/v3 v3.0.5
 	github.com/google/licensecheck v0.3.1
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/mod v0.42.0
 )
 
