@@ -78,8 +78,8 @@ func (b build) commit() string {
 	return b.Commit
 }
 
-// print writes one line for each fact.
-func (b build) print(w io.Writer) error {
+// printTable writes one line for each fact.
+func (b build) printTable(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "understudy %s\ncommit     %s\ngo         %s\nplatform   %s\ngrpc       %s\n", b.Version, b.commit(), b.Go, b.Platform, b.GRPC)
 	return err
 }
@@ -104,7 +104,7 @@ left out.`,
 		if err != nil {
 			return err
 		}
-		write := thisBuild().print
+		write := thisBuild().printTable
 		if asJSON {
 			write = func(w io.Writer) error { return json.NewEncoder(w).Encode(thisBuild()) }
 		}

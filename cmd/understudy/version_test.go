@@ -46,7 +46,7 @@ func TestBuilds(t *testing.T) {
 			t.Errorf("%s: --version prints %q, want %q", name, got, c.line)
 		}
 		var lines bytes.Buffer
-		if err := b.print(&lines); err != nil || !strings.Contains(lines.String(), c.commit) {
+		if err := b.printTable(&lines); err != nil || !strings.Contains(lines.String(), c.commit) {
 			t.Errorf("%s: version prints %q, want %q in it", name, lines.String(), c.commit)
 		}
 		object, err := json.Marshal(b)
