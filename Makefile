@@ -76,7 +76,7 @@ attack: ## attack understudy serve in each way for a minute, and time a normal c
 	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m
 
 .PHONY: release
-release: ## prove in a scratch copy, from its tags, that go install and go get of the next version work
+release: ## make the tags of the next version in a scratch copy, and prove that go install and go get work from them
 	bash .ci/release
 
 .PHONY: docs
@@ -84,11 +84,11 @@ docs: ## follow the pages of docs literally, or PAGES="docs/howto/get-started.md
 	bash .ci/docs -slow $(PAGES)
 
 .PHONY: tag
-tag: ## the same for VERSION=v0.1.0, and fetch its commit and tags into this repository; pushes nothing
+tag: ## do the same for VERSION=v0.1.0, and fetch the commit and the tags into this repository; pushes nothing
 	bash .ci/release --tag $(VERSION)
 
 .PHONY: reproducible
-reproducible: ## build the command twice, in two folders and with empty caches, and compare the bytes; minutes
+reproducible: ## build the command twice, in two folders and with empty caches, and compare the bytes (minutes)
 	bash .ci/reproducible --again
 
 .PHONY: platforms
@@ -96,7 +96,7 @@ platforms: ## build the command for each platform
 	bash .ci/platforms
 
 .PHONY: grpc
-grpc: ## the library with each minor release of grpc-go, from the lowest to the newest; minutes
+grpc: ## test the library with each minor release of grpc-go, from the lowest to the newest (minutes)
 	bash .ci/grpc
 
 .PHONY: licences
