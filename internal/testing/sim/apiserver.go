@@ -333,6 +333,11 @@ func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 func (w *apiWatch) news() (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.unsent()
+}
+
+// unsent returns the events that the watch has not yet sent. The caller must hold the lock.
+func (w *apiWatch) unsent() (text string) {
 	for _, e := range w.log {
 		if e.version > w.at {
 			if w.at = e.version; slices.Contains(w.services, e.service) {
@@ -343,13 +348,15 @@ func (w *apiWatch) news() (text string) {
 	return text
 }
 
-// bookmark returns a bookmark, or "" while the watch waits for a future version.
+// bookmark returns a bookmark, after events that have come meanwhile, or "" while the watch waits
+// for a future version.
 func (w *apiWatch) bookmark() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.at > w.version {
 		return ""
 	}
+	text := w.unsent()
 	w.at = w.version
-	return bookmarkText(w.version, false)
+	return text + bookmarkText(w.version, false)
 }

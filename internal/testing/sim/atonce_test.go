@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
@@ -22,6 +25,8 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 		"no standbys":       {0, "1 failover, 1 update, 11 failover, 13 judged", false},
 		"one after another": {1, "1 failover, 2 update, 11 failover, 13 judged", false},
 		"timer expired":     {1, "1 failover, 1 update, 11 failover, 22 judged", false},
+		"early child":       {1, "1 update, 1 report, 13 judged", true},
+		"later child":       {1, "1 update, 2 report, 13 judged", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -31,6 +36,7 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 					told:       tree{priorities: []string{"a", "b"}},
 					truth:      make(Truth, 2),
 					model:      prioritymodel.New(nil),
+					unheard:    make(map[string]prioritymodel.Report),
 				}
 				begin := time.Now()
 				for step := range strings.SplitSeq(test.steps, ", ") {
@@ -45,6 +51,8 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 						c.failover("p0 a", "p1 b")
 					case "update":
 						c.updating()
+					case "report": // of a child that the model does not have
+						c.report(prioritymodel.Report{State: prioritymodel.Connecting, Text: "z"})
 					}
 				}
 				if got := c.atOnce(); got != test.want {
@@ -84,6 +92,37 @@ func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 				pass(test.later)
 				if got := c.atOnce(); got != test.want {
 					t.Errorf("atOnce() = %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// A failover from a READY child up to one that is CONNECTING breaks a rule, unless A56 alone decides:
+// the calls of the child in use fail, and no priority above it is poor.
+func TestAFailoverUpToAConnectingChild(t *testing.T) {
+	ready := func(condition shell.Condition) *seen {
+		return &seen{state: connectivity.Ready, tier: shell.Tier{Condition: condition, ReadyPart: 1}}
+	}
+	for name, test := range map[string]struct {
+		above, left *seen
+		broken      bool
+	}{
+		"the child in use answers":         {&seen{state: failing}, ready(shell.Usable), true},
+		"the child in use fails its calls": {&seen{state: failing}, ready(shell.HalfOpen), false},
+		"so does one above":                {ready(shell.Emptied), ready(shell.HalfOpen), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &World{Log: newLog()}
+				c := &channel{
+					w: w, priorities: []string{"a", "b", "c"}, told: tree{priorities: []string{"a", "b", "c"}}, truth: make(Truth, 0),
+					children: map[string]*seen{"a": test.above, "b": {state: connectivity.Connecting}, "c": test.left},
+				}
+				pass(time.Minute)
+				c.failover("p2 c", "p1 b")
+				if broken := len(w.Log.broken) > 0; broken != test.broken {
+					t.Errorf("broken rules: %q, want some: %v", w.Log.broken, test.broken)
 				}
 			})
 		})

@@ -44,7 +44,7 @@ type channel struct {
 	detects    bool                            // the channel detects outliers or has detected them before
 	failovers  int                             // failovers counted by metrics
 	lastMove   time.Time                       // the time of the last failover
-	met        time.Time                       // the time of a failover during an update
+	met        time.Time                       // the time of an update at which a failover happened, or a child was created earlier than in the model
 	settled    bool                            // no event about priorities has occurred since a quiet period
 }
 
@@ -103,10 +103,12 @@ func (c *channel) updated() {
 }
 
 // report gives the model the report of a child, or keeps it until the model creates the child: if
-// an update meets a timer, the policy may create a child earlier. The lock is held.
+// an update meets a timer or a report, the policy may create a child earlier. The lock is held.
 func (c *channel) report(r prioritymodel.Report) {
 	if c.model.Updating(r.Text) == nil {
-		c.unheard[r.Text] = r
+		if c.unheard[r.Text] = r; time.Since(c.lastUpdate) == 0 {
+			c.met = c.lastUpdate
+		}
 		return
 	}
 	c.model.Report(r.Text, r.Text, r)
@@ -209,9 +211,11 @@ func (c *channel) meet() {
 // caller must hold the lock.
 //
 // With standbys, and with near groups that start early, the order matters if another priority came
-// into use at that time. The model creates a standby immediately, but the policy creates it only
-// after the simultaneous events, when it may no longer be needed. As a result, their failover
-// timers differ, even after another update.
+// into use at that time, or if the policy created a child that the model has not created. The model
+// creates a standby immediately, but the policy creates it only after the simultaneous events, when
+// it may no longer be needed. Conversely, the policy may create a child below a failing one that
+// begins to connect at the same time. As a result, their failover timers differ, even after another
+// update.
 //
 // With a failback delay, the order matters while the delay lasts if two children changed at the
 // same time, because during an update the policy first handles the reports of the child that is
@@ -248,7 +252,7 @@ func (c *channel) states() string {
 
 // failover is called for each counted failover. Except during an update, no failover may go down
 // from a READY child, to a child without endpoints while the previous child is READY and stays, or
-// up to a child that is not connected.
+// up to a child that is not connected, unless A56 alone decides.
 func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +271,7 @@ func (c *channel) failover(from, to string) {
 	if left == nil || left.state != connectivity.Ready || left.now() {
 		return
 	}
-	if entered := c.children[c.priorities[now]]; now < was && entered != nil && entered.state == connectivity.Connecting && time.Since(c.lastUpdate) > 0 {
+	if entered := c.children[c.priorities[now]]; now < was && entered != nil && entered.state == connectivity.Connecting && time.Since(c.lastUpdate) > 0 && !c.decidedByA56(now, left) {
 		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which is CONNECTING", from, to)
 	}
 	if left.poor(c.w.settings) {
@@ -279,6 +283,16 @@ func (c *channel) failover(from, to string) {
 	if now < len(c.truth) && len(c.truth[now].Serving()) == 0 {
 		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which has no endpoints", from, to)
 	}
+}
+
+// decidedByA56 reports whether row 1 of docs/tiers.md applies although the child in use is READY:
+// its calls fail, and no priority from the first to the entered one is poor. A56 waits for a
+// priority that has time left to connect. The caller must hold the lock.
+func (c *channel) decidedByA56(entered int, left *seen) bool {
+	return left.tier.Condition != shell.Usable && !slices.ContainsFunc(c.priorities[:entered+1], func(name string) bool {
+		child := c.children[name]
+		return child != nil && child.state == connectivity.Ready && child.poor(c.w.settings)
+	})
 }
 
 // counted returns the index of a priority such as "p1 title", or -1 if the priority is no longer
