@@ -55,7 +55,8 @@ func (p *pod) write(t *testing.T, name, text string) {
 	}
 }
 
-// serve sends the initial slices and then ends the watch.
+// serve sends the initial slices, or a bookmark, and then ends the watch. Without the bookmark, the
+// source would report that each watch ends at once.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.asked <- r
 	token := <-p.token
@@ -67,7 +68,9 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("resourceVersion") == "" {
 		_, _ = fmt.Fprintln(w, `{"type":"ADDED","object":{"metadata":{"name":"a"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+		return
 	}
+	_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}`)
 }
 
 // start starts a source that has only the configuration of the pod.
