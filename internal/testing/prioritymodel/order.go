@@ -163,7 +163,7 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 			}
 			continue
 		}
-		if t.notWaitedFor(child, priority, t.passed) {
+		if !child.poor() && t.notWaitedFor(child, priority, t.passed) {
 			child.tell()
 			t.passed = true
 			stood = stood || slices.Contains(t.candidates, childName)
