@@ -128,3 +128,39 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 		})
 	}
 }
+
+// While an update is in progress, a log line may be about the priorities before it or after it, and
+// both may have a priority of this number and title.
+func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		later  time.Duration // after the update
+		broken bool
+	}{
+		"during the update": {0, false},
+		"after the update":  {time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				weights := map[string]map[string]uint32{"old": {"sim/b": 1}, "new": {"sim/b": 1}}
+				c := &channel{
+					priorities: []string{"a", "new"}, told: tree{priorities: []string{"a", "new"}, weights: weights},
+					before: []string{"a", "old"}, toldBefore: tree{priorities: []string{"a", "old"}, weights: weights},
+					children: map[string]*seen{
+						"a":   {state: connectivity.Connecting, since: begin},
+						"new": {state: failing, since: begin},
+						"old": {state: connectivity.Connecting, since: begin},
+					},
+				}
+				w := &World{settings: settings{failover: 10 * time.Second}, channel: c, openedAt: begin, shown: "target"}
+				pass(10 * time.Second)
+				c.lastUpdate = time.Now()
+				pass(test.later)
+				line := []string{"", "target", "move", "1", "sim/b", "0", "a", "CONNECTING", "10 s", "p1 sim/b: did not connect within 10 s"}
+				if wrong := w.failoverLine(line); (wrong != "") != test.broken {
+					t.Errorf("failoverLine reports %q, want a broken rule: %v", wrong, test.broken)
+				}
+			})
+		})
+	}
+}

@@ -299,8 +299,8 @@ func (c *channel) decidedByA56(entered int, left *seen) bool {
 // configured. The caller must hold the lock.
 func (c *channel) counted(name string) int {
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
-	if child, wrong := c.named(index, title); wrong == "" {
-		return slices.Index(c.priorities, child)
+	if children, wrong := c.named(index, title); wrong == "" {
+		return slices.Index(c.priorities, children[0])
 	}
 	return -1
 }

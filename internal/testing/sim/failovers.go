@@ -21,23 +21,33 @@ func (w *World) failoverLine(m []string) string {
 	if m[1] != w.shown || time.Since(opened) == 0 {
 		return "" // the line comes from the neighbor, or from the channel that is being closed
 	}
-	what, state, after, why := m[2], m[7], m[8], m[9]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	to, wrong := c.named(m[5], m[6])
+	tos, wrong := c.named(m[5], m[6])
 	if wrong != "" {
 		return wrong
 	}
-	if wrong := longAgo(after, opened); wrong != "" {
+	if wrong := longAgo(m[8], opened); wrong != "" {
 		return wrong
 	}
+	for _, to := range tos {
+		if wrong = w.failover(c, m, to); wrong == "" {
+			return ""
+		}
+	}
+	return wrong
+}
+
+// failover checks a log line about a change to the child to. The caller must hold the lock.
+func (w *World) failover(c *channel, m []string, to string) string {
+	what, state, why := m[2], m[7], m[9]
 	if is := c.children[to]; is != nil && !is.now() && state != is.state.String() && (state != "TRANSIENT_FAILURE" || is.state != connectivity.Connecting) {
 		return fmt.Sprintf("%q is %v", to, is.state)
 	}
 	if what == "move" && strings.HasSuffix(why, "is not configured any more") {
 		return ""
 	}
-	from, wrong := c.named(m[3], m[4])
+	froms, wrong := c.named(m[3], m[4])
 	if wrong != "" {
 		return wrong
 	}
@@ -48,10 +58,16 @@ func (w *World) failoverLine(m []string) string {
 	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
 		return wrong
 	}
-	if left := c.children[from]; left != nil && !left.now() {
-		return left.explains(why, w.settings, c.detects)
+	for _, from := range froms {
+		left := c.children[from]
+		if left == nil || left.now() {
+			return ""
+		}
+		if wrong = left.explains(why, w.settings, c.detects); wrong == "" {
+			return ""
+		}
 	}
-	return ""
+	return wrong
 }
 
 // anotherOne matches the suffix that distinguishes children with the same name.
@@ -80,22 +96,25 @@ func number(text string) int {
 // unknown.
 func (s *seen) now() bool { return time.Since(s.told) == 0 }
 
-// named returns the child with a number and a title, or why there is no such child. An update in
-// progress may not have reached the policy yet. The caller must hold the lock.
-func (c *channel) named(index, title string) (child, wrong string) {
+// named returns the children with a number and a title, or why there are none. There is more than
+// one only while an update is in progress, which may not have reached the policy yet. The caller
+// must hold the lock.
+func (c *channel) named(index, title string) (children []string, wrong string) {
 	i := number(index)
-	if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.told) {
-		return c.priorities[i], ""
+	add := func(priorities []string, t tree) {
+		if i >= 0 && i < len(priorities) && c.titled(priorities[i], title, t) && !slices.Contains(children, priorities[i]) {
+			children = append(children, priorities[i])
+		}
 	}
+	add(c.priorities, c.told)
 	if time.Since(c.lastUpdate) == 0 {
-		if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.toldBefore) {
-			return c.priorities[i], "" // a second update at the same time has not reached the policy yet
-		}
-		if i >= 0 && i < len(c.before) && c.titled(c.before[i], title, c.toldBefore) {
-			return c.before[i], ""
-		}
+		add(c.priorities, c.toldBefore) // a second update at the same time has not reached the policy yet
+		add(c.before, c.toldBefore)
 	}
-	return "", fmt.Sprintf("p%d %s is not one of %v", i, title, c.told.priorities)
+	if len(children) == 0 {
+		wrong = fmt.Sprintf("p%d %s is not one of %v", i, title, c.told.priorities)
+	}
+	return children, wrong
 }
 
 // titled reports whether a title belongs to a child. The title consists of the child's mechanism,
@@ -203,9 +222,12 @@ func (w *World) againLine(m []string) string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	child, wrong := c.named(m[2], m[3])
-	if is := c.children[child]; wrong == "" && is != nil && !is.now() && is.state == failing {
-		wrong = fmt.Sprintf("%q is %v", child, is.state)
+	children, wrong := c.named(m[2], m[3])
+	if wrong == "" && !slices.ContainsFunc(children, func(name string) bool {
+		is := c.children[name]
+		return is == nil || is.now() || is.state != failing
+	}) {
+		wrong = fmt.Sprintf("%q is %v", children, failing)
 	}
 	if wrong == "" {
 		wrong = longAgo(m[4], opened)

@@ -217,14 +217,19 @@ func (w *World) rejectedLine(m []string) string {
 	c := w.channelNow()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	children := []string{m[1]}
 	if m[2] != "" {
-		m[1], _ = c.named(m[2], m[3])
+		children, _ = c.named(m[2], m[3])
 	}
-	i := slices.Index(c.told.priorities, m[1])
-	if i >= 0 && i < len(c.truth) && len(c.truth[i].Serving()) > 0 {
-		return fmt.Sprintf("%q has endpoints: %v", m[1], c.truth[i])
+	wrong := ""
+	for _, name := range children {
+		i := slices.Index(c.told.priorities, name)
+		if i < 0 || i >= len(c.truth) || len(c.truth[i].Serving()) == 0 {
+			return ""
+		}
+		wrong = fmt.Sprintf("%q has endpoints: %v", name, c.truth[i])
 	}
-	return ""
+	return wrong
 }
 
 var anOldError = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
