@@ -86,7 +86,7 @@ func TestSentencesSayWhatIsRecommended(t *testing.T) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 	longest := seconds(r.MaxFailbackDelay + r.FailbackJitter)
 	for file, sentences := range map[string][]string{
-		"README.md": {"The calls go back once the first priority is stable, after at most " + longest},
+		"README.md": {"Once the first priority is stable again, new calls return to it within " + longest},
 		"docs/options.md": {
 			"The calls come back at most " + longest + ", and the time of a connection, after a priority is stable.",
 			"pings each connection that has been quiet for " + seconds(r.Keepalive.Time),

@@ -14,7 +14,7 @@ var hints = []hint{
 	{"did not connect within …, i/o timeout", "the way there: firewall, security group, route, a machine that is gone"},
 	{"… accepts connections and does not answer", "the process hangs, or something else listens there: a proxy, or a port that speaks TLS where the client does not"},
 	{"… does not answer the TLS handshake", "a port that does not speak TLS, or a process that hangs"},
-	{"x509: certificate is valid for …, not …", "the name on the certificate, and authority= of the target (README)"},
+	{"x509: certificate is valid for …, not …", "the name on the certificate, and authority= of the target (certificates)"},
 	{"the server wants a client certificate", "the client's certificate (mTLS): none was given, or one of another CA"},
 	{"no such host: the name may not exist", "the spelling of the name, and the zone in DNS"},
 	{"the health check says NOT_SERVING", "the backend's own log: it said so"},

@@ -118,7 +118,7 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	}
 	s := &server{name: name, health: health.NewServer(), address: listener.Addr().String(), watched: make(chan struct{}, 100)}
 	s.grpc = grpc.NewServer(grpc.Creds(creds), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-		MinTime:             5 * time.Second, // the same as in the README
+		MinTime:             5 * time.Second, // the same as with Options.ServerKeepalive
 		PermitWithoutStream: true,
 	}), grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		select {

@@ -131,7 +131,7 @@ func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 }
 
 type fault struct {
-	name string // name of the fault in the README's table
+	name string // name of the fault in the table of the documentation
 	// lose returns the address of an endpoint, and a function that breaks the endpoint. That
 	// function is nil if the endpoint never answers in the first place.
 	lose func(t *testing.T) (address string, lose func())

@@ -107,10 +107,10 @@ func calledBy(t *testing.T, cc *grpc.ClientConn) string {
 	return a.authority
 }
 
-// The README lists the names that TestNamesOnCertificates checks.
-func TestReadmeSaysWhoseName(t *testing.T) {
+// docs/targets.md lists the names that TestNamesOnCertificates checks.
+func TestThePageSaysWhoseName(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/targets.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,10 +132,10 @@ func TestReadmeSaysWhoseName(t *testing.T) {
 		}
 		u := targetOf(t, target)
 		if authority := resolver.Get(u.URL.Scheme).(resolver.AuthorityOverrider).OverrideAuthority(u); !strings.Contains(cells[2], "`"+strings.TrimSuffix(authority, ":443")+"`") {
-			t.Errorf("%s: its authority is %s, README.md says %s", target, authority, cells[2])
+			t.Errorf("%s: its authority is %s, docs/targets.md says %s", target, authority, cells[2])
 		}
 	}
 	if rows != 7 {
-		t.Errorf("found %d targets in README.md, want 7", rows)
+		t.Errorf("found %d targets in docs/targets.md, want 7", rows)
 	}
 }

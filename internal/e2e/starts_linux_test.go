@@ -110,7 +110,7 @@ func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []ca
 	return calls[slices.IndexFunc(calls, of("far"))].end, lost
 }
 
-// Each row of the README's table "What starts a failover" holds for the README's client.
+// Each row of the table in docs/explanation/what-starts-a-failover.md holds for the README's client.
 func TestWhatStartsAFailover(t *testing.T) {
 	t.Parallel()
 	for some := range slices.Chunk(faults, 6) {
@@ -196,8 +196,8 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	if f.after > 0 {
 		allowed = slipsOfHeld
 	}
-	// On a busy machine, more calls are in progress when an endpoint is ejected than the README's
-	// table assumes.
+	// On a busy machine, more calls are in progress when an endpoint is ejected than the
+	// documented table assumes.
 	strict := most == 0 || most > 0 && !f.ejected
 	if c.named && strict && len(lost)-min(slipped, allowed) > most {
 		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), most)
@@ -253,14 +253,14 @@ func whys(lost []call) string {
 	return text
 }
 
-// The README's table has a row for each fault, with the limits of the tests.
-func TestReadmeSaysWhatIsLost(t *testing.T) {
+// The table of the documentation has a row for each fault, with the limits of the tests.
+func TestThePageSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/explanation/what-starts-a-failover.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "\n## What starts a failover\n")
+	_, table, _ := strings.Cut(string(text), "# What starts a failover, and how long it takes\n")
 	table, _, _ = strings.Cut(table, "\n\n-")
 	rows := make(map[string][]string)
 	for line := range strings.Lines(table) {
@@ -269,17 +269,17 @@ func TestReadmeSaysWhatIsLost(t *testing.T) {
 		}
 	}
 	if len(rows) != len(faults)+2 {
-		t.Errorf("README.md has %d rows, want %d", len(rows)-2, len(faults))
+		t.Errorf("the page has %d rows, want %d", len(rows)-2, len(faults))
 	}
 	for _, f := range faults {
 		cells := rows[f.name]
 		if cells == nil {
-			t.Errorf("README.md has no row %q", f.name)
+			t.Errorf("the page has no row %q", f.name)
 			continue
 		}
 		for i, most := range []int{f.most, f.slowly} {
 			if named, _, _ := strings.Cut(cells[1+i], ","); most >= 0 && named != strconv.Itoa(most) {
-				t.Errorf("README.md has %s lost calls for %q, the test allows %d", f.name, named, most)
+				t.Errorf("the page has %s lost calls for %q, the test allows %d", f.name, named, most)
 			}
 		}
 	}
