@@ -8,21 +8,20 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// asked records whether the metrics of a channel have ever been exported. The policies of a channel
-// share it, so that a policy created in a failover counts its picks from the beginning.
+// asked records whether the metrics of a channel have ever been exported. All policies of the
+// channel share it, so that a policy that a failover creates counts its picks from the start.
 type asked struct {
 	atomic.Bool
-	users int // number of policies that share it; guarded by channels.mu
+	users int // number of policies that share the value; guarded by channels.mu
 }
 
-// channels holds the shared state of each channel. A channel is identified by its metrics recorder.
+// channels holds an asked for each channel, which its metrics recorder identifies.
 var channels struct {
 	mu  sync.Mutex
 	all map[estats.MetricsRecorder]*asked
 }
 
-// join returns the shared state of the channel with the recorder r. The caller must call leave
-// later.
+// join returns the asked of the channel with the recorder r. The caller must call leave later.
 func join(r estats.MetricsRecorder) *asked {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &asked{}

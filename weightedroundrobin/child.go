@@ -15,14 +15,14 @@ import (
 
 type child = core.Child[endpointChild]
 
-// endpointChild is what this policy stores with a child of its shell.
+// endpointChild is what this policy stores with a child of its core.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
-	record   *shell.Record     // counts the child's calls for debug pages; may be nil
+	record   *shell.Record     // counts calls for debug pages; may be nil
 	outdated bool              // the child has refused its current endpoint
-	place    weighted.Position // position in the pick sequence, as of the last picker with this child before the current one
+	place    weighted.Position // position in the pick sequence when the last picker with this child was replaced
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
@@ -40,7 +40,7 @@ func (p *policy) build(c *child) {
 	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update passes the endpoint to the child. If the child refuses it, the next update passes it
+// update passes the endpoint to the child. If the child refuses the endpoint, the next update tries
 // again.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
@@ -50,12 +50,12 @@ func (p *policy) update(c *child) {
 	c.Attached.outdated = err != nil
 }
 
-// owner receives the reports of a child's shell.Instance.
+// owner receives the reports of a child.
 type owner child
 
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	c := (*child)(o)
-	var now time.Time // the core needs the time only in this case
+	var now time.Time // the core needs the time only for READY
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
 		c.Attached.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenPart > 0)

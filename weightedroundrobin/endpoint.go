@@ -11,9 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// keyOf returns the key that identifies an endpoint. It is false for an endpoint without addresses.
-// The addresses are those of the resolver: behind a proxy, gRPC has replaced all of them by the
-// proxy's.
+// keyOf returns the key of an endpoint, or false if it has no addresses. It uses the addresses from
+// the resolver, because behind a proxy gRPC replaces all of them by the proxy's.
 func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	p.addresses = p.addresses[:0]
 	for _, a := range hierarchy.Addresses(endpoint) {

@@ -33,10 +33,10 @@ var (
 	})
 )
 
-// labels are the labels of this policy's metrics, except for the optional ones.
+// labels are the mandatory labels of this policy's metrics.
 type labels struct{ target, priority, locality string }
 
-// counts is the number of endpoints in each state of the core.
+// counts is the number of endpoints in each state, indexed by core.State.
 type counts [4]int64
 
 func (c counts) Plus(by counts) counts {
@@ -46,32 +46,32 @@ func (c counts) Plus(by counts) counts {
 	return c
 }
 
-// places limits how many combinations of labels have metric series of their own.
+// places bounds the number of metric series.
 var places tally.Bound
 
 // everybodys adds up the endpoints of all policies of the process.
 var everybodys tally.Board[labels, counts]
 
-// meter exports the metrics of a policy. Recording each pick would slow down picks, and a recorder
-// does not reveal whether it exports them at all. So the meter registers a gauge, and records the
-// picks since the last time whenever the gauge is collected. Schedulers count picks anyway. A
-// picker of a single endpoint has no scheduler and counts its picks only after the first export of
-// the channel.
+// meter exports the metrics of a policy. To record every pick would slow down picks, and a recorder
+// does not reveal whether it exports anything. The meter therefore registers a gauge. Whenever the
+// gauge is collected, the meter records the picks since the last time, which schedulers count
+// anyway. The picker of a single endpoint has no scheduler; it counts its picks only after the
+// first export of the channel.
 type meter struct {
 	policy   *policy
 	settled  counts            // what this policy has added to everybodys
-	register serial.Serializer // on a goroutine of its own, because a recorder may wait for an export that calls Report
+	register serial.Serializer // registers on a goroutine of its own, because a recorder may wait for an export that calls Report
 
 	mu         sync.Mutex // guards the following fields
 	labels     labels
 	service    string
 	registered bool
 	unregister func()
-	counts     bool                          // pickers of a single endpoint count their picks
-	asked      *asked                        // nil until registered
-	picker     *weighted.Picker              // the current picker
-	taken      uint64                        // picks of picker that were already added to picks
-	last       weak.Pointer[weighted.Picker] // the previous picker, which may still be in use by calls
+	counts     bool   // pickers of a single endpoint count their picks
+	asked      *asked // nil until registered
+	picker     *weighted.Picker
+	taken      uint64                        // how many picks of picker are already in picks
+	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use
 	lastTaken  uint64
 	picks      int64 // picks that are not recorded yet
 }
@@ -111,7 +111,7 @@ func (c counts) negative() counts {
 	return c
 }
 
-// settle updates everybodys. It is called after each batch of events.
+// settle brings everybodys up to date. It is called after each batch of events.
 func (m *meter) settle(closed bool) {
 	var now counts
 	if !closed {
@@ -129,7 +129,6 @@ func (m *meter) settle(closed bool) {
 	m.settled = now
 }
 
-// close records the remaining picks and stops exporting.
 func (m *meter) close() {
 	m.mu.Lock()
 	registered := m.registered
@@ -152,7 +151,7 @@ func (m *meter) use(picker *weighted.Picker) {
 	m.picker, m.taken = picker, 0
 }
 
-// alone reports whether a picker of a single endpoint must count its picks.
+// alone reports whether the picker of a single endpoint must count its picks.
 func (m *meter) alone() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,8 +171,8 @@ func (m *meter) read() {
 	read(m.picker, &m.taken)
 }
 
-// take returns a function that records m.picks. The caller holds mu and must release it before
-// calling that function.
+// take empties m.picks. It returns a function that records them, which the caller must call after
+// it has released mu. It must hold mu before.
 func (m *meter) take() func() {
 	m.read()
 	if m.asked == nil || !m.asked.Load() || m.picks == 0 {
@@ -204,7 +203,7 @@ func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 		endpointsMetric.Record(r, n, at.target, at.priority, at.locality, names[state], service)
 	}
 	if first {
-		m.policy.Event(m.policy.core.Outdated) // the new picker counts its picks
+		m.policy.Event(m.policy.core.Outdated) // request a picker that counts its picks
 	}
 	return nil
 }

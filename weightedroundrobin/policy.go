@@ -20,25 +20,25 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// policy runs the core on a shell: it translates the core's actions.
+// policy translates between the shell and the core.
 type policy struct {
 	*shell.Shell
 	core       *core.Core[endpointChild]
 	leaf       balancer.Builder
 	config     core.Config
-	attributes *attributes.Attributes // attributes of the last resolver state
-	picker     *weighted.Picker       // the current picker; nil if no child is READY
+	attributes *attributes.Attributes // of the last resolver state
+	picker     *weighted.Picker       // nil if no child is READY
 	recording  bool                   // calls are recorded for debug pages
 	meter      meter
-	scheduled  weighted.Scheduled[*child] // in use only while recording is set
-	addresses  []core.Address             // reused by keyOf
+	scheduled  weighted.Scheduled[*child] // in use only while recording
+	addresses  []core.Address             // buffer of keyOf
 	logged     struct{ twice, empty, big bool }
 }
 
 var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here")
 
-// spec describes the policy to the shell. leaf builds the policies of the endpoints, whose Close
-// must shut down all their subchannels.
+// spec describes the policy to the shell. leaf builds the policies of the endpoints. Their Close
+// must shut down all of their subchannels.
 func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
@@ -65,14 +65,14 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 	return config
 }
 
-// Begin assigns each endpoint to a child. If only an endpoint's weight has changed, its child gets
-// no update.
+// Begin assigns each endpoint to a child. If only the weight of an endpoint has changed, its child
+// gets no update.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
 	place, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.at(place)
-	// Without this, the children would not listen to health checks, and endpoints that are not
-	// serving would get calls.
+	// Without this attribute, children would not listen to health checks, and endpoints that are
+	// not serving would get calls.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
 	p.assign(state.Endpoints)
@@ -112,8 +112,8 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 	}
 }
 
-// updateChildren updates those children whose endpoint has changed. With startPoint "random", it
-// begins at a random one, so that the clients of a fleet do not all connect to the same endpoint
+// updateChildren updates the children whose endpoint has changed. With startPoint "random", it
+// begins at a random child, so that the clients of a fleet do not all connect to the same endpoint
 // first.
 func (p *policy) updateChildren(attributes *attributes.Attributes) {
 	all := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
@@ -130,7 +130,7 @@ func (p *policy) updateChildren(attributes *attributes.Attributes) {
 	}
 }
 
-// End publishes the state if that changes the picker.
+// End publishes the state if the picker changes.
 func (p *policy) End() { p.core.End() }
 
 func (p *policy) Due() (at time.Time, due bool) { return p.core.Due() }
@@ -150,14 +150,14 @@ func (p *policy) State() balancer.State {
 	case core.TransientFailure:
 		return p.failure()
 	case core.Idle:
-		// Calls wait, because the children are already about to connect.
+		// Calls wait, because the children are about to connect.
 		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
 	}
 	return shell.Connecting()
 }
 
 // failure returns the state of a policy whose children have all failed. Calls fail with the error
-// of one child and the number of the others.
+// of one child, which says how many others there are.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {
@@ -170,7 +170,6 @@ func (p *policy) failure() balancer.State {
 	return state
 }
 
-// newPicker returns a picker of the READY children. At least one child must be READY.
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
 	pickers := make([]balancer.Picker, len(children))

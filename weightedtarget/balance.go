@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// rebalance adapts the shares of the zones when endpoints have failed or recovered. Applying an
-// action may make a child report; the loop takes that into account, too.
+// rebalance adapts the shares of the zones when endpoints have failed or recovered. It repeats this
+// until nothing changes, because children may report while actions are applied.
 func (p *policy) rebalance() {
 	if p.rebalancing {
 		return
@@ -21,17 +21,18 @@ func (p *policy) rebalance() {
 	p.rebalancing = false
 }
 
-// capacity returns the capacity of a target. It is 0 if the target has no endpoints, because a
-// standby uses only some of them or because they are in another zone as well.
+// capacity returns the capacity of a target. A target without endpoints has none. Its endpoints may
+// be missing because a standby uses only some of them, or because they are listed in another zone
+// as well.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
 		return 0
 	}
-	return p.config.Targets[name].Capacity // 0 if the target was removed
+	return p.config.Targets[name].Capacity // 0 for a removed target
 }
 
-// partsOfZones is parts for balanced targets. It uses their capacities as weights, because a target
-// in a failed zone has no share of the calls.
+// partsOfZones is like parts, for targets that are balanced between zones. It weighs them by
+// capacity, because a target in a failed zone has no share of the calls.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
 	for name, c := range p.children {
@@ -48,7 +49,7 @@ func (p *policy) partsOfZones() (ready, unproven float64) {
 			all += capacity * c.lacks
 		}
 	}
-	if all == 0 { // READY targets without any capacity
+	if all == 0 { // the READY targets have no capacity
 		return 1, 0
 	}
 	return ready / all, unproven / all

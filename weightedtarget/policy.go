@@ -17,30 +17,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// policy runs the core on a shell: it translates the core's actions.
+// policy translates between the shell and the core.
 type policy struct {
 	*shell.Shell
 	core   core.Core
 	config *lbconfig.WeightedTarget
-	// The last resolver state and its endpoints by child. They are set only if calls are balanced
-	// by zones, because Rebalance may then create children between updates.
+	// The following two are the last resolver state and its endpoints by child. They are set only
+	// if calls are balanced between zones, because Rebalance may then create children between
+	// updates.
 	state       resolver.State
 	groups      map[string][]resolver.Endpoint
-	rebalancing bool              // rebalance is running
-	children    map[string]*child // includes children that are retained after their removal
-	picker      *weighted.Picker  // the current picker; nil if no child is READY
+	rebalancing bool
+	children    map[string]*child // including those that are retained after their removal
+	picker      *weighted.Picker  // nil if no child is READY
 
 	watched   bool
-	scheduled weighted.Scheduled[string] // set while the policy is watched
+	scheduled weighted.Scheduled[string] // in use only while watched
 }
 
 type child struct {
 	*shell.Child
 	weight  uint32
-	place   weighted.Position // position in the pick sequence, as of the last picker with this child
-	counts  balancer.State    // last report that counts: a failed child counts as failed until it is READY or IDLE
-	lacks   float64           // the share of its weight that was not READY when the child was last READY
-	refused balancer.State    // used instead of counts if the child has refused its update
+	place   weighted.Position // position in the pick sequence when the last picker with this child was replaced
+	counts  balancer.State    // the last report that counts: a failed child counts as failed until it is READY or IDLE
+	lacks   float64           // share of its weight that was not READY when the child was last READY
+	refused balancer.State    // replaces counts if the child has refused its update
 }
 
 const retention = 0
@@ -62,7 +63,6 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	}
 }
 
-// do applies the actions of the core.
 func (p *policy) do(actions []core.Action) {
 	place := stateattr.LabelsOf(p.state)
 	for _, a := range actions {
@@ -101,7 +101,7 @@ func (p *policy) newChild(name string) *child {
 				p.core.SetFailedPart(name, tier.FailedPart)
 			}
 		}
-		if !p.Updating() { // in an update, End does this for all children
+		if !p.Updating() { // in an update, End does this once for all children
 			p.rebalance()
 			p.wake()
 		}
@@ -118,7 +118,7 @@ func (p *policy) wake() {
 	}
 }
 
-// End publishes the state after every update, because weights may have changed.
+// End publishes the state after each update, because weights may have changed.
 func (p *policy) End() {
 	p.rebalance()
 	p.wake()
@@ -142,7 +142,7 @@ func (p *policy) State() balancer.State {
 	picker := p.pickerOf(names)
 	if all == core.Ready {
 		picker.SetParts(p.parts(names))
-		p.picker = picker // only READY children advance their positions when they are picked
+		p.picker = picker // other pickers do not advance the positions of children
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}
@@ -150,9 +150,9 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// parts returns which share of the targets' weight is READY, and which is unproven (see package
-// outlierdetection). IDLE and CONNECTING targets may be about to connect, so only the share that
-// was not READY when they were last READY counts as lost.
+// parts returns the share of the targets' weight that is READY, and the share that is unproven (see
+// package outlierdetection). A target that is IDLE or CONNECTING may soon be READY, so only the
+// share of its weight counts as lost that was missing when it was last READY.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
 		return p.partsOfZones()

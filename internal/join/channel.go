@@ -23,17 +23,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ChannelConfig is the configuration that only a channel has, as opposed to other consumers.
+// ChannelConfig adds to Config what only a channel needs.
 type ChannelConfig struct {
 	Config
-	// ServiceConfig is the user's service config in JSON, without load balancing, or "" if there is
-	// none.
+	// ServiceConfig is the user's service config in JSON, without load balancing. It may be "".
 	ServiceConfig string
-	// Logger receives a record for each failover. It may be nil.
+	// Logger receives a record of each failover. It may be nil.
 	Logger *slog.Logger
-	// InUse is called with the priority in use. It may be nil.
-	InUse *stateattr.InUseReporter
-	// Settings are the settings of the policies.
+	// InUse is notified of the priority in use. It may be nil.
+	InUse    *stateattr.InUseReporter
 	Settings topology.Settings
 }
 
@@ -43,13 +41,13 @@ type Channel struct {
 	config  *ChannelConfig
 	cc      resolver.ClientConn
 	teller  *stateattr.InUseChannel
-	json    string // the last service config
+	json    string // the last service config, in JSON
 	parsed  *serviceconfig.ParseResult
-	childOf map[string]core.ID // mechanism of each child in the last tree, by the child's name
-	noticed bool               // it was logged that the outlier detection of a cluster has no effect
+	childOf map[string]core.ID // mechanisms by the names of their children in the last tree
+	noticed bool               // the log says that the outlier detection of a cluster has no effect
 }
 
-// Start starts the resolver of a channel. It starts no source if the service config is invalid.
+// Start starts the resolver of a channel. If the service config is invalid, it starts no source.
 func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
 	c := &Channel{config: config, cc: cc, teller: config.InUse.Channel(config.Target)}
 	c.Join.config, c.to = config.Config, c
@@ -67,20 +65,19 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
 }
 
-// endpointsFail is called when connections to endpoints of a child of the priority policy fail.
-// Names of unknown children are ignored.
+// endpointsFail is called when connections to endpoints of a child of understudy_priority fail. The
+// child may be unknown by then, and is ignored in this case.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }
 
 func (c *Channel) close() { c.teller.Close() }
 
-// tell passes a message of the core to the channel.
 func (c *Channel) tell(m core.Message) error {
 	switch m.Kind {
 	case core.Send:
 		return c.send(m.List)
-	case core.Report: // not a status error, which would fail wait-for-ready calls
+	case core.Report: // A status error would fail calls that wait for ready.
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
 		c.teller.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
@@ -90,12 +87,11 @@ func (c *Channel) tell(m core.Message) error {
 	return nil
 }
 
-// send sends an update with the trees of the mechanisms to the channel.
 func (c *Channel) send(list []core.Shown) error {
 	about := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.teller, ResetBackoff: c.config.Settings.ResetBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
-	var empty []string // why trees have no priorities
+	var empty []string // the reasons why trees have no usable endpoint
 	for i := range list {
 		m := &list[i]
 		tree := c.tree(m)
@@ -131,8 +127,8 @@ func (c *Channel) send(list []core.Shown) error {
 	return c.cc.UpdateState(hierarchy.Seal(state))
 }
 
-// parse returns the user's service config, merged with the policies. It parses the result only if
-// it has changed.
+// parse merges the user's service config with the policies, and parses the result if it has
+// changed.
 func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	json, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, policies)
 	if err != nil {
@@ -144,8 +140,8 @@ func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	return c.parsed
 }
 
-// near returns the preference for endpoints of a mechanism: that of the channel, or else that of
-// the mechanism if the client's location is known.
+// near returns which endpoints of a mechanism are preferred. The channel's setting takes precedence
+// over the mechanism's hints, which apply if the client's location is known.
 func (c *Channel) near(s *slot) topology.Near {
 	settings := c.config.Settings
 	if settings.Prefer != "" {
@@ -158,15 +154,15 @@ func (c *Channel) near(s *slot) topology.Near {
 	return topology.Near{}
 }
 
-// tree returns the tree of a mechanism. The server name of its endpoints is that of the mechanism:
-// unless the user trusts it, a source must not choose the name that certificates are verified
-// against.
+// tree returns the tree of a mechanism. All endpoints get the server name of the mechanism: a
+// source must not choose the name that certificates are verified against, unless the user trusts
+// it.
 func (c *Channel) tree(m *core.Shown) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
 	if content == nil || s.of != content {
 		if content != nil {
-			if content.Resolved == nil { // the answer has localities
+			if content.Resolved == nil {
 				s.translator.Near = c.near(s)
 				c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
 			}
@@ -183,7 +179,7 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 			c.noticed = true
 			logger.Warning(c.line(m.Name, "outlier_detection of the cluster has no effect with pickFirst"))
 		}
-		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // checked when the list arrived
+		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // cannot fail: the list was checked on arrival
 		tree = tree.WithOutlierDetection(o)
 	}
 	return tree
@@ -207,7 +203,7 @@ func (c *Channel) notePreference(name string, s *slot, content *topology.Checked
 	}
 }
 
-// noteZones logs which zones in zoneCallers no answer contains, whenever these change.
+// noteZones logs which zones of zoneCallers are missing from an answer, whenever these change.
 func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	if text := strings.Join(zones, ", "); text != n.unnamed {
 		if n.unnamed = text; text != "" {
@@ -216,17 +212,16 @@ func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	}
 }
 
-// naming chooses the names of a mechanism's child policies. A mechanism in a list uses the naming
-// of the one with the same name in the previous list, so that the names stay the same.
+// naming assigns the names of a mechanism's child policies. A mechanism in a list takes over the
+// naming of the mechanism that had the same name in the previous list, so that names do not change.
 type naming struct {
 	child      string // prefix of the children's names, for an answer with localities
 	plain      string // name of the only child, for an answer of a gRPC resolver
 	translator topology.Translator
-	placeless  bool   // it was logged that the preference has no effect
-	unnamed    string // zones in zoneCallers that were last logged because no answer contains them
+	placeless  bool   // the log says that the preference has no effect
+	unnamed    string // the missing zones of zoneCallers that were logged last
 }
 
-// newNaming returns the naming of a mechanism.
 func (j *Join) newNaming(s *slot) *naming {
 	n := &naming{child: j.prefix(s.Name), plain: s.Name}
 	if s.whole != nil {
@@ -237,8 +232,8 @@ func (j *Join) newNaming(s *slot) *naming {
 	return n
 }
 
-// prefix returns the prefix for the names of a mechanism's children. It is the mechanism's name,
-// with a number if otherwise a child of another mechanism could have the same name.
+// prefix returns the prefix for the names of a mechanism's children: the name of the mechanism,
+// with a number if the names could otherwise equal those of another mechanism's children.
 func (j *Join) prefix(name string) string {
 	given := name
 	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == given })
@@ -250,8 +245,7 @@ func (j *Join) prefix(name string) string {
 	return name
 }
 
-// childName returns a prefix for a mechanism in a list. The prefix does not begin with any other
-// prefix, and no other prefix begins with it.
+// childName returns a prefix for a mechanism in a list. No prefix is the beginning of another one.
 func (j *Join) childName(name string) string {
 	for i, unique := 2, name; ; i++ {
 		taken := false
@@ -265,7 +259,7 @@ func (j *Join) childName(name string) string {
 	}
 }
 
-// translate returns the tree for an answer. For nil, the tree has no endpoints.
+// translate returns the tree for an answer. It has no endpoints if c is nil.
 func (s *slot) translate(c *topology.Checked) topology.Tree {
 	if c == nil || c.Resolved != nil {
 		return s.plainTree(c)
@@ -283,8 +277,8 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 	return tree
 }
 
-// plainTree returns the tree for an answer of a gRPC resolver. Endpoints without an address are
-// left out.
+// plainTree returns the tree for an answer of a gRPC resolver. It omits endpoints without an
+// address.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	part := topology.Target{Name: s.plain}
 	if part.Name == "" {
@@ -306,11 +300,11 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 	return topology.Targets([]topology.Target{part})
 }
 
-// nameOf returns the name of priority n of a mechanism. title is the priority's name in the
-// mechanism's tree.
+// nameOf returns the name of priority n of a mechanism for display. title is its name among the
+// priorities of that mechanism.
 func nameOf(mechanism string, n int, title string) string {
 	if mechanism == "" && title == topology.Nowhere {
-		return "" // the number of the priority suffices as a name
+		return "" // the number of the priority is shown instead
 	}
 	if title == topology.Nowhere || title == "" {
 		title = fmt.Sprintf("priority %d", n)
@@ -321,8 +315,9 @@ func nameOf(mechanism string, n int, title string) string {
 	return mechanism + ": " + title
 }
 
-// logRefusal logs that the channel has refused endpoints. It does not log that a priority has no
-// endpoints: the policies report that, and the channel has accepted the other priorities.
+// logRefusal logs that the channel has refused endpoints. A priority without endpoints also makes
+// the channel return an error, but the policies report that priority, and the channel uses the
+// others.
 func (j *Join) logRefusal(err error) {
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)

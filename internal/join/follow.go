@@ -10,35 +10,33 @@ import (
 // Found is what one mechanism has found.
 type Found struct {
 	Name string // "" if the target has only one mechanism
-	// Answer is the last answer of the mechanism, or nil if there is none.
+	// Answer is the last answer, or nil if there is none.
 	Answer *topology.Checked
-	// OutlierDetection is the configuration of the mechanism's cluster, or "" if there is none.
+	// OutlierDetection is the configuration of the mechanism's cluster in JSON, or "".
 	OutlierDetection string
-	// Trouble is the current problem of the mechanism's source, or "" if there is none.
+	// Trouble is the current problem of the mechanism's source, or "".
 	Trouble string
 }
 
 // News is what a channel with the same target would have received.
 type News struct {
-	// Found holds the mechanisms that have answered or failed, in priority order. It is empty
-	// before the first answer. Then Why describes what has failed, or what the target is waiting
-	// for.
-	Found []Found
-	Why   string
-	// Waiting names the mechanisms that have neither answered nor failed yet.
+	// Found holds the mechanisms that have answered or failed, in priority order. While none has
+	// answered, it is empty and Why says what has failed or what the target waits for.
+	Found   []Found
+	Why     string
 	Waiting []string
 }
 
-// follower is a consumer without a channel.
+// follower follows a target without a channel.
 type follower struct {
 	Join
 	news func(News)
-	last News // last message
+	last News
 	told bool // news was called with last
 }
 
-// Follow runs the mechanisms of a target without a channel. Until Close, it calls news after each
-// change. Calls of news do not overlap. news may call Close, and must not block.
+// Follow runs the mechanisms of a target without a channel. It calls news after each change until
+// Close. The calls do not overlap. news may call Close, and must not block.
 func Follow(config Config, news func(News)) (*Join, error) {
 	f := &follower{news: news}
 	f.config, f.to, f.settled = config, f, f.passOn
@@ -47,7 +45,6 @@ func Follow(config Config, news func(News)) (*Join, error) {
 
 func (*follower) close() {}
 
-// tell stores a message for passOn.
 func (f *follower) tell(m core.Message) error {
 	var n News
 	for i := range m.List {
@@ -63,8 +60,8 @@ func (f *follower) tell(m core.Message) error {
 	return nil
 }
 
-// passOn calls news with the last message and the present problems of all sources. A channel gets
-// these only while it has no answer.
+// passOn calls news with the last message and the present problems of all sources. A channel
+// receives these problems only before its first answer.
 func (f *follower) passOn() {
 	troubles := make(map[string]string)
 	var waiting []string

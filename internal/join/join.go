@@ -1,11 +1,10 @@
-// Package join executes what internal/core/join decides for the mechanisms of a channel: it starts
-// and stops sources, runs timers, stores the last good answers, logs, and updates the channel or
+// Package join executes what internal/core/join decides: it starts and stops the sources of a
+// channel's mechanisms, runs timers, stores the last good answers, logs, and updates the channel or
 // another consumer.
 //
 // Events run one at a time. A report of a source is queued as an event, and the source does not
-// wait for it. A source may block, so sources are called outside events, one call at a time. Close
-// may be called from anywhere, even from inside an update or a call of a source. After Close, no
-// source is started.
+// wait for it. Sources may block, so they are called outside events, one call at a time. Close may
+// be called from anywhere, even from an update or from a source. After Close, no source is started.
 package join
 
 import (
@@ -31,13 +30,13 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Config is the part of a channel's configuration that consumers share. It must not change.
+// Config is what a channel and a follower have in common. It must not change.
 type Config struct {
-	// Scheme is the target's scheme, the prefix of errors and log lines.
+	// Scheme is the scheme of the target. It prefixes errors and log lines.
 	Scheme string
-	// Target is the channel's target as the user wrote it.
+	// Target is the target as the user wrote it.
 	Target string
-	// Hide removes passwords and tokens of the target from a text. nil removes nothing.
+	// Hide removes the passwords and tokens of the target from a text. It may be nil.
 	Hide func(string) string
 	// Patience limits how long a slow mechanism delays the others. 0 means core.Patience.
 	Patience time.Duration
@@ -50,26 +49,26 @@ type Config struct {
 
 // Mechanism is one discovery mechanism of a channel (gRFC A37).
 type Mechanism struct {
-	// Mechanism has the source and the name. The name is empty only if there is no other mechanism.
+	// Mechanism is the source with its name. The name is empty only if there is no other mechanism.
 	discovery.Mechanism
-	// ServerName is what certificates of the endpoints are verified against. "" means the channel's
-	// authority.
+	// ServerName is the name that the certificates of endpoints are verified against. "" means the
+	// channel's authority.
 	ServerName string
-	// TrustNames verifies an endpoint against the Hostname in the answer, if there is one, instead
-	// of ServerName.
+	// TrustNames verifies the certificate of an endpoint against its Hostname in the answer
+	// instead, if it has one.
 	TrustNames bool
-	// Key identifies the mechanism's endpoints: the last good answer is stored under it while the
-	// channel is idle. If it is nil, no answer is stored.
+	// Key identifies the mechanism's endpoints: while the channel is idle, the last good answer is
+	// stored under it. If Key is nil, no answer is stored.
 	Key any
 }
 
-// partKey is the Key of a mechanism in a list.
+// partKey is the Key of a mechanism in a list, which is identified by its name.
 type partKey struct {
 	whole any
 	part  string
 }
 
-// consumer receives the messages of the core, in events.
+// consumer receives the messages of the core. Both methods are called in events.
 type consumer interface {
 	tell(core.Message) error
 	close()
@@ -78,8 +77,8 @@ type consumer interface {
 // Join runs the mechanisms of one channel.
 type Join struct {
 	config Config
-	events serial.Serializer // guards the fields below
-	calls  serial.Serializer // serializes the calls of sources
+	events serial.Serializer // guards the fields below that are not atomic
+	calls  serial.Serializer // runs the calls of sources
 	closed atomic.Bool
 
 	core    *core.Core
@@ -88,46 +87,46 @@ type Join struct {
 	timers  map[core.Timer]*serial.Timer
 	to      consumer
 	settled func()  // called after each batch of events; may be nil
-	caller  *caller // the call of Update whose answer is being passed to the channel; may be nil
+	caller  *caller // the call of Update whose answer the channel is receiving; may be nil
 
 	lookAgain serial.Slot
 	live      *live.Channel
 	shown     atomic.Pointer[[]live.Source]
 	vain      error // why the only source could not be started
-	ended     bool  // Close has been called
+	ended     bool
 }
 
-// slot is the state of one mechanism beside that in the core.
+// slot is what the shell knows about one mechanism.
 type slot struct {
 	Mechanism
 	id    core.ID
-	whole *slot // slot of the mechanism that sent the list with this one, or nil
+	whole *slot // the mechanism whose source sent the list with this one, or nil
 	*naming
-	of    *topology.Checked // the answer from which tree was made
-	tree  topology.Tree     // tree of the answer
-	noted string            // the last notes that were logged
+	of    *topology.Checked
+	tree  topology.Tree // the tree for the answer of
+	noted string        // the notes that were logged last
 
-	gone atomic.Bool // the mechanism was removed, so reports of its source have no effect
+	gone atomic.Bool // set when the mechanism is removed; reports of its source are then ignored
 
-	// Used only in calls of sources.
-	started        *discovery.Started // nil before the start and after the end
+	// The following fields are used only in calls of sources.
+	started        *discovery.Started // nil before the start and after the end of the source
 	asks, failures serial.Slot
 }
 
-// caller is a call of Update that returns the channel's error.
+// caller is a call of Update that waits for the channel's response.
 type caller struct {
 	id      core.ID
 	verdict atomic.Pointer[error]
 }
 
 // start starts the sources on the caller's stack. Their answers during the start become one update.
-// A source that cannot be started counts as failed. If it is the only one, and no answer is stored,
+// A source that cannot be started counts as failed. If it is the only one and no answer is stored,
 // start returns its error.
 func (j *Join) start() error {
 	j.slots, j.timers = make(map[core.ID]*slot), make(map[core.Timer]*serial.Timer)
 	j.events.SetHooks(&serial.Hooks{Begin: func() {}, Flush: j.flush})
 	j.shown.Store(new([]live.Source))
-	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil unless debug pages are enabled
+	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // live is nil unless the debug page is enabled.
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
 		list[i] = given(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
@@ -146,7 +145,7 @@ func (j *Join) start() error {
 	if j.vain != nil {
 		j.Close()
 	}
-	return j.vain // written in an event that has finished
+	return j.vain // safe to read: the event that wrote it has ended
 }
 
 // given describes a mechanism to the core. m is nil for a mechanism in a list.
@@ -161,8 +160,8 @@ func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	return core.Mechanism{Name: p.Name, Source: source, OutlierDetection: p.OutlierDetection, Given: m}
 }
 
-// Close stops the sources. Close may be called from inside an update or a call of a source, so it
-// does not wait for these: the sources are then closed afterwards.
+// Close stops the sources. It may be called from an update or from a source, so it does not wait
+// for these to return. The sources are then closed afterwards.
 func (j *Join) Close() {
 	j.closed.Store(true)
 	j.calls.Run(func() {
@@ -178,7 +177,7 @@ func (j *Join) Close() {
 	})
 }
 
-// event returns a function that calls actions and executes the actions it returns.
+// event makes an event of a call of the core.
 func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }
@@ -205,7 +204,7 @@ func (j *Join) flush() {
 	}
 }
 
-// told passes the consumer's response to a message on to the core.
+// told tells the core how the consumer responded to a message.
 func (j *Join) told(err error) {
 	var by core.ID
 	if j.caller != nil {
@@ -221,7 +220,6 @@ func (j *Join) told(err error) {
 	j.do(actions)
 }
 
-// do executes actions of the core.
 func (j *Join) do(actions []core.Action) {
 	for i := range actions {
 		a := &actions[i]
@@ -264,7 +262,7 @@ func (j *Join) do(actions []core.Action) {
 	}
 }
 
-// log logs the text of an action, or shows it on the debug page.
+// log logs the text of an action, or adds it to the debug page.
 func (j *Join) log(s *slot, a *core.Action) {
 	text := a.Text
 	if a.Kind == core.ShowWell {
@@ -280,8 +278,8 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.live.Note(line)
 }
 
-// note logs the notes about an answer, and why no call can be made, if they are not the same as
-// before.
+// note logs the notes of an answer and why no call can be made with it, unless they were logged
+// last.
 func (j *Join) note(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -298,8 +296,8 @@ func (j *Join) note(s *slot, a core.Answer) {
 	s.noted = notes
 }
 
-// line returns a text about a mechanism for an error or the log. The name may come from a server,
-// so it must not contain line breaks.
+// line builds a line about a mechanism for an error or the log. It removes line breaks, because the
+// name may come from a server.
 func (j *Join) line(name, text string) string {
 	prefix := j.config.Scheme + ": "
 	if name != "" {
@@ -317,7 +315,6 @@ func (j *Join) startTimer(t core.Timer, after time.Duration) {
 	}))
 }
 
-// kept returns the stored answer or list of a mechanism.
 func (j *Join) kept(id core.ID) (core.Kept, bool) {
 	now := time.Now()
 	said, age, some := lastgood.Process.Get(j.slots[id].Key, now)
@@ -335,15 +332,15 @@ func answer(c *topology.Checked, version string, names lastgood.Names) core.Answ
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-// saidOf returns an answer as it is stored.
+// saidOf converts an answer to the form in which it is stored.
 func saidOf(a core.Answer) (s lastgood.Said) {
 	s.Answer, _ = a.Content.(*topology.Checked)
 	s.Names, _ = a.Names.(lastgood.Names)
 	return s
 }
 
-// confirm records the time at which said was known to be valid. If said has no answer, the time
-// applies to the stored answer.
+// confirm records when said was known to be valid. If said is empty, this applies to the stored
+// answer.
 func confirm(key any, said lastgood.Said, at time.Time) {
 	if said.Answer == nil {
 		lastgood.Process.Confirm(key, at)
@@ -352,16 +349,16 @@ func confirm(key any, said lastgood.Said, at time.Time) {
 	}
 }
 
-// Stable returns err without the local address of a connection, so that a failure has the same text
-// each time. Errors of package net contain it, as in "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
-// timeout".
+// Stable removes the local address of a connection from err, so that the same failure always has
+// the same text. Errors of package net contain it, as in "read udp 127.0.0.1:51234->127.0.0.1:53:
+// i/o timeout".
 func Stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
 }
 
 var nearEnd = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)
 
-// textOf returns the text of a source's error in one line, without secrets of the target.
+// textOf returns the text of a source's error in one line, without the secrets of the target.
 func (j *Join) textOf(err error) string {
 	text := strings.TrimSpace(Stable(err).Error())
 	if isMistake(err) {

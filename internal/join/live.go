@@ -5,7 +5,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// show updates what the debug page shows of the mechanisms.
+// show updates the mechanisms on the debug page.
 func (j *Join) show() {
 	var sources []live.Source
 	for _, s := range j.core.Look() {
@@ -28,7 +28,7 @@ func (j *Join) show() {
 		case c != nil:
 			source.Notes, source.Endpoints, source.Priorities = c.Notes, c.Endpoints, max(len(c.Priorities), min(len(c.Resolved), 1))
 		case s.Failed:
-			source.Priorities = 1 // without endpoints
+			source.Priorities = 1 // the failed mechanism counts as one priority without endpoints
 		}
 		sources = append(sources, source)
 	}

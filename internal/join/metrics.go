@@ -16,19 +16,17 @@ var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// result is the outcome of a source's report.
 type result string
 
-// The possible results of a report.
 const (
 	accepted   result = "accepted"
 	wasRefused result = "refused"
 	gaveNone   result = "failed"
 )
 
-// count counts a report of a source. For a mechanism in a list, it uses the name of the mechanism
-// that sent the list: a management server may choose any number of names, and each name in a metric
-// takes memory.
+// count counts a report of a source. A mechanism in a list is counted under the name of the
+// mechanism whose source sent the list, because a management server may invent any number of names,
+// and each name in a metric takes memory.
 func (j *Join) count(s *slot, r result) {
 	if j.config.Recorder == nil || j.closed.Load() || s.gone.Load() {
 		return
@@ -43,7 +41,7 @@ func (j *Join) count(s *slot, r result) {
 	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(name), string(r))
 }
 
-// resultOf returns "refused" if err is marked with discovery.Refused, and otherwise "failed".
+// resultOf returns "refused" if err is marked with discovery.Refused, and "failed" otherwise.
 func resultOf(err error) result {
 	if r, ok := errors.AsType[interface {
 		error
@@ -54,7 +52,6 @@ func resultOf(err error) result {
 	return gaveNone
 }
 
-// isMistake reports whether err is marked with discovery.Mistake.
 func isMistake(err error) bool {
 	m, ok := errors.AsType[interface {
 		error

@@ -34,7 +34,7 @@ func (j *Join) add(a *core.Action) *slot {
 	return s
 }
 
-// remembered returns the results of earlier look-ups that a source may use when it starts.
+// remembered returns earlier DNS lookups that a source may use when it starts.
 func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	now := time.Now()
 	said, age, there := lastgood.Process.Get(s.Key, now)
@@ -45,7 +45,7 @@ func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
 	case !a.At.IsZero():
 		age = 0
 	case !there:
-		age = lastgood.For // its true age is at least this
+		age = lastgood.For // the entry has expired, so it is at least this old
 	}
 	return known.Since(time.Time{}, now.Add(-age))
 }
@@ -65,7 +65,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 				if j.vain = err; s.Name != "" {
 					j.vain = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
 				}
-				j.closed.Store(true) // so that the channel gets no update
+				j.closed.Store(true) // the only source did not start, so the channel must get no update
 			}
 			return actions
 		}))
@@ -76,8 +76,7 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
 }
 
-// confirm records the time at which the source's last answer was known to be valid. said is that
-// answer.
+// confirm records when said, the last answer of the source, was known to be valid.
 func (s *slot) confirm(said lastgood.Said) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
@@ -95,14 +94,14 @@ func (s *slot) stop() {
 	}
 }
 
-// call calls f with a started source, unless the source or the channel is closed.
+// call calls f with the source, unless the source or the channel is closed.
 func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	if s.started != nil && !j.closed.Load() {
 		f(s.started)
 	}
 }
 
-// receiver returns the receiver to start a source with.
+// receiver returns what the source reports to.
 func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discovery.Receiver {
 	in := &inlet{join: j, slot: s}
 	return new(discovery.Receiver).With(discovery.Hooks{
@@ -140,18 +139,16 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 	})
 }
 
-// inlet turns the calls of one source's receiver into events.
+// inlet turns the reports of one source into events.
 type inlet struct {
 	join  *Join
 	slot  *slot
-	last  atomic.Pointer[topology.Checked] // the last answer
-	waits atomic.Pointer[serial.Slot]      // the queued answer; nil if another report has been queued since
+	last  atomic.Pointer[topology.Checked]
+	waits atomic.Pointer[serial.Slot] // the queued answer; nil if another report has been queued since
 }
 
-// over reports whether calls of the receiver no longer have an effect.
 func (in *inlet) over() bool { return in.join.closed.Load() || in.slot.gone.Load() }
 
-// say queues an event for the core.
 func (in *inlet) say(actions func(time.Time) []core.Action) {
 	if in.over() {
 		return
@@ -160,7 +157,6 @@ func (in *inlet) say(actions func(time.Time) []core.Action) {
 	in.join.events.Enqueue(in.join.event(actions))
 }
 
-// fail queues a failure for the core.
 func (in *inlet) fail(err error, r result) {
 	text := in.join.textOf(err)
 	in.say(func(now time.Time) []core.Action {
@@ -169,9 +165,9 @@ func (in *inlet) fail(err error, r result) {
 	})
 }
 
-// update checks an answer and queues it. One of a gRPC resolver is instead passed to the channel on
-// the caller's stack, so that update can return the channel's error. If events are running already,
-// it is queued, too.
+// update checks an answer and queues it. An answer of a gRPC resolver is passed to the channel on
+// the caller's stack instead, so that update can return the channel's error, unless events are
+// running already.
 func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
@@ -205,16 +201,15 @@ func (in *inlet) update(a discovery.Answer) error {
 	return nil
 }
 
-// answered passes an answer to the core. It is called in an event.
+// answered passes an answer to the core. It must be called in an event.
 func (j *Join) answered(s *slot, a core.Answer) {
 	last, some := j.core.Said(s.id)
 	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
-		a.Content = c // the core recognizes equal contents by the pointer
+		a.Content = c // the core compares contents by their pointers
 	}
 	j.do(j.core.Answered(time.Now(), s.id, a))
 }
 
-// parts queues a list of mechanisms.
 func (in *inlet) parts(parts []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range parts {
@@ -227,8 +222,8 @@ func (in *inlet) parts(parts []discovery.Mechanism) {
 	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
 }
 
-// put queues an answer. It replaces an answer that is still queued, so that a source that is faster
-// than the channel does not make the queue long.
+// put queues an answer in place of one that is still queued. Otherwise, a source that is faster
+// than the channel would fill the queue.
 func (in *inlet) put(a core.Answer) {
 	slot := in.waits.Load()
 	if slot == nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CanonicalAddress returns the canonical form of an address, which is host:port or unix:/path, or
-// what is wrong with it. Equal addresses have the same canonical form.
+// CanonicalAddress returns the canonical form of an address, or what is wrong with it. An address
+// is host:port or unix:/path. Equal addresses have the same canonical form.
 func CanonicalAddress(address string) (canonical, problem string) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
@@ -52,8 +52,8 @@ func CanonicalHost(host string) (canonical, problem string) {
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }
 
-// ipv4Problem returns why a host that consists of digits and dots is not an IPv4 address. It
-// rejects forms that only some resolvers accept.
+// ipv4Problem returns why a host of digits and dots is not an IPv4 address. It rejects forms that
+// only some resolvers accept.
 func ipv4Problem(host string) string {
 	if _, err := netip.ParseAddr(host); err != nil {
 		return fmt.Sprintf("address %q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)

@@ -26,10 +26,10 @@ type (
 	Health = discovery.Health
 )
 
-// usable reports whether an endpoint with this health may take calls (gRFC A27).
+// usable reports whether endpoints with this health may receive calls (gRFC A27).
 func usable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// rank returns a number for sorting by health: the healthier, the lower.
+// rank orders healths from best to worst, beginning with 0.
 func rank(h Health) int {
 	switch h {
 	case discovery.Healthy:
@@ -42,7 +42,7 @@ func rank(h Health) int {
 	return 3
 }
 
-// weightOf returns the effective weight of an endpoint.
+// weightOf returns the weight of an endpoint, which is 1 by default.
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
 
 var (
@@ -50,9 +50,9 @@ var (
 	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
 )
 
-// CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Such an
-// answer is rarely intended: gRPC's DNS resolver returns one for a name that does not exist, which
-// may be temporary.
+// CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Most such
+// answers are mistakes. For example, gRPC's DNS resolver returns one for a name that does not
+// exist, perhaps only for a moment.
 func CheckSome(a *Answer) error {
 	none := errEmpty
 	switch {
@@ -103,10 +103,9 @@ func equalEndpoints(e, other *Endpoint) bool {
 		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
 }
 
-// Size returns the approximate size of an answer in bytes. It is always the same for the same
-// content.
+// Size returns the approximate size of an answer in bytes. Equal answers have the same size.
 func Size(a *Answer) int {
-	const answer, locality, endpoint, address = 300, 100, 280, 50 // including the spare capacity of slices
+	const answer, locality, endpoint, address = 300, 100, 280, 50 // these include the spare capacity of slices
 	n := answer + len(a.Why)
 	for _, note := range a.Notes {
 		n += len(note)
@@ -131,18 +130,17 @@ func Size(a *Answer) int {
 	return n
 }
 
-// Invalid is the error for an answer that violates the rules. Such an answer is rejected as a
-// whole.
+// Invalid is the error for an answer that breaks the rules, which is rejected as a whole.
 type Invalid struct{ text string }
 
-// Error returns a description in one line.
+// Error describes the broken rule in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused implements the interface of discovery.Refused: for metrics, the answer was received and
-// rejected.
+// Refused implements the interface of discovery.Refused, so that metrics count the answer as
+// refused.
 func (*Invalid) Refused() bool { return true }
 
-// whyAll explains why no endpoint of any priority can take calls.
+// whyAll says why no endpoint of any priority can receive calls.
 func whyAll(a *Answer) string {
 	var all Priority
 	for _, p := range a.Priorities {
@@ -151,7 +149,7 @@ func whyAll(a *Answer) string {
 	return whyNone(&all)
 }
 
-// whyNone explains why no endpoint of a priority can take calls.
+// whyNone says why no endpoint of a priority can receive calls.
 //
 //	no endpoint can take calls: 1 draining, 2 unhealthy
 func whyNone(p *Priority) string {

@@ -14,41 +14,40 @@ type zone struct {
 	region, name string
 	localities   []*Locality
 	capacity     uint64
-	listed       bool // whether the zone has any endpoints, even unhealthy ones
+	listed       bool // the zone has endpoints, even if all are unhealthy
 }
 
 // spread configures how the calls of a group are balanced between zones.
 type spread struct {
-	own      string // the client's zone, "" if zones does not contain it
+	own      string // the client's zone, or "" if it is not in zones
 	zones    map[string]lbconfig.BalanceZone
 	of       map[string]inZone
-	reserves bool // whether the group also contains the localities of the next group as reserves
+	reserves bool // the group also contains the localities of the next group, as reserves
 }
 
-// inZone is the zone and the capacity of a locality.
 type inZone struct {
 	zone     string
 	capacity uint64
 }
 
-// balanced returns two groups. The first keeps as many calls in the client's zone as possible while
-// the load on all endpoints stays the same. The second contains the zones that get no calls in the
-// first. These zones are also reserves of the first group: they get a share when enough endpoints
-// of the first group have failed.
+// balanced splits a priority into two groups. The first group keeps as many calls in the client's
+// zone as it can without loading some endpoints more than others. The second group consists of the
+// zones that receive no calls in the first group. They are also reserves of the first group: they
+// receive calls of it when enough of its endpoints have failed.
 func (n Near) balanced(p *Priority) []group {
 	if n.Place.Zone == "" {
 		return []group{{Priority: *p}}
 	}
 	zones := zonesOf(p)
 	shares, first := n.shares(zones)
-	var spare uint64 // capacity of the zones that get no calls in the first group
+	var spare uint64 // the capacity of the zones without calls in the first group
 	for i, z := range zones {
 		if shares[i] == 0 {
 			spare += z.capacity
 		}
 	}
-	// The second group has no callers in any zone, so its zones share the calls in proportion to
-	// their capacity.
+	// No zone of the second group has callers, so its zones share the calls in proportion to their
+	// capacity.
 	second := &spread{zones: make(map[string]lbconfig.BalanceZone), of: first.of}
 	share, rest := group{name: "balanced", spread: first}, group{name: "other zones", spread: second}
 	for i, z := range zones {
@@ -64,7 +63,7 @@ func (n Near) balanced(p *Priority) []group {
 		}
 	}
 	switch {
-	case len(share.Localities) == 0: // no endpoint of the priority can take calls
+	case len(share.Localities) == 0: // no endpoint of the priority can receive calls
 		return []group{{Priority: *p}}
 	case len(rest.Localities) == 0:
 		return []group{share}
@@ -76,11 +75,10 @@ func (n Near) balanced(p *Priority) []group {
 // fraction converts a share to a weight. A share of 1 becomes 2^30.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
-// key returns a name for the zone that no other zone has.
+// key identifies the zone, also among zones with the same name in other regions.
 func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
 
-// shares returns the share of the calls that each zone gets, and the spread that the shares are
-// computed from.
+// shares returns each zone's share of the calls, and the configuration that leads to these shares.
 func (n Near) shares(zones []zone) ([]float64, *spread) {
 	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1
@@ -108,7 +106,7 @@ func (n Near) shares(zones []zone) ([]float64, *spread) {
 	return weightedtarget.Shares(capacity, callers, own)[:len(zones)], s
 }
 
-// without returns the zones with callers that are missing from zones.
+// without returns the names of the zones that have callers and are not in zones.
 func (n Near) without(zones []zone) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(n.Callers)) {
@@ -119,7 +117,8 @@ func (n Near) without(zones []zone) []string {
 	return names
 }
 
-// Unnamed returns the zones with configured callers that no priority of an answer names.
+// Unnamed returns the zones that are configured to have callers, but in which no priority of the
+// answer has an endpoint.
 func (n Near) Unnamed(a *Answer) []string {
 	var zones []zone
 	for i := range a.Priorities {
@@ -128,7 +127,7 @@ func (n Near) Unnamed(a *Answer) []string {
 	return n.without(zones)
 }
 
-// zonesOf returns the zones of a priority in order of their first locality.
+// zonesOf returns the zones of a priority, in the order of their first localities.
 func zonesOf(p *Priority) []zone {
 	var zones []zone
 	for j := range p.Localities {

@@ -5,21 +5,20 @@ import (
 	"math"
 )
 
-// maxWeight limits the sum of the weights of a priority's localities, and of a locality's endpoints
-// (gRFC A27, rules for EDS).
+// maxWeight limits the sum of the weights of a priority's localities and the sum of the weights of
+// a locality's endpoints (gRFC A27, rules for EDS).
 const maxWeight = math.MaxUint32
 
-// place is the position of an endpoint in an answer.
 type place struct{ priority, locality, endpoint int }
 
-// held is the position and health of an endpoint that is kept so far.
+// held is the endpoint that has been kept so far for an address.
 type held struct {
 	place
 	health Health
 }
 
-// twice returns the endpoints to skip because their first address is also that of another endpoint.
-// Of such endpoints, the healthiest is kept or, among equally healthy ones, the first.
+// twice finds endpoints that share their first address, and returns which of them to skip. It keeps
+// the healthiest one. Among equally healthy ones, it keeps the first.
 func twice(a *Answer) (skip map[place]bool) {
 	at := make(map[string]held)
 	each(a, func(here place, e *Endpoint) {
@@ -52,8 +51,8 @@ func each(a *Answer, f func(place, *Endpoint)) {
 }
 
 // checkAnswer returns the weights of an answer's localities, or an *Invalid if the answer breaks
-// the rules. It accepts any addresses for an endpoint that cannot take calls, because the client
-// does not connect to it.
+// the rules. An endpoint that cannot receive calls may have any addresses, because the client does
+// not connect to it.
 func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
@@ -82,8 +81,9 @@ func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error)
 	return weights, nil
 }
 
-// checkLocality returns the weight of a locality. By default, this is the sum of the weights of its
-// endpoints that can take calls. If there are none, it is 1, so that the locality is not dropped.
+// checkLocality returns the weight of a locality. The default is the sum of the weights of its
+// endpoints that can receive calls. If there are none, the weight is 1, so that the locality stays
+// in the tree.
 func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {
@@ -111,7 +111,7 @@ func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
 	return uint32(max(sum, 1)), nil
 }
 
-// NameOf returns the LocalityName of l.
+// NameOf returns the name of a locality.
 func NameOf(l *Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
 
 func invalid(format string, args ...any) error {

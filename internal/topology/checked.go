@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Checked is a valid answer. It is immutable.
+// Checked is a valid answer, which must not change.
 type Checked struct {
 	*Answer
-	// Endpoints is the number of endpoints that can take calls. If it is 0, Unusable is the reason.
-	// If the endpoints come from a gRPC resolver, Unusable is always "".
+	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable says why.
+	// For endpoints from a gRPC resolver, Unusable is always "".
 	Endpoints int
 	Unusable  string
-	// Size is the approximate size in bytes.
+	// Size is the approximate size of the answer in bytes.
 	Size int
 
-	skip    map[place]bool // endpoints to ignore, because another one has the same address
+	skip    map[place]bool // endpoints that share their first address with a better one
 	weights [][]uint32     // by priority and locality
 }
 
-// Check returns an *Invalid if an answer breaks the rules.
+// Check checks an answer. It returns an *Invalid if the answer breaks the rules.
 func Check(a *Answer) (*Checked, error) {
 	c := &Checked{Answer: a, skip: twice(a), Endpoints: len(a.Resolved), Size: Size(a)}
 	var err error
@@ -38,8 +38,8 @@ func Check(a *Answer) (*Checked, error) {
 	return c, nil
 }
 
-// Plain returns the effective answer: each locality has its weight, no endpoint is listed twice,
-// and the endpoints of a gRPC resolver form one priority with one locality.
+// Plain returns the answer as the channel uses it: every locality has its weight, no endpoint is
+// listed twice, and the endpoints of a gRPC resolver form one priority with one locality.
 func (c *Checked) Plain() Answer {
 	a := *c.Answer
 	if a.Resolved != nil {
@@ -47,7 +47,7 @@ func (c *Checked) Plain() Answer {
 		for _, r := range a.Resolved {
 			var e Endpoint
 			for _, address := range r.Addresses {
-				if strings.HasPrefix(address.Addr, "/") { // gRPC's unix resolver returns such an address
+				if strings.HasPrefix(address.Addr, "/") { // an address from gRPC's unix resolver
 					address.Addr = "unix:" + address.Addr
 				}
 				e.Addresses = append(e.Addresses, address.Addr)

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The names of the policies in a tree. They are literals because this package does not import the
-// policies.
+// The names of the policies in a tree. This package cannot use the constants of the policies,
+// because it must not import them.
 const (
 	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
@@ -18,35 +18,34 @@ const (
 	pickFirstName          = "understudy_pick_first"
 )
 
-// retention turns off the retention of removed children. Generated names are never reused (decision
-// 3), so a removed child cannot come back.
+// retention turns off the retention of removed children. The names of children are never reused, so
+// a removed child cannot return.
 const retention lbconfig.Duration = 0
 
-// startPoint makes each client of a fleet start its round robin at a different point, so that the
-// clients do not all send their first calls to the heaviest endpoint.
+// startPoint makes each client start its round robin at a random point. Otherwise, all clients
+// would send their first calls to the heaviest endpoint.
 const startPoint = lbconfig.StartRandom
 
-// priorityChild describes a child of understudy_priority.
 type priorityChild struct {
 	name               string
-	title              string // display name
+	title              string // the name that users see
 	cluster            string
-	further            bool   // whether it belongs to the same source priority as the child before it, as another near group
-	why                string // why no endpoint can take calls, "" if one can
+	further            bool   // it belongs to the same priority of the source as the child before it, to another near group
+	why                string // why no endpoint can receive calls, or "" if one can
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
-	localities         map[string]uint32 // weight of each locality, by name
+	localities         map[string]uint32 // weights of the localities by their names
 	spread             *spread           // nil if calls are not balanced between zones
-	outlierDetection   *OutlierDetection // from the priority's cluster; nil if the cluster does not configure it
+	outlierDetection   *OutlierDetection // the configuration of the priority's cluster, or nil if it has none
 }
 
-// encode returns the configuration of the tree for these priorities, in JSON.
+// encode returns the configuration of the tree in JSON.
 func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top := settings.choice()
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
-	number, split := -1, false // index of the current priority of the source
+	number, split := -1, false // number is the index of the current priority of the source.
 	for _, p := range priorities {
 		if split = split || p.further; !p.further {
 			number++
@@ -59,7 +58,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 		}
 	}
 	if !split {
-		top.SourcePriorities = nil // omit the default: no priority is split
+		top.SourcePriorities = nil // this is the default if no priority is split
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
 	if err != nil {
@@ -68,8 +67,8 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	return encoded
 }
 
-// policy returns the configuration of the policy below understudy_outlier_detection, with leaf as
-// the policy of each locality.
+// policy returns the configuration of the policy below understudy_outlier_detection. The localities
+// have the policy leaf.
 func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(p.localities))
 	for name, weight := range p.localities {

@@ -2,8 +2,7 @@ package topology
 
 import "strings"
 
-// localityEscaper escapes the fields of a locality, so that different localities have different
-// names.
+// localityEscaper keeps the names of different localities different.
 var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // LocalityName returns the name of a locality in paths, configurations and messages:

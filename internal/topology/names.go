@@ -6,42 +6,41 @@ import (
 	"strconv"
 )
 
-// member is a locality of a cluster.
 type member struct{ cluster, locality string }
 
-// child is a child of understudy_priority, with its localities.
+// child is a child of understudy_priority with its localities.
 type child struct {
 	name    string
 	members []member
-	// addresses maps the addresses of the child's endpoints to whether the endpoint can take calls.
-	// It is set only if some locality is in several priorities, or if the priorities are near
-	// groups. Otherwise the localities are enough to identify a child.
+	// addresses tells for the address of each endpoint whether the endpoint can receive calls. It
+	// is set only when localities do not suffice to identify a child: some locality is in several
+	// priorities, or the priorities are near groups.
 	addresses map[string]bool
 }
 
-// childNames assigns names to the children of understudy_priority, one for each priority, and
-// preserves them from update to update (gRFC A56, "LB Policy Configuration"). The name of a removed
-// child is never reused. The zero value has no names yet.
+// childNames assigns names to the children of understudy_priority, one for each priority. The names
+// stay the same in later updates (gRFC A56, "LB Policy Configuration"), and the name of a removed
+// child is never reused.
 type childNames struct {
 	next int
 	last []child
 }
 
-// assign returns the children for priorities, each given by its members, and the state for the next
-// update. It does not modify n. addresses returns the value of child.addresses for a priority.
+// assign returns the children for priorities, which are lists of members, and the state for the
+// next update. It does not modify n. addresses returns child.addresses of a priority.
 //
-// From the first priority to the last, each takes the name of the child that had most of its
-// members, if the name is still free. If several children had equally many, the one that had the
-// same priority before wins, then the one with the highest priority:
+// Each priority takes the name of the previous child that had most of its members, as long as no
+// earlier priority has taken that name. If several children had equally many, it takes the name of
+// the child that was at the same position, or else of the first one:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
-// If a locality was in several priorities, or the priorities are near groups, a priority prefers
-// the child that had most of its addresses. The order in which priorities take names then depends
-// on their addresses, too: see turns.
+// If a locality was in several priorities, or if the priorities are near groups, a priority prefers
+// the name of the child that had most of its addresses, and turns decides which priority takes its
+// name first.
 func (n childNames) assign(priorities [][]member, near bool, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
@@ -79,9 +78,9 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 }
 
 // turns returns the order in which priorities take names: first those with a usable endpoint at an
-// address that they had before, then those with any usable endpoint, then the others. Without this
-// order, a priority whose endpoints all drain could take the name, and so the connections, of a
-// lower priority with the same locality.
+// address that they had before, then those with any usable endpoint, then the others. Otherwise, a
+// priority whose endpoints are all draining could take the name, and so the connections, of a lower
+// priority with the same locality.
 func (n childNames) turns(children []child, holders map[member][]int) []int {
 	order, classes := make([]int, len(children)), make([]int, len(children))
 	for priority := range children {
@@ -109,7 +108,7 @@ func (n childNames) class(c *child, holders map[member][]int) int {
 	return class
 }
 
-// shared returns the number of addresses that both c and other have.
+// shared returns the number of addresses that are in both c and other.
 func (c *child) shared(other *child) (count int) {
 	for address := range c.addresses {
 		if _, had := other.addresses[address]; had {
@@ -119,7 +118,7 @@ func (c *child) shared(other *child) (count int) {
 	return count
 }
 
-// repeats reports whether a member is in several priorities.
+// repeats reports whether some member is in several priorities.
 func repeats(priorities [][]member) bool {
 	seen := make(map[member]bool)
 	for _, members := range priorities {
@@ -133,8 +132,7 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the old child whose name c takes, or -1. priority is the priority
-// of c.
+// bestHolder returns the index of the previous child whose name c takes, or -1 for a new name.
 func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
 	held := make([]int, len(taken))
 	for _, m := range c.members {

@@ -10,36 +10,35 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Near configures which endpoints of a priority are preferred. The zero value is no preference.
+// Near configures which endpoints of a priority are preferred. The zero value prefers none.
 type Near struct {
-	// Prefer is "zone", "node", "hints" or "balance".
+	// Prefer is "zone", "node", "hints", "balance" or "".
 	Prefer string
 	// Place is the client's location.
 	Place location.Location
-	// MinEndpoints is the minimum number of endpoints in a near group that can take calls. 0 means
-	// 1.
+	// MinEndpoints is the number of endpoints that can receive calls that a near group needs. 0
+	// means 1.
 	MinEndpoints int
-	// Callers is the number of clients in each zone, for "balance". nil means that each zone that
-	// has endpoints has the same number.
+	// Callers is the number of clients in each zone, for "balance". nil means that all zones with
+	// endpoints have the same number of clients.
 	Callers map[string]float64
 }
 
-// Near returns the preference in the settings. It is called for each answer, because the client's
-// location may have become known since the last one.
+// Near returns the preference in the settings. It must be called for each answer, because the
+// client's location may have become known since the last one.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
 	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
 	if s.ZoneCallers != "" {
-		n.Callers, _ = location.Callers(s.ZoneCallers) // cannot fail: package options has validated it
+		n.Callers, _ = location.Callers(s.ZoneCallers) // cannot fail: package options has checked the setting
 	}
 	return n
 }
 
-// Lacks returns the fields that endpoints need so that near ones can be found, such as "zone or
-// region", if no endpoint of the answer has any of them. It returns "" if an endpoint has one of
-// them, or if the client's location is unknown.
+// Lacks returns "" if endpoints of the answer have the fields that the preference needs, or if the
+// client's location is unknown. Otherwise, it names these fields, as in "zone or region".
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -72,8 +71,8 @@ func (n Near) Lacks(a *Answer) string {
 	return strings.Join(lacks, " or ")
 }
 
-// nearness is the distance of an endpoint from the client; lower values are nearer. If hints apply,
-// the value is sameNode or elsewhere.
+// nearness is the distance of an endpoint from the client; lower values are nearer. For endpoints
+// with hints, it is sameNode or elsewhere.
 type nearness int
 
 const (
@@ -88,18 +87,18 @@ var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRe
 // group is a near group of one of an answer's priorities.
 type group struct {
 	Priority
-	of     int     // index of the priority in the answer
-	name   string  // how near it is, for display; "" if the priority was not split
+	of     int
+	name   string  // the name that users see, such as "same zone", or "" if the priority was not split
 	spread *spread // nil if calls are not balanced between zones
 }
 
-// split returns the answer with each priority split into near groups, and the groups in the order
-// of the resulting priorities. It returns a itself if nothing is preferred.
+// split divides each priority of an answer into near groups. It returns the answer with the groups
+// as its priorities, and the groups in the same order. Without a preference, it returns a itself.
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// Empty groups are left out. A group with too few endpoints that can take calls is merged with the
-// next.
+// It omits empty groups, and merges a group in which too few endpoints can receive calls with the
+// next one.
 func (n Near) split(a *Answer) (*Answer, []group) {
 	var groups []group
 	for i := range a.Priorities {
@@ -119,7 +118,7 @@ func (n Near) split(a *Answer) (*Answer, []group) {
 	return &split, groups
 }
 
-// groups splits a priority into near groups. There is at least one.
+// groups splits a priority into near groups, at least one.
 func (n Near) groups(p *Priority) []group {
 	switch n.Prefer {
 	case "":
@@ -148,7 +147,7 @@ func (n Near) groups(p *Priority) []group {
 	return groups
 }
 
-// nameOf returns the display name of a group whose farthest endpoints have the given nearness.
+// nameOf returns the name that users see for a group. at is the nearness of its farthest endpoints.
 func (n Near) nameOf(at nearness) string {
 	switch {
 	case n.Prefer != "hints":
@@ -159,8 +158,8 @@ func (n Near) nameOf(at nearness) string {
 	return "hinted"
 }
 
-// measure returns the nearness of each endpoint, by locality. For a locality without endpoints, it
-// returns a single element.
+// measure returns the nearness of each endpoint, by locality. A locality without endpoints has one
+// nearness.
 func (n Near) measure(p *Priority) [][]nearness {
 	var hinted map[string]func(*Endpoint) bool
 	if n.Prefer == "hints" {
@@ -197,10 +196,10 @@ func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) boo
 	return elsewhere
 }
 
-// hints returns, for each address family, a function that reports whether the source's hints prefer
-// an endpoint. Hints for nodes apply if every endpoint of the family that can take calls has a hint
-// for nodes and at least one of these hints names the client's node. Otherwise hints for zones
-// apply under the same condition. A family without applicable hints has no function.
+// hints returns a function for each address family in which the source's hints apply. The function
+// reports whether the hints prefer an endpoint. Hints for nodes apply if all endpoints of the
+// family that can receive calls have them and at least one names the client's node. Otherwise,
+// hints for zones apply under the same condition.
 func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
 	for j := range p.Localities {
@@ -230,7 +229,7 @@ func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	return hinted
 }
 
-// family returns the address family of an endpoint's first address, "" for a name or a path.
+// family returns the address family of an endpoint's first address, or "" for a name or a path.
 func family(e *Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -246,8 +245,8 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns, for each nearness, the nearness of the group that it belongs to. This is the
-// nearness itself, or the next one if too few of its endpoints can take calls.
+// merge returns the group of each nearness: the nearness itself, or a farther one if too few
+// endpoints at this nearness can receive calls.
 func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
 	var count [elsewhere + 1]int
 	for j := range p.Localities {
@@ -271,8 +270,8 @@ func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearnes
 	return into
 }
 
-// part returns the locality with only those of its endpoints that belong to a group, and whether
-// the locality is part of the group.
+// part returns the locality with only those endpoints that are in a group. It reports whether the
+// locality belongs to the group at all.
 func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
 	some := *l
 	some.Endpoints = nil
@@ -284,9 +283,9 @@ func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool)
 	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
 }
 
-// weigh adjusts the weights of localities whose endpoints are in several groups. In g, such a
-// locality has the part of its weight that belongs to its endpoints in g, so that the endpoints of
-// a group keep their weights relative to each other.
+// weigh adjusts the weights of localities whose endpoints are in several groups, so that the
+// endpoints in each group keep their weights relative to each other. In g, such a locality gets the
+// part of its weight that belongs to its endpoints in g.
 func weigh(g, whole *Priority) {
 	type share struct{ part, all uint64 }
 	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false
@@ -308,7 +307,7 @@ func weigh(g, whole *Priority) {
 	}
 }
 
-// usableWeight returns the total weight of the locality's endpoints that can take calls.
+// usableWeight returns the total weight of the endpoints of a locality that can receive calls.
 func usableWeight(l *Locality) (sum uint64) {
 	for k := range l.Endpoints {
 		if usable(l.Endpoints[k].Health) {

@@ -7,20 +7,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// OutlierDetection is a cluster's configuration of outlier detection (gRFC A50). It is immutable.
+// OutlierDetection is a cluster's configuration of outlier detection (gRFC A50). It must not
+// change.
 type OutlierDetection struct {
-	config *lbconfig.OutlierDetection // without a child policy
+	config *lbconfig.OutlierDetection
 	json   string
 }
 
-// NewOutlierDetection wraps config, which must have no child policy and must not change.
+// NewOutlierDetection wraps a configuration, which must have no child policy and must not change.
 func NewOutlierDetection(config *lbconfig.OutlierDetection) *OutlierDetection {
 	text, _ := json.Marshal(config) // cannot fail: config holds only numbers, durations and names
 	return &OutlierDetection{config, string(text)}
 }
 
-// ParseOutlierDetection parses a configuration in the form of gRFC A50, without childPolicy. This
-// is the form that JSON returns and that users write. It returns nil for "".
+// ParseOutlierDetection parses a configuration in the JSON of gRFC A50, without childPolicy. JSON
+// returns this form, and users write it. The result for "" is nil.
 func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	if text == "" {
 		return nil, nil
@@ -42,7 +43,7 @@ func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	return NewOutlierDetection(config), nil
 }
 
-// JSON returns the configuration without a child policy, or "" if o is nil.
+// JSON returns the configuration without a child policy. The result for a nil o is "".
 func (o *OutlierDetection) JSON() string {
 	if o == nil {
 		return ""
@@ -50,8 +51,7 @@ func (o *OutlierDetection) JSON() string {
 	return o.json
 }
 
-// Equal reports whether o and other have the same configuration. A nil OutlierDetection is that of
-// a cluster that does not configure it.
+// Equal reports whether o and other are the same configuration. nil equals only nil.
 func (o *OutlierDetection) Equal(other *OutlierDetection) bool {
 	if o == nil || other == nil {
 		return o == other

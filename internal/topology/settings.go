@@ -5,20 +5,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Settings are the settings of a tree's policies. PickFirst must not change between the updates of
-// a channel, because it determines the type of a policy.
+// Settings are the settings of a tree's policies. PickFirst must stay the same for all updates of a
+// channel, because it determines the type of a policy.
 type Settings options.Settings
 
-// choice returns the configuration of understudy_priority without children.
 func (s Settings) choice() *lbconfig.Priority {
 	top := lbconfig.NewPriority()
 	options.Copy(top, s)
 	return top
 }
 
-// outlierDetection returns the outlier detection policy of one priority, with child below it. The
-// policy is always present. It ejects endpoints only if the channel enables it or, if the channel
-// has no setting, if the priority's cluster configures it.
+// outlierDetection returns the outlier detection policy of one priority. The policy is always
+// present, but ejects endpoints only if the channel enables it or, if the channel has no setting,
+// if the priority's cluster configures it.
 func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
 	switch {
@@ -32,8 +31,8 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 	return lbconfig.Named(outlierDetectionName, config)
 }
 
-// forFewEndpoints returns a configuration that works with as few as two endpoints and a few calls
-// per second. The defaults of A50 are intended for large fleets.
+// forFewEndpoints returns a configuration that works with only two endpoints and a few calls per
+// second. The defaults of A50 are made for large fleets.
 func forFewEndpoints() *lbconfig.OutlierDetection {
 	config := lbconfig.NewOutlierDetection()
 	config.MaxEjectionPercent = 100

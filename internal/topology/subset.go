@@ -8,13 +8,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// ofLocality identifies a locality of a tree by the two elements of its path.
+// ofLocality identifies a locality of a tree: it is the path of the locality's endpoints.
 type ofLocality [2]string
 
 // subset returns the endpoints that this client connects to, in their order: at most Subset of each
-// locality (gRFC A68). Localities keep the weights of all their endpoints, so the shares of
-// localities do not change. The choice ignores the weights of endpoints: if a heavier endpoint were
-// chosen by more clients and also picked more often, its load would grow with the square of its
+// locality (gRFC A68). Localities keep the weight of all their endpoints, so their shares do not
+// change. The choice ignores the weights of endpoints. Otherwise, a heavy endpoint would be chosen
+// by more clients and also be picked more often, so that its load would grow with the square of its
 // weight.
 func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if s.Subset <= 0 || len(endpoints) <= s.Subset {
@@ -28,7 +28,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	seed, digest := s.subsetSeed(), xxhash.New()
 	for i, e := range endpoints {
 		if len(e.Addresses) == 0 {
-			continue // the policies ignore an endpoint without addresses
+			continue // the policies ignore such an endpoint
 		}
 		var of ofLocality
 		copy(of[:], hierarchy.Path(e))
@@ -57,7 +57,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return chosen
 }
 
-// subsetSeed returns the configured seed, or the channel's if none is configured.
+// subsetSeed returns the configured seed, or else the seed of the channel.
 func (s Settings) subsetSeed() uint64 {
 	if s.SubsetSeed > 0 {
 		return uint64(s.SubsetSeed)

@@ -15,24 +15,24 @@ import (
 
 const million = lbconfig.Million
 
-// Translator translates answers to trees. Each channel needs its own Translator, because it keeps
-// the names of children from update to update. The zero value is ready to use. A Translator is not
-// safe for concurrent use.
+// Translator translates answers to trees. It keeps the names of children from update to update, so
+// each channel needs its own. The zero value is ready to use. A Translator is not safe for
+// concurrent use.
 type Translator struct {
-	// Name prefixes the names of the children, as in "NAME/child0", so that the children of a
-	// channel's mechanisms have distinct names (see Join).
+	// Name prefixes the names of children, as in "NAME/child0". It distinguishes the children of a
+	// channel's mechanisms (see Join).
 	Name string
-	// TrustNames makes the channel verify the certificate of an endpoint against the endpoint's
-	// hostname, if the endpoint has one.
+	// TrustNames verifies the certificate of an endpoint against the endpoint's hostname, if it has
+	// one.
 	TrustNames bool
 	// Near configures which endpoints of a priority are preferred.
 	Near  Near
 	names childNames
 }
 
-// Translate returns the tree for the priorities of an answer. If there are no priorities, all calls
-// fail. Endpoints that cannot take calls are left out, but their localities and priorities are
-// kept, so a priority may have no endpoints and then counts as failed.
+// Translate returns the tree for an answer. If the answer has no priorities, all calls fail. The
+// tree omits endpoints that cannot receive calls, but keeps their localities and priorities. A
+// priority may have no endpoints left; then it counts as failed.
 //
 // If the answer breaks the rules, Translate returns an *Invalid and keeps the state of the previous
 // answer.
@@ -44,13 +44,13 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 	return t.Tree(c), nil
 }
 
-// Tree is the same as Translate, for an answer that has been checked.
+// Tree is like Translate, for an answer that has already been checked.
 func (t *Translator) Tree(c *Checked) Tree {
 	a, groups := t.Near.split(c.Answer)
 	if a != c.Answer {
 		if split, err := Check(a); err == nil {
 			split.Unusable, c = c.Unusable, split
-		} else { // no valid answer is known for which this fails
+		} else { // no valid answer is known that fails here
 			a, groups = Near{}.split(c.Answer)
 		}
 	}
@@ -88,7 +88,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
-// appendLocalities appends the localities of priority i to the tree, below the given child.
+// appendLocalities appends the endpoints of priority i to the tree, and its localities to child.
 func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
@@ -97,12 +97,12 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 	}
 }
 
-// name returns the names of the children for the priorities of an answer, and records them for the
-// next answer. If the priorities are near groups, it recognizes them by their addresses, because a
-// locality moves to another group when groups are merged.
+// name returns the names of the children for the priorities of an answer, and stores them for the
+// next answer. It recognizes near groups by their addresses, because a locality moves to another
+// group when groups are merged.
 func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	near := len(groups) > 0 && t.Near.Prefer != ""
-	below := make([]Priority, len(a.Priorities)) // each priority, including its reserves
+	below := make([]Priority, len(a.Priorities)) // each priority with its reserves
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
 		if s := groups[i].spread; s != nil && s.reserves {
@@ -125,8 +125,7 @@ func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	return names
 }
 
-// addressesOf maps the first address of each endpoint to whether an endpoint with that address can
-// take calls.
+// addressesOf tells for the first address of each endpoint whether the endpoint can receive calls.
 func addressesOf(p *Priority) map[string]bool {
 	all := make(map[string]bool)
 	for _, l := range p.Localities {
@@ -139,8 +138,8 @@ func addressesOf(p *Priority) map[string]bool {
 	return all
 }
 
-// titleOf returns the display name of a priority: its localities and, for a near group, how near it
-// is.
+// titleOf returns the name that users see for a priority: its localities and, for a near group, its
+// distance.
 func titleOf(p *Priority, near string) string {
 	var localities []string
 	for j := range p.Localities {
@@ -153,7 +152,7 @@ func titleOf(p *Priority, near string) string {
 	return title
 }
 
-// appendEndpoints appends the endpoints of a locality that can take calls.
+// appendEndpoints appends the endpoints of a locality that can receive calls.
 func (t *Translator) appendEndpoints(to []resolver.Endpoint, l *Locality, at place, skip map[place]bool, child string) []resolver.Endpoint {
 	name := NameOf(l)
 	for k := range l.Endpoints {

@@ -1,5 +1,5 @@
-// Package topology translates the answers of sources to the updates that a resolver sends to a
-// channel: endpoints with their paths and weights, and the configuration of the policy tree.
+// Package topology translates the answers of sources to the updates of a channel. An update
+// consists of endpoints, with their paths and weights, and the configuration of the policy tree.
 //
 // The tree always has the same shape:
 //
@@ -15,8 +15,8 @@
 // The names of children are stable across updates (gRFC A56, "LB Policy Configuration"), so an
 // endpoint keeps its connections when weights, other endpoints or its priority change.
 //
-// The package has no goroutines, clocks or sockets. It does not register the policies that it
-// names; the sources do.
+// The package has no goroutines, clocks or sockets. It does not register the policies in the tree;
+// the sources do.
 package topology
 
 import (
@@ -32,21 +32,19 @@ import (
 
 // Tree is what a resolver sends to a channel in an update.
 type Tree struct {
-	// Endpoints carry their paths (package hierarchy) and weights (grpc's
-	// experimental/balancer/weight), in priority order.
+	// Endpoints are in priority order. They carry their paths (package hierarchy) and their weights
+	// (grpc's experimental/balancer/weight).
 	Endpoints []resolver.Endpoint
-	// Why is the reason why no endpoint of the answer can take calls, or "" if an endpoint can.
+	// Why says why no endpoint of the answer can receive calls. It is "" if one can.
 	Why string
 
 	priorities []priorityChild
 	settings   Settings
-	of, size   int  // number of endpoints before and after a subset was chosen, without reserves
-	reserves   bool // whether some endpoints are also listed as reserves of a higher priority
+	of, size   int  // endpoints before and after the choice of a subset, without reserves
+	reserves   bool // some endpoints are also listed as reserves of a higher priority
 }
 
-// Size describes the number of endpoints and priorities for display.
-//
-//	20 of 5000 endpoints in 1 priority
+// Size describes for users how large the tree is, as in "20 of 5000 endpoints in 1 priority".
 func (t Tree) Size() string {
 	endpoints := printable.Count(t.size, "endpoint", "endpoints")
 	if t.IsPart() {
@@ -55,24 +53,24 @@ func (t Tree) Size() string {
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
 
-// IsPart reports whether the tree lacks some endpoints because the channel uses a subset.
+// IsPart reports whether endpoints are missing from the tree because the channel uses a subset.
 func (t Tree) IsPart() bool { return t.size < t.of }
 
-// Config returns the value of loadBalancingConfig in a service config. Equal trees return equal
-// bytes. The result is not cached.
+// Config returns the value of loadBalancingConfig for a service config. Equal trees return equal
+// bytes. Each call encodes the tree again.
 func (t Tree) Config() json.RawMessage { return encode(t.priorities, t.settings) }
 
 // TreePriority is one priority of a tree.
 type TreePriority struct {
-	// Child is the name of the child of understudy_priority, and the first element of the paths of
-	// its endpoints.
+	// Child is the name of the child of understudy_priority, which is the first element of the
+	// paths of its endpoints.
 	Child string
-	// Name is the display name: the localities, such as "us-east/a, us-east/b", or the name of the
-	// target in a list of targets.
+	// Name is shown to users: the localities, such as "us-east/a, us-east/b", or the name of a
+	// target in a list.
 	Name string
-	// Cluster is the name of the priority's cluster, or "" for plain endpoints.
+	// Cluster is the name of the priority's cluster, or "" if the endpoints belong to none.
 	Cluster string
-	// Why is the reason why no endpoint of the priority can take calls, or "" if an endpoint can.
+	// Why says why no endpoint of the priority can receive calls. It is "" if one can.
 	Why string
 }
 
@@ -85,8 +83,8 @@ func (t Tree) Priorities() []TreePriority {
 	return priorities
 }
 
-// Reresolving returns a copy of the tree in which every priority passes requests for re-resolution
-// on.
+// Reresolving returns a copy of the tree in which all priorities pass on requests for a
+// re-resolution.
 func (t Tree) Reresolving() Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -95,8 +93,8 @@ func (t Tree) Reresolving() Tree {
 	return t
 }
 
-// WithOutlierDetection returns a copy of the tree. o is the outlier detection of the cluster that
-// all of its priorities belong to, or nil if the cluster has none. Settings override it.
+// WithOutlierDetection returns a copy of the tree in which all priorities use the outlier detection
+// o of their cluster. o is nil if the cluster has none. The channel's settings override it.
 func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -106,12 +104,12 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 }
 
 // Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the
-// settings, and chooses the subset of endpoints that they configure. The names of children must
+// settings, and chooses the subset of endpoints if they ask for one. The names of children must
 // differ between the trees: see Translator.Name and Target.Name.
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
-		joined = trees[0] // most channels have one tree, which needs no copy
+		joined = trees[0] // most channels have one tree, which is not copied
 		trees = nil
 	}
 	for _, tree := range trees {
@@ -126,7 +124,6 @@ func Join(settings Settings, trees ...Tree) Tree {
 	return joined
 }
 
-// count returns the number of endpoints, not counting reserves.
 func (t *Tree) count() int {
 	n := len(t.Endpoints)
 	if t.reserves {

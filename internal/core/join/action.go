@@ -2,33 +2,33 @@ package join
 
 import "time"
 
-// Action is an instruction to the shell. It executes the actions of an event in order. A source may
-// block, so the shell calls sources outside events.
+// Action is an instruction to the shell. The shell executes the actions of an event in order, but
+// calls sources only outside events, because a source may block.
 type Action struct {
 	Kind Kind
-	ID   ID // the mechanism that the action is about
+	ID   ID
 
 	// The following fields are used only by Start.
 	Mechanism
-	Whole     ID   // the mechanism that sent the list with this one, or 0
-	Heir      ID   // for Start: the mechanism whose child policies keep their names for this one, or 0
-	Inherited bool // Answer was inherited from the predecessor
+	Whole     ID   // the mechanism whose source sent the list with this one, or 0
+	Heir      ID   // a removed mechanism whose names of child policies this one takes over, or 0
+	Inherited bool // Answer is the last answer of another source under the same name
 
 	Text   string        // one line, for Warn, Say and Show
 	Answer Answer        // for Start, Keep, Confirm, ConfirmLast and Accept
-	Parts  []Mechanism   // for Keep: a list, instead of an answer
-	At     time.Time     // for Keep and Confirm; for Start: the present time if Answer is confirmed, or zero
+	Parts  []Mechanism   // for Keep: the list to store instead of Answer
+	At     time.Time     // for Keep and Confirm; for Start, the present time if Answer is confirmed, or zero
 	Timer  Timer         // for StartTimer and StopTimer
-	After  time.Duration // for StartTimer and ShowWell
+	After  time.Duration // for StartTimer: its duration; for ShowWell: the duration of the problem
 }
 
-// Kind is the kind of an Action.
+// Kind determines what the shell does.
 type Kind int
 
-// These are the kinds of actions.
+// The kinds of actions.
 const (
-	// Start starts a source. The shell then calls Started or NotStarted, after the events for what
-	// the source reports inside Start.
+	// Start starts a source. The shell then calls Started or NotStarted, after it has passed on
+	// what the source reported during its start.
 	Start Kind = iota
 	// Stop closes a source, unless it could not be started.
 	Stop
@@ -42,21 +42,21 @@ const (
 	StartTimer
 	StopTimer
 
-	// Keep stores an answer or a list, which replaces what was stored for the mechanism.
+	// Keep stores an answer or a list. It replaces what was stored for the mechanism.
 	Keep
-	// Confirm records the time At, at which the stored answer was known to be valid. If the answer
-	// is no longer stored and the action contains it, the shell stores it again.
+	// Confirm records that the stored answer was valid at the time At. If that answer is no longer
+	// stored and the action contains it, the shell stores it again.
 	Confirm
-	// ConfirmLast is like Confirm, but with the time that the source returns, or the present time
-	// if it returns none. It precedes the Stop of all sources, because a stopped source may no
-	// longer know that time.
+	// ConfirmLast is like Confirm, but the source knows the time. If it knows none, the present
+	// time is used. ConfirmLast precedes the Stop of all sources, because a stopped source may have
+	// forgotten the time.
 	ConfirmLast
 
-	// Accept reports an answer or a list with new content. The shell counts it and logs its notes.
+	// Accept reports an answer or a list with new content. The shell counts it, and logs the notes
+	// of an answer.
 	Accept
-	// Warn logs a warning about a mechanism, and Say logs information about it. Show adds a line to
-	// the channel's debug page only. ShowWell adds a line that a problem is over; the problem
-	// lasted for After.
+	// Warn logs a warning about a mechanism, and Say logs information. Show only adds a line to the
+	// channel's debug page. ShowWell adds a line there that a problem has ended.
 	Warn
 	Say
 	Show
@@ -65,7 +65,6 @@ const (
 
 func (c *Core) do(a Action) { c.actions = append(c.actions, a) }
 
-// take returns the actions of the current event.
 func (c *Core) take() []Action {
 	actions := c.actions
 	c.actions = nil

@@ -1,7 +1,7 @@
 // Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
-// It is a state machine without goroutines, locks, a clock or gRPC types. Events
-// come with the current time if they depend on it, and return the actions to execute. After all
-// pending events have been handled, Next returns the message for the channel:
+// It is a state machine without goroutines, locks, a clock or gRPC types. The shell passes events
+// to it, with the current time where it matters, and executes the actions that they return. After
+// each batch of events, the shell asks Next for the message to the channel:
 //
 //	east answered            ->  keep east's answer; Next: nothing, west has not started
 //	west was started         ->  Next: send east
@@ -10,11 +10,16 @@
 //
 // Guarantees:
 //
-//   - Nothing is sent before all sources are started and the first mechanism that has not failed has answered. Therefore, the first calls do not go to a lower priority just because a higher one is slow. The rules in wait.go limit the wait.
-//   - An answer stays in use until another answer replaces it, even if sources fail in the meantime.
-//   - A mechanism that fails or stays silent before its first answer uses the answer kept from before the channel was idle, if there is one.
-//   - A mechanism may answer with a list of mechanisms. The list replaces the mechanism once one of the list's entries has answered and the channel need not wait for the others.
-//   - After Closed, the only effect of events is to complete the start of sources.
+//   - Nothing is sent before all sources are started and the first mechanism that has not failed
+//     has answered. Otherwise, the first calls could go to a lower priority just because a higher
+//     one is slow. wait.go limits this wait.
+//   - An answer stays in use until another answer replaces it, even if sources fail in the
+//     meantime.
+//   - A mechanism whose source fails or stays silent before its first answer uses the answer that
+//     was kept while the channel was idle, if there is one.
+//   - A mechanism may answer with a list of mechanisms. The list replaces it once one mechanism of
+//     the list has answered and the channel need not wait for the others.
+//   - After Closed, events only complete the start of sources.
 package join
 
 import (
@@ -22,38 +27,37 @@ import (
 	"time"
 )
 
-// ID identifies a mechanism within a core. 0 identifies no mechanism.
+// ID identifies a mechanism within a core. 0 means no mechanism.
 type ID int
 
-// Mechanism is a discovery mechanism. It has one source.
+// Mechanism is a discovery mechanism, which has one source.
 type Mechanism struct {
-	// Name is the name that is shown to users. It is unique, and empty only if the channel has a
-	// single mechanism.
+	// Name is shown to users. It is unique, and empty only if the channel has a single mechanism.
 	Name string
-	// Source identifies a source. A mechanism in a list is the same as one in the previous list if
-	// their names and sources are equal. Source must be comparable, and nil is equal to nothing.
+	// Source identifies the source. It must be comparable. A mechanism of a new list continues the
+	// one in the previous list that has the same name and the same source. nil is never the same.
 	Source any
-	// OutlierDetection is the configuration from the mechanism's cluster, or "". The core does not
-	// interpret it.
+	// OutlierDetection is the configuration of the mechanism's cluster in JSON, or "". The core
+	// only passes it on.
 	OutlierDetection string
-	// Given is returned in Start and Keep. The core does not use it.
+	// Given is passed back to the shell in Start and Keep.
 	Given any
 }
 
 // Answer is the part of a mechanism's answer that the core needs.
 type Answer struct {
-	// Content is compared and returned. Answers are the same if their contents are equal. nil means
+	// Content holds the endpoints. Two answers are the same if their contents are equal. nil means
 	// that there is no answer.
 	Content any
-	// Why is the reason why no call can be made with the answer, or "".
+	// Why says why no call can be made with the answer. It is "" if calls can be made.
 	Why string
-	// Version is the source's version of the answer. Names are the results of DNS names that the
-	// answer was made from. Both may change while the content does not.
+	// Version is the source's version of the answer. Names holds the DNS lookups that the answer
+	// was made from. Both may change while the content stays the same.
 	Version string
 	Names   any
 }
 
-// Kept is what was stored for a mechanism before the channel was idle: an answer or a list.
+// Kept is the answer or the list that was stored for a mechanism when the channel became idle.
 type Kept struct {
 	Answer Answer
 	Parts  []Mechanism
@@ -61,106 +65,108 @@ type Kept struct {
 	Confirmed time.Time
 }
 
-// Hears lists the requests that a source accepts.
+// Hears tells which requests a source accepts.
 type Hears struct {
-	LookAgain bool // re-resolution
-	Failures  bool // reports that endpoints fail
+	LookAgain bool // requests for a re-resolution
+	Failures  bool // reports of failing endpoints
 }
 
-// Config does not change after New.
+// Config configures a Core.
 type Config struct {
 	// Patience limits how long a slow mechanism delays the others.
 	Patience time.Duration
-	// Kept returns what is stored for a mechanism, if anything. For a mechanism in a list, that is
-	// never a list.
+	// Kept returns what is stored for a mechanism, if anything. It must return no list for a
+	// mechanism that is itself in a list.
 	Kept func(ID) (Kept, bool)
 }
 
-// Phase is the progress of a mechanism.
+// Phase is the progress of a mechanism to its first answer.
 type Phase int
 
-// These are the phases of a mechanism.
+// The phases of a mechanism.
 const (
 	Outstanding Phase = iota // the source has neither answered nor failed yet
 	Failed                   // the source failed before its first answer
-	Answered                 // there is an answer or a list; the answer may be kept or inherited
+	Answered                 // there is an answer or a list, perhaps a stored one or one of another source
 )
 
-// String returns the phase in words.
+// String describes the phase for users.
 func (p Phase) String() string {
 	return [...]string{Outstanding: "no answer yet", Failed: "failed", Answered: "answered"}[p]
 }
 
-// origin is where a mechanism's answer comes from.
+// origin tells which source a mechanism's answer comes from.
 type origin int
 
 const (
 	own         origin = iota // the mechanism's own source
 	memory                    // the mechanism's own source, before the channel was idle
-	predecessor               // the source of the mechanism with the same name in the previous list
+	predecessor               // the source of the mechanism that had the same name in the previous list
 )
 
 // Trouble is a problem of a source.
 type Trouble struct {
-	Text      string // "" if there is none
-	Since     time.Time
-	Confirmed time.Time // when the answer in use was last known to be valid; zero without an answer, or if it still is valid
+	Text  string // "" if there is no problem
+	Since time.Time
+	// Confirmed is when the answer in use was last known to be valid. It is zero if there is no
+	// answer, or if the answer is still valid.
+	Confirmed time.Time
 }
 
 type mechanism struct {
 	Mechanism
 	id    ID
-	whole *mechanism // the mechanism whose list contains this one, or nil
-	begun bool       // the start of the source has succeeded or failed
+	whole *mechanism // the mechanism whose source sent the list with this one, or nil
+	begun bool       // the start of the source has ended, even if with an error
 	gone  bool       // the mechanism was removed; its events are ignored
 	hears Hears
 
 	phase  Phase
-	answer Answer // last answer; empty before the first one and while a list is in use
+	answer Answer // empty before the first answer and while a list is in use
 	from   origin
-	until  time.Time // for predecessor: when the source of the answer last confirmed it
-	number int       // number of the last answer, own or inherited, or 0
+	until  time.Time // if from is predecessor: when the source of the answer last confirmed it
+	number int       // number of the last answer, its own or inherited, or 0
 	err    string    // why there is no answer
 
-	parts  []*mechanism // list in use instead of an answer, or nil
-	next   []*mechanism // list that will replace parts, or nil
+	parts  []*mechanism // the list in use instead of an answer, or nil
+	next   []*mechanism // the list that will replace parts, or nil
 	listed bool         // the source's last answer was a list
 
-	complaint Trouble   // last failure, unless it is over
-	lost      Trouble   // why the source cannot confirm its answer
+	complaint Trouble   // the failure of the source, until the source answers again
+	lost      Trouble   // why the source cannot confirm its answer, as long as it cannot
 	heard     time.Time // when the source last confirmed its answer
 	lastError string    // last problem, even if it is over
 	failedAt  time.Time // when lastError occurred
 
 	waits   waits
-	hush    time.Duration // how long ForWord lasts
-	trying  string        // what the source was waiting for before its first answer
-	overdue bool          // errors of calls contain trying
-	told    bool          // the source has been notified that the channel refused an update
+	hush    time.Duration // limit of the wait ForWord
+	trying  string        // what the source waits for before its first answer
+	overdue bool          // trying has been shown in the errors of calls
+	told    bool          // the source has heard that the channel refused its answer
 }
 
-// Core is the state of a channel's mechanisms. Each event is a method and returns the actions to
+// Core is the state of a channel's mechanisms. Each event is a method that returns the actions to
 // execute, in order. Next, Look and Said are not events. Events of a removed mechanism have no
 // effect.
 type Core struct {
 	config  Config
-	list    []*mechanism // in priority order
+	list    []*mechanism
 	byID    map[ID]*mechanism
 	last    ID
-	actions []Action // the actions of the current event
+	actions []Action // the actions of the current event, so far
 	now     time.Time
 
 	answers  int    // number of answers so far
 	starting int    // number of sources that are being started
-	waits    waits  // only ForFirst is used
+	waits    waits  // of the channel; only ForFirst is used
 	sent     bool   // an update has been sent
-	changed  bool   // Next may have something to return
+	changed  bool   // Next must look for a message
 	refused  bool   // the channel has refused the last update
-	awaiting string // last Await message
+	awaiting string // text of the last Await message
 	closed   bool
 }
 
-// New returns a core with at least one mechanism, in priority order, and its first actions.
+// New returns a core for at least one mechanism, in priority order, and its first actions.
 func New(config Config, list []Mechanism) (*Core, []Action) {
 	c := &Core{config: config, byID: make(map[ID]*mechanism)}
 	for _, m := range list {
@@ -197,7 +203,7 @@ func (c *Core) start(m *mechanism, heir *mechanism) {
 	c.do(a)
 }
 
-// at begins an event. It returns nil if the event must be ignored.
+// at begins an event. It returns nil if the event of the mechanism must be ignored.
 func (c *Core) at(now time.Time, id ID) *mechanism {
 	c.now = now
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
@@ -206,8 +212,8 @@ func (c *Core) at(now time.Time, id ID) *mechanism {
 	return nil
 }
 
-// Started is called when a source was started. hears lists the requests that it accepts. Answers
-// from inside Start take effect now.
+// Started is called when a source was started. Answers that it sent during its start take effect
+// now.
 func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	m := c.byID[id]
 	c.starting--
@@ -257,8 +263,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.take()
 }
 
-// Said returns the answer of a mechanism, and whether it has one. While a list is in use, the
-// answer is empty.
+// Said returns the answer of a mechanism, and whether the mechanism has answered. While a list is
+// in use, the answer is empty.
 func (c *Core) Said(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {
@@ -267,14 +273,13 @@ func (c *Core) Said(id ID) (Answer, bool) {
 	return m.answer, true
 }
 
-// repeats reports whether a changes nothing: it is the last answer of m's source, the channel has
-// accepted it, and calls have not seen a failure since.
+// repeats reports whether a has no effect: it is the last answer of m's source, the channel has
+// accepted it, and the source has not failed since in a way that calls have seen.
 func (c *Core) repeats(m *mechanism, a Answer) bool {
 	return m.phase == Answered && m.from != predecessor && !c.refused && len(m.all()) == 0 &&
 		m.answer.Content == a.Content && !m.failsStill()
 }
 
-// use replaces m's answer with a new one.
 func (c *Core) use(m *mechanism, a Answer) {
 	c.well(m)
 	c.put(m, a, own)
@@ -283,7 +288,7 @@ func (c *Core) use(m *mechanism, a Answer) {
 	c.turn()
 }
 
-// put replaces m's answer and its lists with an answer.
+// put replaces m's answer or its lists with an answer.
 func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.spoke(m)
 	m.phase, m.answer, m.from, m.err, m.listed = Answered, a, from, "", false
@@ -305,11 +310,12 @@ func (c *Core) fail(m *mechanism, why string) {
 	switch {
 	case m.phase == Answered:
 		if m.holds() && m.from == own {
-			// The source has not contradicted its answer until now, even if it polls.
+			// A source without a failure is trusted to have had no other answer until now, even if
+			// it polls.
 			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
 		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {
-			c.touch(m) // calls now see the failure
+			c.touch(m) // the errors of calls now contain the failure
 		}
 		if m.from == predecessor {
 			m.from = own
@@ -318,7 +324,7 @@ func (c *Core) fail(m *mechanism, why string) {
 		return
 	default:
 		if c.complain(m, why, "") {
-			c.touch(m) // calls now see the failure
+			c.touch(m) // the errors of calls now contain the failure
 		}
 		c.spoke(m)
 		m.phase, m.err, m.from = Failed, why, own
@@ -326,7 +332,7 @@ func (c *Core) fail(m *mechanism, why string) {
 	c.turn()
 }
 
-// recall uses the kept answer of m, whose source has failed before its first answer. It reports
+// recall uses the stored answer of m, whose source has failed before its first answer. It reports
 // whether there is one.
 func (c *Core) recall(m *mechanism, why string) bool {
 	k, some := c.config.Kept(m.id)
@@ -348,7 +354,7 @@ func (c *Core) recall(m *mechanism, why string) bool {
 	return true
 }
 
-// Confirmed is called when a source confirms its last answer.
+// Confirmed is called when a source reports that its last answer is still valid.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Answered || m.from != own {
@@ -358,13 +364,12 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	return c.take()
 }
 
-// confirm records that the last answer of m's source is still valid.
 func (c *Core) confirm(m *mechanism) {
 	c.well(m)
 	c.do(Action{Kind: Confirm, ID: m.id, Answer: m.said(), At: c.now})
 }
 
-// said returns the last answer of m's source, or an empty one if that was a list.
+// said returns the last answer of m's source. It is empty if the source answered with a list.
 func (m *mechanism) said() Answer {
 	if m.listed {
 		return Answer{}
@@ -372,10 +377,10 @@ func (m *mechanism) said() Answer {
 	return m.answer
 }
 
-// Doubted is called when a source cannot verify that its last answer is still valid. It is called
-// with an empty why when the source can do so again. confirmed is the time at which the answer was
-// last known to be valid, or zero if something else confirms it. Unlike a failure, a doubt does not
-// affect calls.
+// Doubted is called when a source can no longer tell whether its last answer is still valid, for
+// example because it lost its connection to the server. why is empty when the source can tell
+// again. confirmed is the time at which the answer was last known to be valid, or zero if something
+// other than the end of the doubt confirms it. Unlike a failure, a doubt does not affect calls.
 func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
 	m := c.at(now, id)
 	switch {
@@ -402,17 +407,18 @@ func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []
 	return c.take()
 }
 
-// Rejected is called when a source has refused an update from its server. Its last answer is not
-// affected.
+// Rejected is called when a source has refused an update from its server. The last answer stays
+// valid.
 func (c *Core) Rejected(now time.Time, id ID, why string) {
 	if m := c.at(now, id); m != nil {
 		m.wrong(why, now)
 	}
 }
 
-// LookAgain is called when the channel requests a re-resolution and names no mechanism. With
-// several mechanisms, the request is ignored: as long as endpoints of a management server are down,
-// it would cause DNS lookups. gRFC A37 has ignore_reresolution_requests for this reason.
+// LookAgain is called when the channel requests a re-resolution without naming a mechanism. If
+// there are several mechanisms, the request is ignored. Otherwise, a failing endpoint of a
+// management server would cause DNS lookups for as long as it fails. gRFC A37 has
+// ignore_reresolution_requests for the same reason.
 func (c *Core) LookAgain() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].id, false)
@@ -455,21 +461,20 @@ func (c *Core) Closed(now time.Time) []Action {
 		}
 	}
 	for _, m := range all {
-		if m.begun { // otherwise, it is stopped in Started or NotStarted
+		if m.begun { // a source that is still starting is stopped in Started or NotStarted
 			c.stop(m)
 		}
 	}
 	return c.take()
 }
 
-// stop stops the source of a mechanism.
 func (c *Core) stop(m *mechanism) {
 	c.do(Action{Kind: Stop, ID: m.id})
 	delete(c.byID, m.id)
 }
 
-// inUse returns the mechanisms in use, in priority order. A mechanism that has a list is replaced
-// by the mechanisms in that list.
+// inUse returns the mechanisms in use, in priority order. A list stands where the mechanism is that
+// answered with it.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -482,8 +487,8 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// all returns all mechanisms, including those that have a list and those in lists that are not in
-// use yet.
+// all returns all mechanisms, including those that answered with a list and those in lists that are
+// not in use yet.
 func (c *Core) all() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -492,10 +497,9 @@ func (c *Core) all() []*mechanism {
 	return list
 }
 
-// touch makes Next return a message if m is in use.
+// touch makes Next look for a message if m is in use.
 func (c *Core) touch(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }
 
-// holds reports whether m has an answer and its source has not failed since.
 func (m *mechanism) holds() bool { return m.phase == Answered && m.complaint.Text == "" }

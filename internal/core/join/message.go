@@ -10,18 +10,18 @@ import (
 type Message struct {
 	Kind MessageKind
 	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
-	Text string  // for Report: why there is no endpoint; for Await: what calls are waiting for
-	Name string  // mechanism that Text is about, or "" for the whole channel
+	Text string  // for Report: why there is no endpoint; for Await: what calls wait for
+	Name string  // the mechanism that Text is about, or "" for the whole channel
 }
 
-// MessageKind is the kind of a Message.
+// MessageKind determines what the channel does with a Message.
 type MessageKind int
 
-// These are the kinds of messages.
+// The kinds of messages.
 const (
 	Nothing MessageKind = iota
-	Await               // calls wait for a source; no update has been sent
-	Report              // no mechanism has answered, and one or more have failed
+	Await               // calls wait for a source, and nothing has been sent yet
+	Report              // all mechanisms that matter have failed, and none has answered
 	Send                // an update: at least one mechanism has answered
 )
 
@@ -31,12 +31,12 @@ type Shown struct {
 	Name             string
 	Failed           bool // the source failed before its first answer
 	Answer           Answer
-	LookAgain        bool // its source accepts re-resolution requests
+	LookAgain        bool // the source accepts requests for a re-resolution
 	OutlierDetection string
-	Trouble          string // the present problem, or ""
+	Trouble          string // the present problem of the source, or ""
 }
 
-// Explained returns why no call can be made with an answer, and the present problem.
+// Explained adds the present problem of the source to why, which says why no call can be made.
 func (s *Shown) Explained(why string) string {
 	if why == "" || s.Trouble == "" {
 		return why
@@ -44,9 +44,9 @@ func (s *Shown) Explained(why string) string {
 	return s.Trouble + lastAnswer + why
 }
 
-// Next returns the next message for the channel, or Nothing. The shell calls it when no event is
-// pending, so that simultaneous events become one message, and again until it returns Nothing.
-// After each message, the shell calls Taken.
+// Next returns the next message for the channel, or Nothing. The shell calls it after each batch of
+// events, so that simultaneous events become one message, and again until it returns Nothing. After
+// each message, the shell calls Taken.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.starting > 0 {
 		return Message{}
@@ -73,10 +73,10 @@ func (c *Core) Next() Message {
 	}
 }
 
-// next returns the kind of message that describes the state: Send, Report or Await.
+// next returns which kind of message describes the present state. It never returns Nothing.
 func (c *Core) next(list []*mechanism) MessageKind {
 	some, failed := false, false
-	first := Failed // phase of the first mechanism that has not failed
+	first := Failed // the phase of the first mechanism that has not failed
 	for _, m := range list {
 		phase := m.phase
 		if first == Failed {
@@ -85,7 +85,7 @@ func (c *Core) next(list []*mechanism) MessageKind {
 		some, failed = some || phase == Answered, failed || phase == Failed
 	}
 	switch {
-	case c.sent: // an answer stays in use whatever happens
+	case c.sent: // answers stay in use, even if all sources fail
 		return Send
 	case first == Outstanding && c.waits[ForFirst] != over:
 		return Await
@@ -111,9 +111,9 @@ func shown(list []*mechanism) (shown []Shown) {
 	return shown
 }
 
-// whyNone returns, in one line, why each mechanism has no answer.
+// whyNone joins the reasons why mechanisms have no answer into one line.
 func whyNone(list []*mechanism) string {
-	const most = 4 // more would not be readable
+	const most = 4 // more would not be readable in one line
 	var causes []string
 	for _, m := range list[:min(len(list), most)] {
 		cause := m.err
@@ -128,8 +128,8 @@ func whyNone(list []*mechanism) string {
 	return "no part has an address: " + strings.Join(causes, "; ")
 }
 
-// awaited returns an Await message for the first mechanism whose source has said what it is waiting
-// for, or no message.
+// awaited returns an Await message about the first mechanism that has waited long enough to be
+// shown in the errors of calls. If there is none, it returns no message.
 func awaited(list []*mechanism) Message {
 	for _, m := range list {
 		if m.phase == Outstanding && m.overdue {
@@ -139,12 +139,14 @@ func awaited(list []*mechanism) Message {
 	return Message{}
 }
 
-// Taken is called after each message; taken is set if the channel accepted it. refused is set if
-// the channel refused an update because of its endpoints. It is not set if the update contained a
-// mechanism without usable addresses: this explains the refusal, and the mechanism's source knows
-// of it. After a refusal, each source whose answer was in the update gets a re-resolution request,
-// but no further one until the channel accepts an update. told is the mechanism whose source learns
-// of the refusal in another way.
+// Taken is called after each message. taken reports whether the channel accepted it. After a
+// refusal, each source whose answer was in the update is asked for a re-resolution, once until the
+// channel accepts an update again, except the mechanism told, whose source learns of the refusal in
+// another way.
+//
+// The result refused reports whether the channel refused endpoints that looked usable. It is false
+// if the update contained a mechanism without usable addresses, because that explains the refusal
+// and its source knows.
 func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	c.refused = false
@@ -163,7 +165,7 @@ func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	c.refused = true
 	for _, m := range list {
 		if m.phase != Answered {
-			continue // not in the update that was refused
+			continue // its answer was not in the refused update
 		}
 		if m.id != told && !m.told {
 			c.ask(m)

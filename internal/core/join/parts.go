@@ -7,11 +7,11 @@ import (
 
 const errPartOfPart = "it is a part and gives a list of parts: want these in the list that it is in"
 
-// Replaced is called when a source has sent a list of mechanisms. There is at least one, and their
-// names are distinct. The list replaces the previous answer or list of the source. If the previous
-// list has a mechanism of the same name and with the same source, that mechanism continues. With
-// another source, the new mechanism inherits its last answer. A list from a source that is itself
-// in a list is a failure of that source.
+// Replaced is called when a source has answered with a list of mechanisms, which has at least one
+// entry and distinct names. The list replaces the source's previous answer or list. An entry with
+// the name and the source of a previous one continues it. An entry with the same name and another
+// source inherits the last answer until its own source has answered. A source that is itself in a
+// list must not send one: that is a failure.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	m := c.at(now, id)
 	switch {
@@ -29,20 +29,20 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.take()
 }
 
-// split makes list the next list of m, and uses it at once if it need not wait.
+// split makes list the next list of m. It uses the list at once if no wait is necessary.
 func (c *Core) split(m *mechanism, list []Mechanism) {
 	c.spoke(m)
 	before := m.all()
 	fresh := c.replace(m, list)
 	if len(fresh) > 0 && m.waits[ForList] == over {
-		m.waits[ForList] = notBegun // the limit was used up by earlier lists
+		m.waits[ForList] = notBegun // earlier lists have used up the limit
 	}
 	switch {
 	case slices.Equal(m.next, m.parts):
 		m.next = nil
 		c.end(m, ForList)
 	case m.parts == nil && m.phase != Answered:
-		m.parts = []*mechanism{} // there is no answer that could stay in use
+		m.parts = []*mechanism{} // no answer has to stay in use until the list is ready
 	}
 	m.phase, m.err, m.listed = Answered, "", true
 	c.drop(m, before)
@@ -52,13 +52,13 @@ func (c *Core) split(m *mechanism, list []Mechanism) {
 	}
 }
 
-// newPart is a mechanism of a list whose source must be started.
+// newPart is an entry of a new list whose source must be started.
 type newPart struct {
 	*mechanism
 	heir *mechanism
 }
 
-// replace makes list the next list of m. It returns the mechanisms whose sources must be started.
+// replace makes list the next list of m. It returns the entries whose sources must be started.
 func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	before := m.all()
 	m.next = nil
@@ -83,8 +83,8 @@ func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	return fresh
 }
 
-// find looks for m in a list. It returns the mechanism with the same name and source. If there is
-// none, it returns heir, the one with the same name that has answered last: m inherits its answer.
+// find returns the mechanism of a previous list that has the name and the source of m. If there is
+// none, it returns heir, the mechanism of the same name that answered last. m inherits its answer.
 func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	for _, p := range before {
 		switch {
@@ -98,7 +98,7 @@ func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	return nil, heir
 }
 
-// inherit gives p the answer of its predecessor.
+// inherit copies the answer of a mechanism that had the same name to p.
 func (c *Core) inherit(p, from *mechanism) {
 	p.phase, p.answer, p.err = from.phase, from.answer, from.err
 	p.complaint, p.heard, p.number = from.complaint, from.heard, from.number
@@ -108,7 +108,7 @@ func (c *Core) inherit(p, from *mechanism) {
 	}
 }
 
-// turn starts to use each next list that need not wait any longer.
+// turn begins to use each next list that need not wait any longer.
 func (c *Core) turn() {
 	has := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
@@ -139,7 +139,7 @@ func (c *Core) useNext(m *mechanism) {
 	c.drop(m, before)
 }
 
-// drop stops the mechanisms in before that m's lists no longer contain.
+// drop stops the mechanisms in before that are no longer in m's lists.
 func (c *Core) drop(m *mechanism, before []*mechanism) {
 	after := m.all()
 	for _, p := range before {
@@ -151,13 +151,13 @@ func (c *Core) drop(m *mechanism, before []*mechanism) {
 		if p.holds() && p.from == own {
 			c.do(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
 		}
-		if p.begun { // otherwise, it is stopped in Started or NotStarted
+		if p.begun { // a source that is still starting is stopped in Started or NotStarted
 			c.stop(p)
 		}
 	}
 }
 
-// all returns the mechanisms in the list in use and in the next list.
+// all returns the mechanisms in both lists of m, each once.
 func (m *mechanism) all() []*mechanism {
 	list := slices.Clone(m.parts)
 	for _, p := range m.next {

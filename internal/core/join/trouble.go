@@ -7,7 +7,7 @@ const (
 	staysInUse = "; the endpoints from before stay in use"
 )
 
-// complain records that m has failed. If the text is new, it logs the text and the consequence as a
+// complain records a failure of m. If the text is new, it logs the text and the consequence as a
 // warning, and returns true.
 func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	m.wrong(text, c.now)
@@ -22,7 +22,7 @@ func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	return true
 }
 
-// consequence describes what follows from a failure of a mechanism that has answered before.
+// consequence says what a failure means for calls if the mechanism has answered before.
 func (m *mechanism) consequence() string {
 	if m.answer.Why != "" {
 		return lastAnswer + m.answer.Why
@@ -30,15 +30,15 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// failsStill reports whether calls fail with the failure of m's source, because its last answer has
-// no usable endpoint.
+// failsStill reports whether calls fail because of m: its last answer has no usable endpoint, and
+// its source has failed since.
 func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint.Text != "" }
 
-// well is called when the last answer of m is valid. A doubt about it ends, unless something else
-// must confirm the answer.
+// well is called when the last answer of m has proved valid. It ends the failure. It also ends a
+// doubt, unless the source must end the doubt itself (see Doubted).
 func (c *Core) well(m *mechanism) {
 	if m.failsStill() {
-		c.touch(m) // calls no longer see the failure
+		c.touch(m) // the errors of calls no longer contain the failure
 	}
 	c.over(m, &m.complaint)
 	if !m.lost.Confirmed.IsZero() {
@@ -47,7 +47,6 @@ func (c *Core) well(m *mechanism) {
 	m.heard = c.now
 }
 
-// over ends a problem.
 func (c *Core) over(m *mechanism, t *Trouble) {
 	if t.Text != "" {
 		c.do(Action{Kind: ShowWell, ID: m.id, After: c.now.Sub(t.Since)})
@@ -58,9 +57,9 @@ func (c *Core) over(m *mechanism, t *Trouble) {
 // wrong records the last problem of m's source, for the debug page.
 func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
-// confirmedUntil returns the time at which the answer of m was last known to be valid. A polling
-// source confirms it with each answer. A pushing source confirms it until it reports a change or a
-// doubt.
+// confirmedUntil returns when the answer of m was last known to be valid. A polling source confirms
+// its answer each time it polls. Other sources would have reported a change, so their answer is
+// valid until they report a failure or a doubt.
 func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	switch {
 	case m.phase != Answered:
@@ -77,7 +76,7 @@ func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	return c.now
 }
 
-// Status describes a mechanism for the debug page.
+// Status describes a mechanism on the debug page.
 type Status struct {
 	ID        ID
 	Name      string
@@ -87,13 +86,13 @@ type Status struct {
 	Trying    string
 	Answer    Answer
 	Answered  time.Time // when the source last confirmed its answer, or zero
-	Trouble   Trouble   // the present problem
-	LastError string    // the last problem, even if it is over
+	Trouble   Trouble
+	LastError string    // kept after the problem has ended
 	FailedAt  time.Time // when LastError occurred
 }
 
-// Look returns the status of the mechanisms in use, in priority order. A mechanism with a list is
-// included, before those in its list, only while it has a problem.
+// Look returns the status of the mechanisms in use, in priority order. A mechanism that answered
+// with a list precedes the entries of the list, but only while it has a problem.
 func (c *Core) Look() (list []Status) {
 	for _, m := range c.list {
 		if m.parts == nil || m.complaint.Text != "" || m.lost.Text != "" {
@@ -108,7 +107,7 @@ func (c *Core) Look() (list []Status) {
 
 func (m *mechanism) status() Status {
 	s := Status{ID: m.id, Name: m.Name, Phase: m.phase, Listed: m.parts != nil, Failed: m.phase == Failed, Trying: m.trying, Answer: m.answer, Answered: m.heard, Trouble: m.complaint, LastError: m.lastError, FailedAt: m.failedAt}
-	if s.Trouble.Text == "" { // a failure is more important than a doubt
+	if s.Trouble.Text == "" { // a failure matters more than a doubt
 		s.Trouble = m.lost
 	}
 	return s

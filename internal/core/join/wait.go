@@ -2,46 +2,45 @@ package join
 
 import "time"
 
-// Wait is the reason for a wait. docs/waits.md lists all waits.
+// Wait is a reason to wait. docs/waits.md lists all waits.
 type Wait int
 
-// These are the waits of this package.
+// The waits of this package.
 const (
-	// ForFirst: a channel without endpoints waits for the first mechanism that has not failed. The
-	// timer is not stopped when that mechanism answers, but has no effect then.
+	// ForFirst is the wait of a channel without endpoints for the first mechanism that has not
+	// failed. The timer goes on when that mechanism answers, but has no effect then.
 	ForFirst Wait = iota
-	// ForList: the endpoints in use stay in use until the new list of a source is ready, that is,
-	// one of its mechanisms has answered, and each of the others has answered or failed. The wait
-	// is limited by Config.Patience. If nothing in use has ever answered, there is no wait. A
-	// further list that arrives during the wait does not extend it, so that a source that often
-	// changes its list does not keep old endpoints in use. When the limit has been reached, a
-	// further list begins another wait if one of its sources is new.
+	// ForList is the wait of a new list until it is ready: one of its mechanisms has answered, and
+	// all others have answered or failed. Until then, the previous endpoints stay in use. If they
+	// never came from an answer, there is no wait. Config.Patience limits the wait. Further lists
+	// do not extend it; otherwise, a source that changes its list often would keep old endpoints in
+	// use. Once the limit is reached, a further list waits again only if it contains a new source.
 	ForList
-	// ForWord: a source has some time for its first answer before its kept answer is used.
+	// ForWord is the wait for a source's first answer before the stored answer is used.
 	ForWord
-	// ForCalls and ForLog: the source has not answered. After some time, the errors of calls report
-	// what it is waiting for. Later, the log does, too.
+	// ForCalls and ForLog begin when a source is started. If it has not answered when they end, the
+	// errors of calls, and later the log, say what the source waits for.
 	ForCalls
 	ForLog
 )
 
 const (
-	// Patience is the default of Config.Patience, for channels that set no failover timeout.
+	// Patience is the default of Config.Patience. It applies to channels without a failover
+	// timeout.
 	Patience = 10 * time.Second
-	// Hush is how long a source may stay silent before its kept answer is used. A connection
-	// attempt may hang for 20 s in gRPC; calls must not wait for that.
+	// Hush is the limit of ForWord. It is shorter than a connection attempt, which may hang for 20
+	// s in gRPC, so that calls need not wait for that.
 	Hush = 2 * time.Second
-	// HushOfPart replaces Hush for a mechanism in a kept list: its source is started only when the
-	// source of the list has used up Hush. It suffices for a DNS lookup.
+	// HushOfPart is the limit for a mechanism in a stored list. Its source is started only after
+	// the source of the list has used up Hush, so the limit is short. It suffices for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
-	// CallsSayAfter is the time after which the errors of calls report what a source is waiting
-	// for.
+	// CallsSayAfter is the limit of ForCalls.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is the time after which the log reports what a source is waiting for.
+	// LogSaysAfter is the limit of ForLog.
 	LogSaysAfter = 2 * time.Second
 )
 
-// limit returns how long a wait may last. m is the mechanism, or nil for ForFirst.
+// limit returns the limit of a wait. m is nil for ForFirst.
 func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	switch {
 	case w == ForCalls:
@@ -56,13 +55,12 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	return c.config.Patience
 }
 
-// Timer identifies a timer. ID is the mechanism's, or 0 for ForFirst.
+// Timer identifies a timer by its wait and its mechanism, which is 0 for ForFirst.
 type Timer struct {
 	Wait Wait
 	ID   ID
 }
 
-// waits holds how far each wait has progressed.
 type waits [ForLog + 1]progress
 
 type progress int
@@ -79,7 +77,7 @@ func (c *Core) begin(w Wait, m *mechanism) {
 	c.do(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
 }
 
-// end ends waits of m, whether they have begun or not.
+// end ends waits of m, and those that have not begun never will.
 func (c *Core) end(m *mechanism, list ...Wait) {
 	of, id := c.of(m)
 	for _, w := range list {
@@ -97,7 +95,7 @@ func (c *Core) of(m *mechanism) (*waits, ID) {
 	return &m.waits, m.id
 }
 
-// spoke is called when m's source has answered or failed.
+// spoke ends the waits for m's first answer. It is called when the source has answered or failed.
 func (c *Core) spoke(m *mechanism) {
 	c.end(m, ForWord, ForCalls, ForLog)
 	m.trying = ""
@@ -130,8 +128,8 @@ func (c *Core) Waited(now time.Time, t Timer) []Action {
 	return c.take()
 }
 
-// Trying is called when a source reports what it is waiting for, or with "" if it is not waiting.
-// This has no effect after the source has answered or failed.
+// Trying is called when a source reports what it waits for. text is "" when the wait has ended.
+// Once the source has answered or failed, the call has no effect.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Outstanding || m.trying == text {
@@ -144,7 +142,6 @@ func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	return c.take()
 }
 
-// unanswered returns "no answer yet", and what m's source is waiting for if it has reported that.
 func (m *mechanism) unanswered() string {
 	if m.trying == "" {
 		return "no answer yet"

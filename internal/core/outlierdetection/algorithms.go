@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// successRate is A50's "Success Rate Algorithm". Ejected endpoints are skipped: their calls began
-// before the ejection.
+// successRate is A50's "Success Rate Algorithm". It skips ejected endpoints, because their calls
+// began before the ejection.
 func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	// If the number of addresses with request volume of at least request_volume is
 	// less than minimum_hosts, stop.
@@ -66,10 +66,10 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed ejects an endpoint because of consecutive failures, like Envoy. The shell calls it when
-// the number of failures has reached the limit, and then clears the number. It also clears it when
-// a call that began after the first failure succeeds, and at each Sweep while the endpoint is
-// ejected, because failures then belong to calls from before the ejection.
+// Failed ejects an endpoint after consecutive failures, like Envoy. The shell counts the failures,
+// and calls Failed when the count reaches the limit. The shell then sets the count to 0. It does so
+// too when a call succeeds that began after the first failure, and at each Sweep while the endpoint
+// is ejected, because calls that fail then began before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.ejected || c.full() {
@@ -79,13 +79,13 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.settle()
 }
 
-// enough reports whether an endpoint had at least volume calls, and at least one call. Without
-// calls there is no rate.
+// enough reports whether an endpoint had at least volume calls. At least one call is necessary,
+// because otherwise there is no rate.
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }
 
-// rounding exceeds the rounding error of a rate, so that equal rates are never outliers.
+// rounding is larger than the rounding error of a rate. It keeps equal rates from being outliers.
 const rounding = 1e-12
 
 func rate(part, of uint64) float64 { return float64(part) / float64(of) }

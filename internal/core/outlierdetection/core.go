@@ -1,20 +1,19 @@
-// Package outlierdetection decides which endpoints are ejected, that is, temporarily receive no
-// calls, based on how their calls ended (gRFC A50, and A61 for endpoints with several
-// addresses). It is a state machine without goroutines, locks, a clock or gRPC types. Its
-// inputs are counters, the time and random numbers; its outputs are ejections and their ends:
+// Package outlierdetection decides which endpoints are ejected because their calls fail (gRFC A50,
+// and A61 for endpoints with several addresses). An ejected endpoint receives no calls for a while.
+// The package is a state machine without goroutines, locks, a clock or gRPC types. Its inputs are
+// counts of calls, the time and random numbers; its outputs are ejections and their ends:
 //
 //	Sweep at 10s, a has 100 successes, b has 10 and 90 failures  ->  eject b
 //	Sweep at 50s, the 30s of b are over                          ->  uneject b
 //
-// In addition to A50, it ejects endpoints immediately after consecutive failures, and it
-// handles priorities whose endpoints are all ejected; see Phase. docs/a50.md gives the reasons
-// for both.
+// In addition to A50, it ejects endpoints immediately after consecutive failures, and it handles
+// priorities whose endpoints are all ejected (see Phase). docs/a50.md gives the reasons for both.
 package outlierdetection
 
 import "time"
 
-// Config is the part of the configuration that the core uses (A50, "LB Policy Config").
-// Algorithms that are nil are not run.
+// Config is the part of the configuration that the core needs (A50, "LB Policy Config"). An
+// algorithm that is nil does not run.
 type Config struct {
 	Interval           time.Duration
 	BaseEjectionTime   time.Duration
@@ -26,12 +25,12 @@ type Config struct {
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
 	// ReportEmptied makes the policy report to its parent that no usable endpoint is left, instead
-	// of showing ejections to its child; see Phase. After an ejection, an endpoint must then prove
-	// that it answers calls; see Unproven.
+	// of letting calls fail (see Phase). An endpoint must then answer a call after its ejection
+	// before it counts as usable again (see Unproven).
 	ReportEmptied bool
 }
 
-// SuccessRateEjection ejects endpoints whose success rate is an outlier.
+// SuccessRateEjection ejects endpoints whose success rate is far below that of the others.
 type SuccessRateEjection struct {
 	StdevFactor           uint32 // in thousandths
 	EnforcementPercentage uint32
@@ -39,7 +38,7 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32
 }
 
-// FailurePercentageEjection ejects endpoints that fail too often.
+// FailurePercentageEjection ejects endpoints whose share of failed calls exceeds Threshold.
 type FailurePercentageEjection struct {
 	Threshold             uint32
 	EnforcementPercentage uint32
@@ -47,7 +46,7 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32
 }
 
-// ConsecutiveFailuresEjection ejects endpoints after consecutive failures.
+// ConsecutiveFailuresEjection ejects endpoints after Failures failed calls in a row.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32
 	EnforcementPercentage uint32
@@ -58,35 +57,35 @@ func (c *Config) NoOp() bool {
 	return c.SuccessRateEjection == nil && c.FailurePercentageEjection == nil && c.ConsecutiveFailuresEjection == nil
 }
 
-// Endpoint is an entry of A50's map. T is the shell's data.
+// Endpoint is an entry of A50's map. T is what the shell stores with it.
 type Endpoint[T any] struct {
-	// Attached is the shell's data.
+	// Attached belongs to the shell.
 	Attached T
 	// Successes and Failures are A50's inactive bucket. The shell sets them before each Sweep.
 	Successes, Failures uint64
-	// Answers and Refusals are how many calls that began in the current Epoch have succeeded and
+	// Answers and Refusals count the calls that began in the current Epoch and have succeeded or
 	// failed. They are set only while the endpoint is Doubted.
 	Answers, Refusals uint64
-	// Unavailable means that the status of the last failure is UNAVAILABLE, as when a connection is
-	// lost. The shell sets it before it calls Failed or Sweep.
+	// Unavailable means that the last failed call ended with UNAVAILABLE, which is the status when
+	// a connection is lost. The shell sets it before it calls Failed or Sweep.
 	Unavailable bool
 
-	present    bool // the endpoint is in the policy's current list
-	index      int  // index in that list
+	present    bool
+	index      int // index in the policy's list
 	connection Connection
 	ejected    bool      // A50's ejection timestamp is set
 	ejectedAt  time.Time // A50's ejection timestamp
-	by         Algorithm // the algorithm that ejected the endpoint
-	ended      bool      // the calls that ejected the endpoint ended with UNAVAILABLE
-	lost       bool      // ended is set, and the connection of those calls is lost
+	by         Algorithm // the algorithm that ejected it
+	ended      bool      // the calls that ejected it ended with UNAVAILABLE
+	lost       bool      // the ejection is due to a lost connection: ended is set, and the connection has gone since
 	multiplier int64     // A50's ejection time multiplier
 	unproven   bool      // see Unproven
-	doubt      int       // index in Core.doubted plus 1; 0 if not in it
+	doubt      int       // index in Core.doubted plus 1, or 0
 	epoch      uint64    // see Epoch
-	told       bool      // the child sees the endpoint as ejected
+	told       bool
 }
 
-// Ejected reports whether the endpoint is ejected. The child may not see that, see Told.
+// Ejected reports whether the endpoint is ejected. Its child may not know of that (see Told).
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
 // Told reports whether the child sees the endpoint as ejected.
@@ -100,7 +99,7 @@ func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
 // Algorithm is an ejection algorithm.
 type Algorithm uint8
 
-// These are the ejection algorithms.
+// The ejection algorithms.
 const (
 	None Algorithm = iota
 	SuccessRate
@@ -113,15 +112,15 @@ func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome lists the changes that events have caused, in order.
+// Outcome lists what has changed, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	// Doubts are endpoints whose Epoch, Doubted or Unproven may have changed.
+	// Doubts holds the endpoints whose Epoch, Doubted or Unproven may have changed.
 	Doubts []*Endpoint[T]
 }
 
-// Change is a change in whether the child sees an endpoint as ejected.
+// Change is a change of what the child sees of an endpoint.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
 	Ejected  bool
@@ -133,44 +132,44 @@ type Ejection[T any] struct {
 	By       Algorithm
 }
 
-// Core is the state of one policy. Its methods handle events.
+// Core is the state of one policy.
 type Core[T any] struct {
 	config    Config
 	random    func() uint32
-	endpoints []*Endpoint[T] // in the order of the list
-	doubted   []*Endpoint[T] // the endpoints that are ejected or unproven, in any order
+	endpoints []*Endpoint[T]
+	doubted   []*Endpoint[T] // endpoints that are ejected or unproven, in any order
 	counts    counts
 	tells     bool           // the child sees ejections
-	touched   []*Endpoint[T] // endpoints whose Told may have to change
-	started   time.Time      // A50's timer start timestamp; zero if unset
+	touched   []*Endpoint[T] // endpoints whose Told may be out of date
+	started   time.Time      // A50's timer start timestamp, or zero
 	phase     Phase
 	outcome   Outcome[T]
-	looked    int // number of endpoints that settle has visited; for tests
+	looked    int // number of endpoints that tell has visited, for tests
 }
 
-// counts contains the number of endpoints in each condition.
+// counts holds the number of endpoints in each condition.
 type counts struct {
 	ejected    int
 	unproven   int
 	connecting int
-	returning  int // connecting again after they were ejected by calls that ended with their connection
+	returning  int // connecting again after a loss of the connection ejected them
 	connected  int
-	lost       int // connected, but ejected by calls that ended with their connection
-	sound      int // neither ejected nor unproven, and connected or connecting without a failed attempt
+	lost       int // connected, but a loss of the connection ejected them
+	sound      int // sound in the sense of Phase
 }
 
 // New returns a core without endpoints. random must return integers in [0, 100).
 func New[T any](random func() uint32) *Core[T] { return &Core[T]{random: random} }
 
-// NoOp reports whether the current configuration ejects nothing.
+// NoOp reports whether the current configuration never ejects an endpoint.
 func (c *Core[T]) NoOp() bool { return c.config.NoOp() }
 
-// Endpoints returns the endpoints in the order of the list. The result must not be modified.
+// Endpoints returns the endpoints in the order of the list. The caller must not modify the slice.
 func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 
 // Update sets the configuration and the endpoints (A50, "Outlier Detection Behavior"). An endpoint
-// that stays has the same pointer as before. The result is whether the shell must clear all
-// counters.
+// that stays in the list must have the same pointer as before. The result reports whether the shell
+// must clear all counters.
 func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time) (reset bool) {
 	c.config = config
 	for _, e := range c.endpoints {
@@ -208,7 +207,7 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	return reset
 }
 
-// forget ends an endpoint's ejection and resets its multiplier.
+// forget removes the ejection history of an endpoint.
 func (c *Core[T]) forget(e *Endpoint[T]) {
 	c.set(e, false, false)
 	e.multiplier = 0
@@ -246,7 +245,7 @@ func (c *Core[T]) Sweep(now time.Time) {
 	c.settle()
 }
 
-// count adds by to each of the counts that an endpoint is included in.
+// count adds by to the counts that include an endpoint.
 func (c *Core[T]) count(e *Endpoint[T], by int) {
 	if !e.present {
 		return
@@ -276,7 +275,7 @@ func (c *Core[T]) count(e *Endpoint[T], by int) {
 	}
 }
 
-// Take returns what has changed since the last call of Take.
+// Take returns what has changed since the last Take.
 func (c *Core[T]) Take() Outcome[T] {
 	outcome := c.outcome
 	c.outcome = Outcome[T]{}

@@ -16,8 +16,8 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 	return min(base*time.Duration(e.multiplier), longest)
 }
 
-// EjectedUntil returns when the ejection time of an endpoint is over. The ejection ends with the
-// first Sweep after that, unless the priority is emptied.
+// EjectedUntil returns when the ejection time of an endpoint is over. The first Sweep after that
+// ends the ejection, unless no sound endpoint is left (see Phase).
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }
@@ -34,7 +34,7 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, by})
 }
 
-// full reports whether "the maximum % of an address list that can be ejected" is reached. One
+// full reports whether "the maximum % of an address list that can be ejected" is reached. A single
 // endpoint may always be ejected.
 func (c *Core[T]) full() bool {
 	ejected := c.counts.ejected

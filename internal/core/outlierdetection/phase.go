@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Phase is the condition of a priority, judged by its calls. It is used if Config.ReportEmptied is
-// set.
+// Phase is the condition of a priority, judged by its calls. It changes only if
+// Config.ReportEmptied is set.
 //
 // In a priority with few endpoints, all of them may soon be ejected. If the child policy saw that,
 // calls would fail although there may be no other priority, and A50's timer would return all
@@ -23,11 +23,11 @@ import (
 //	          Emptied after the next Sweep, or immediately if all connected endpoints were
 //	          ejected by calls that ended with their connection
 //
-// When endpoints answer, the phase is Usable again; see judge. It does not change when the priority
-// loses its last connection.
+// When endpoints answer, the phase becomes Usable again (see judge). The loss of the last
+// connection does not change it.
 type Phase uint8
 
-// These are the phases of a priority.
+// The phases of a priority.
 const (
 	Usable Phase = iota
 	Emptied
@@ -57,8 +57,8 @@ func (c Connection) String() string {
 	return [...]string{"connecting", "connected", "broken", "absent"}[c]
 }
 
-// Connection records the condition of an endpoint's connection. A Broken connection is Broken until
-// it is Connected, even while it is connecting.
+// Connection records the condition of an endpoint's connection. A Broken connection stays Broken
+// while it reconnects, until it is Connected.
 func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	before := e.connection
 	if before == now || before == Broken && now == Connecting {
@@ -74,8 +74,8 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.settle()
 }
 
-// NoneConnects is called when the child has failed: no endpoint is connecting any more. Endpoints
-// that are Connecting to the core wait for their next attempt, so they become Broken.
+// NoneConnects is called when the child has failed. No endpoint connects then: those that are
+// Connecting wait for their next attempt, so they become Broken.
 func (c *Core[T]) NoneConnects() {
 	if !c.tells || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return
@@ -96,7 +96,7 @@ func (c *Core[T]) settle() {
 	switch {
 	case !c.config.ReportEmptied || n.ejected+n.unproven == 0 || n.sound > 0:
 		c.phase = Usable
-	case n.connected+n.returning == 0: // The phase does not change.
+	case n.connected+n.returning == 0: // The phase stays the same.
 	case c.phase == Usable:
 		c.phase = Emptied
 		for _, e := range c.doubted {
@@ -109,9 +109,9 @@ func (c *Core[T]) settle() {
 	c.tell()
 }
 
-// tell updates which endpoints the child sees as ejected. While no endpoint is sound, the child
-// sees no ejection, even if the phase is still Usable. It learns of an ejection before the core
-// learns that a connection is lost and the priority is emptied; in between, calls would fail.
+// tell updates which endpoints the child sees as ejected. While no endpoint is sound, it sees no
+// ejection, even in the phase Usable. Otherwise, calls would fail in the moment between an ejection
+// and the core's notice that the last connection is lost.
 func (c *Core[T]) tell() {
 	if tells := !c.config.ReportEmptied || c.counts.sound > 0; tells != c.tells {
 		c.tells = tells

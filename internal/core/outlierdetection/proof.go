@@ -5,24 +5,26 @@ import (
 	"time"
 )
 
-// When the ejection time of an endpoint is over, it is unknown whether the endpoint answers calls.
-// With Config.ReportEmptied, such an endpoint is Unproven until it answers one. An endpoint that
-// connects after a failed attempt while the priority is emptied (see Phase) is Unproven as well:
+// When the ejection time of an endpoint is over, nobody knows yet whether the endpoint answers
+// calls. With Config.ReportEmptied, it is therefore Unproven until it answers one. The same holds
+// for an endpoint that connects after a failed attempt while the priority is emptied (see Phase):
 //
 //	Sweep at 50s, its 30s are over    ->  uneject a, which is unproven
 //	Answered(a)                       ->  a is no longer unproven
 //
-// An unproven endpoint may be picked. In Phase and in the READY share it counts as failed, and its
+// An unproven endpoint may be picked. It counts as failed in Phase and in the READY share, and its
 // multiplier does not decrease.
 
-// Unproven reports whether the endpoint has not answered a call yet since its ejection ended.
+// Unproven reports whether the endpoint has yet to answer a call after its ejection.
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 
-// Doubted reports whether the endpoint is ejected or unproven, so that its answers are counted.
+// Doubted reports whether the endpoint is ejected or unproven. Its answers are counted in this
+// case.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
-// Epoch returns a number that grows when the endpoint is ejected, when all endpoints are (Emptied),
-// and when the endpoint has been proven. Only calls that began in the current Epoch can prove it.
+// Epoch returns a number that grows when the endpoint is ejected, when the priority becomes
+// Emptied, and when the endpoint is no longer unproven. Only calls that began in the current Epoch
+// show whether it has recovered.
 func (e *Endpoint[T]) Epoch() uint64 { return e.epoch }
 
 // Unproven returns the number of unproven endpoints.
@@ -36,7 +38,6 @@ func (c *Core[T]) Answered(e *Endpoint[T]) {
 	}
 }
 
-// set changes whether an endpoint is ejected or unproven.
 func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 	if e.ejected == ejected && e.unproven == unproven {
 		return
@@ -45,7 +46,7 @@ func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 		c.touched = append(c.touched, e)
 	}
 	c.count(e, -1)
-	byTime := e.ejected && unproven // calls answered during the ejection count as proof, so the epoch stays the same
+	byTime := e.ejected && unproven // calls answered during the ejection count, so the epoch stays the same
 	e.ejected, e.unproven = ejected, unproven
 	c.count(e, 1)
 	c.list(e)
@@ -61,7 +62,7 @@ func (c *Core[T]) renew(e *Endpoint[T]) {
 	c.outcome.Doubts = append(c.outcome.Doubts, e)
 }
 
-// list adds an endpoint to doubted or removes it from there.
+// list adds an endpoint to doubted, or removes it.
 func (c *Core[T]) list(e *Endpoint[T]) {
 	last := len(c.doubted) - 1
 	switch {
@@ -75,11 +76,11 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	}
 }
 
-// judge ends the ejection of endpoints that have answered calls since the priority was emptied, if
-// at most one in ten of their calls failed in the last interval. An endpoint that has had calls but
-// does not pass is ejected for another ejection time. The first interval is skipped, because too
-// few calls may have begun in it. The result is whether some endpoint is sound (see Phase). If so,
-// other ejections may end when their time is over.
+// judge ends the ejection of endpoints that have answered calls since the priority was emptied,
+// unless more than one in ten of their calls failed in the last interval. An endpoint with calls
+// that does not pass is ejected for another ejection time. The first interval after the priority
+// was emptied is skipped, because too few calls may have begun in it. judge reports whether some
+// endpoint is sound (see Phase). If so, other ejections may end as well when their time is over.
 func (c *Core[T]) judge(now time.Time) (back bool) {
 	if c.phase == Emptied {
 		c.phase = HalfOpen

@@ -1,7 +1,7 @@
-// Package weightedroundrobin decides which endpoints have children, which children receive
-// calls with which weights, and when a new picker is made (gRFC A34). It is a state machine
-// without goroutines, a clock or gRPC types. Package edf computes the sequence of picks. An
-// update is a sequence of calls, such as:
+// Package weightedroundrobin decides which endpoints have children, which children receive calls
+// with which weights, and when a new picker is made (gRFC A34). It is a state machine without
+// goroutines, a clock or gRPC types. Package edf computes the sequence of picks. An update is a
+// sequence of calls:
 //
 //	Begin                                  ->
 //	Endpoint(a, weight 1)                  ->  new child
@@ -19,7 +19,7 @@ import (
 // State is a connectivity state.
 type State uint8
 
-// The state of the policy is the first of these that any child is in.
+// The states, in the order of precedence: the policy is in the first state that any child is in.
 const (
 	Ready State = iota
 	Connecting
@@ -28,22 +28,22 @@ const (
 	states
 )
 
-// Config is the part of the configuration that the core uses.
+// Config is the part of the configuration that the core needs.
 type Config struct {
-	// StartRandom makes new children start at a random point of their interval.
+	// StartRandom makes a new child start at a random point of its interval between two picks.
 	StartRandom bool
 	SlowStart   SlowStart
 }
 
 // Child is the child of one endpoint.
 type Child[T any] struct {
-	// Attached is the shell's data.
+	// Attached belongs to the shell.
 	Attached T
 
-	weight, before uint32 // in this update and in the last one; at least 1
-	state          State  // the last reported state
-	failed         bool   // the child has failed, and has not been READY since
-	unproven       bool   // see Core.Unproven
+	weight, before uint32 // in the current and in the last update; at least 1
+	state          State
+	failed         bool // the child has failed and has not been READY since
+	unproven       bool // see Core.Unproven
 	readySince     time.Time
 	update         uint64 // number of the last update with this endpoint
 }
@@ -54,16 +54,16 @@ func (c *Child[T]) State() State { return c.state }
 // Weight returns the child's weight. The weights of all children add up to at most math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
 
-// Core contains the children of one policy. T is the shell's data.
+// Core is the state of one policy. T is what the shell stores with each child.
 type Core[T any] struct {
 	config   Config
 	children map[Key]*Child[T]
-	order    []*Child[T] // in the order of the endpoints
-	previous []*Child[T] // the order before the current update
+	order    []*Child[T]
+	previous []*Child[T] // order before the current update
 	count    [states]int // number of children, by state
 	sum      uint64      // sum of the children's weights
-	told     *Child[T]   // child whose error is the error of calls if all have failed
-	updates  uint64      // number of updates
+	told     *Child[T]   // the child whose error calls get if all children have failed
+	updates  uint64
 
 	publication
 }
@@ -82,22 +82,22 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updates++
 	c.stale = c.stale || config != c.config
 	c.config = config
-	// The old slice must not be reused: the shell may still use it.
+	// The shell may still use the old slice.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
-// Which is the kind of child that Endpoint returns.
+// Which is the kind of child that Endpoint has returned.
 type Which int
 
-// These are the kinds of children.
+// The values of Which.
 const (
 	NewChild Which = iota // created for this endpoint
-	Known                 // known from an earlier update
-	Again                 // returned for a duplicate in the same update
+	Known                 // has existed since an earlier update
+	Again                 // has already been returned in this update, for a duplicate
 )
 
-// Endpoint returns the child for the next endpoint of an update. Duplicates have one child, at the
-// position of the first of them and with the sum of their weights.
+// Endpoint returns the child for the next endpoint of an update. Duplicates of an endpoint share a
+// child, which has the position of the first and the sum of all weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	child, known := c.children[key]
 	if !known {
@@ -118,9 +118,9 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, NewChild
 }
 
-// Endpoints is called after the last endpoint. It returns the children to remove, whose reports
-// must be ignored from now on, and the sum of the weights. If the sum exceeds math.MaxUint32,
-// weights are scaled down.
+// Endpoints is called after the last endpoint. It returns the children to remove, whose further
+// reports must not be passed to Reported, and the sum of the given weights. If the sum exceeds
+// math.MaxUint32, it scales the weights down.
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
 		if child.update != c.updates {
@@ -158,9 +158,9 @@ func (c *Core[T]) fitWeights() (given uint64) {
 	return given
 }
 
-// Reported is called when a child reports a state. It returns true if the child must be made to
-// connect: endpoints are connected even if there are no calls, so that the policy can serve as a
-// warm standby. now is used only if the state is READY.
+// Reported is called when a child reports a state. It returns true if the shell must make the child
+// connect. Endpoints are connected even without calls, so that the policy can serve as a warm
+// standby. now is needed only for READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -179,8 +179,8 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.told == nil || c.told.state != TransientFailure {
 			c.told = child
 		}
-		// The first failure of a child changes Parts. If all children have failed, any failure may
-		// change the error of calls.
+		// The first failure of a child changes Parts. Once all children have failed, each further
+		// failure may change the error of calls.
 		c.stale = c.stale || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
@@ -198,21 +198,23 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven records whether an endpoint is unproven: it must answer a call before Parts counts it as
-// READY (docs/a50.md).
+// Unproven records whether an endpoint must answer a call before Parts counts it as READY
+// (docs/a50.md).
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.stale = c.stale || child.unproven != unproven
 	child.unproven = unproven
 }
 
-// Parts returns three shares of weight. Of the endpoints that are READY or have failed, ready is
-// the share of those that are READY, without unproven ones, and unproven is the share of READY
-// endpoints that are unproven. Of all endpoints, failed is the share of those that have failed. At
-// least one endpoint must be READY.
+// Parts returns three shares of weight. At least one endpoint must be READY.
 //
-// An endpoint that is connecting counts for neither ready nor unproven. Otherwise, the READY share
+// ready and unproven refer to the endpoints that are READY or have failed: ready is the share of
+// READY endpoints, and unproven is the share of unproven ones, which ready does not include. failed
+// is the share of all endpoints that have failed.
+//
+// An endpoint that is connecting belongs to neither ready nor unproven. Otherwise, the READY share
 // would be too small while the policy starts, grows or reconnects. An unproven endpoint that
-// reconnects counts as failed: losing a connection proves nothing.
+// reconnects counts as failed, because a lost connection does not show that the endpoint has
+// recovered.
 func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	var good, doubtful, bad uint64
 	for _, child := range c.order {
@@ -229,8 +231,8 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
-// Failed returns the child whose error is the error of calls, or nil if there is no child. It is
-// the same child as long as that one fails, so that the error does not keep changing.
+// Failed returns the child whose error calls get, or nil if there is no child. This is the same
+// child until that child recovers, so that the error does not keep changing.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told
@@ -238,5 +240,5 @@ func (c *Core[T]) Failed() *Child[T] {
 	if len(c.order) == 0 {
 		return nil
 	}
-	return c.order[0] // all children have failed
+	return c.order[0]
 }

@@ -5,32 +5,31 @@ import (
 	"time"
 )
 
-// PickerInterval is the minimum time between two pickers, divided by the number of READY children.
-// If 10,000 endpoints connect at the same time, there is a new picker every 10 ms, instead of
-// 10,000 pickers. Until the next picker, endpoints that have just connected get no calls, and calls
-// that pick an endpoint without a connection wait.
+// PickerInterval is the minimum time between two pickers, for each READY child. If 10,000 endpoints
+// connect at the same time, this means a new picker every 10 ms instead of 10,000 pickers. Until
+// the next picker, endpoints that have just connected get no calls, and calls that pick an endpoint
+// that has lost its connection wait.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the largest number of children for which making a picker costs less than a timer.
+// FewChildren is the largest number of children for which a picker costs less than a timer.
 const FewChildren = 256
 
 type publication struct {
-	published State     // state that was published last
+	published State     // the last published state
 	begun     bool      // a state has been published
-	at        time.Time // when it was published
-	stale     bool      // the last publication is outdated
-	urgent    bool      // publish without a delay
+	at        time.Time // when published was published
+	stale     bool      // the last picker is out of date
+	urgent    bool      // do not wait for PickerInterval
 	growing   bool      // a READY child is in its slow-start window
 }
 
-// End ends an update. It makes the state due at once, unless the picker would be the same as
-// before.
+// End ends an update. The state becomes due at once, unless the picker would stay the same.
 func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
 
-// Outdated makes a new picker due, with the same state.
+// Outdated makes a new picker due, at the latest after PickerInterval.
 func (c *Core[T]) Outdated() { c.stale = true }
 
-// Due reports whether the state must be published, and when. The zero time means at once.
+// Due reports whether a state must be published, and when. The zero time means at once.
 func (c *Core[T]) Due() (at time.Time, due bool) {
 	if !c.begun || c.urgent || c.published != c.State() {
 		return time.Time{}, true
@@ -48,16 +47,16 @@ func (c *Core[T]) Due() (at time.Time, due bool) {
 	return time.Time{}, false
 }
 
-// Publish returns the state to publish. For Ready, the picker must contain the children that
-// Core.Ready returns.
+// Publish records and returns the state to publish. For Ready, the picker must contain the children
+// that Core.Ready returns.
 func (c *Core[T]) Publish(now time.Time) State {
 	c.published, c.begun, c.at = c.State(), true, now
 	c.stale, c.urgent, c.growing = false, false, false
 	return c.published
 }
 
-// Ready returns the READY children in order, and their weights. In the slow-start window, weights
-// are reduced.
+// Ready returns the READY children in order, with their weights. A child in its slow-start window
+// has a reduced weight.
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
 	children = make([]*Child[T], 0, n)

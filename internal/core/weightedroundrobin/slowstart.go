@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// SlowStart increases the share of a new READY endpoint over Window, like Envoy's slow_start.
-// It is disabled if Window is 0.
+// SlowStart increases the share of an endpoint over Window after it has become READY, like Envoy's
+// slow_start. A Window of 0 disables it.
 type SlowStart struct {
 	Window           time.Duration
 	Aggression       float64
 	MinWeightPercent float64
 }
 
-// slowStartSteps is the number of steps in a window. With so many steps, the load of an endpoint
-// grows smoothly.
+// slowStartSteps is the number of steps in a window. It makes the load of an endpoint grow
+// smoothly.
 const slowStartSteps = 50
 
-// slowStartScale is the factor for all weights during a window, so that fractions of weight 1 are
+// slowStartScale multiplies all weights during a window, so that fractions of weight 1 are
 // integers.
 const slowStartScale = 1000
 
-// Factor returns the fraction of its weight that an endpoint has after it has been READY for the
-// given time.
+// Factor returns the fraction of its weight that an endpoint has after it has been READY for a
+// time.
 func (s SlowStart) Factor(ready time.Duration) float64 {
 	if ready >= s.Window {
 		return 1

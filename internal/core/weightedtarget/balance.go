@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// Balance describes the zones between which calls are balanced (docs/near.md). The shares depend on
-// the capacity that has not failed, and replace the configured weights.
+// Balance describes the zones between which calls are balanced (docs/near.md). The shares of the
+// zones replace the configured weights. They depend on the capacity that has not failed.
 type Balance struct {
 	Zones []Zone
-	Own   int // index of the client's zone, or -1 if that zone is not in Zones
+	Own   int // index of the client's zone, or -1 if it is not in Zones
 }
 
 // Zone is a zone that has children or callers.
 type Zone struct {
 	Callers float64
-	// Capacities contains the weight of the usable endpoints of each child.
+	// Capacities holds, for each child, the weight of its usable endpoints.
 	Capacities map[string]float64
 }
 
 // Step limits how often shares are computed. They are computed again when a zone's share of all
-// capacity has changed by Step since the last time, and when it becomes 0 or is no longer 0.
+// capacity has changed by Step, has become 0 or is no longer 0.
 const Step = 1. / 64
 
-// ReserveRetention is how long a child without a share is kept. It is the time for which gRFC A56
-// keeps an unused priority.
+// ReserveRetention is how long a child without a share is kept. gRFC A56 keeps an unused priority
+// for the same time.
 const ReserveRetention = 15 * time.Minute
 
 const allCalls = 1 << 30
 
 type balanced struct {
 	*Balance
-	parts   []float64         // each zone's share of all capacity, as of the last computation
+	parts   []float64         // each zone's share of all capacity at the last computation
 	weights map[string]uint32 // weights of the children with a share; nil if no zone has capacity
 }
 
 // SetBalance sets the zones of the next update, or nil for none.
 //
-// A child without a share is a reserve. It is not created until it has a share, is kept for
-// ReserveRetention after it has lost it, and receives calls only while no child with a share is
-// READY.
+// A child without a share of the calls is a reserve. It is created when it first gets a share, and
+// kept for ReserveRetention after it has lost its share. It receives calls only while no child with
+// a share is READY.
 func (c *Core) SetBalance(b *Balance) {
 	c.balanced = balanced{Balance: b}
 	if b != nil {
@@ -49,14 +49,14 @@ func (c *Core) SetBalance(b *Balance) {
 	}
 }
 
-// SetFailedPart records the share of a READY child's weight that has failed.
+// SetFailedPart records which share of a READY child's weight has failed.
 func (c *Core) SetFailedPart(name string, part float64) {
 	if child, ok := c.children[name]; ok {
 		child.failed = part
 	}
 }
 
-// Rebalance computes the shares again if that is necessary. It is called after reports and updates.
+// Rebalance computes the shares again if necessary. It is called after reports and updates.
 func (c *Core) Rebalance() (actions []Action) {
 	if c.balanced.Balance == nil || !c.moved() {
 		return nil
@@ -75,8 +75,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns the capacity of a child that has not failed. For a child that does not exist, that
-// is all of its capacity.
+// left returns the capacity of a child that has not failed. A child that does not exist counts as
+// intact.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:
@@ -89,7 +89,7 @@ func (c *Core) left(name string, capacity float64) float64 {
 }
 
 // capacity returns the capacity of each zone that has not failed, and a function that returns the
-// same for a child. If all capacity has failed, failures are ignored.
+// same for a child. If all capacity has failed, both ignore failures.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
 	for _, left = range []func(string, float64) float64{c.left, func(_ string, all float64) float64 { return all }} {
@@ -107,7 +107,7 @@ func (c *Core) capacity() (zones []float64, left func(string, float64) float64) 
 	return zones, left
 }
 
-// moved reports whether the shares must be computed again; see Step.
+// moved reports whether the shares must be computed again (see Step).
 func (c *Core) moved() bool {
 	zones, _ := c.capacity()
 	for i, part := range sharesOf(zones) {
@@ -140,7 +140,7 @@ func (c *Core) share() {
 
 func weightOf(part float64) uint32 { return uint32(max(1, math.Round(part*allCalls))) }
 
-// isReserve reports whether a child has no share.
+// isReserve reports whether a child has no share. The child need not exist.
 func (c *Core) isReserve(name string) bool {
 	return c.balanced.weights != nil && c.balanced.weights[name] == 0
 }
@@ -159,8 +159,8 @@ func (c *Core) setReserve(name string) []Action {
 }
 
 // reserveEnded is called when the retention of a reserve is over. A reserve that has failed is
-// kept: without it, its zone would seem to be intact and would get a share. A reserve that gets
-// calls, because no child with a share is READY, is kept as well.
+// kept: without it, its zone would seem to be intact and would get a share. A reserve that receives
+// calls because no child with a share is READY is kept as well.
 func (c *Core) reserveEnded(name string) []Action {
 	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure || slices.Contains(c.In(Ready), name) {
 		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
@@ -169,11 +169,11 @@ func (c *Core) reserveEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Balanced reports whether calls are divided by zones.
+// Balanced reports whether calls are balanced between zones.
 func (c *Core) Balanced() bool { return c.balanced.Balance != nil }
 
-// Weight returns the weight of a child. given is its configured weight. The weight of a reserve is
-// its share of all capacity.
+// Weight returns the weight of a child, which is given unless calls are balanced between zones. The
+// weight of a reserve is its share of all capacity.
 func (c *Core) Weight(name string, given uint32) uint32 {
 	if c.balanced.weights == nil {
 		return given
@@ -191,7 +191,7 @@ func (c *Core) Weight(name string, given uint32) uint32 {
 			return weightOf(left(name, capacity) / sum)
 		}
 	}
-	return 1 // cannot happen
+	return 1
 }
 
 // IsReserve reports whether an existing child has no share.

@@ -14,7 +14,7 @@ import (
 // State is a connectivity state of gRPC, without SHUTDOWN.
 type State int
 
-// The state of the policy is the first of these that any child is in.
+// The states, in the order of precedence: the policy is in the first state that any child is in.
 const (
 	Ready State = iota
 	Connecting
@@ -37,33 +37,33 @@ type Action struct {
 // Kind is the kind of an Action.
 type Kind int
 
-// These are the kinds of actions.
+// The kinds of actions.
 const (
-	Create  Kind = iota // create a child; an Update follows
-	Update              // update a child's configuration and endpoints
-	Retain              // keep a child without calls, and call RetentionEnded after After
-	Return              // the retained child is in use again: stop its timer
-	Destroy             // close a child
+	Create Kind = iota // create a child; an Update follows
+	Update
+	Retain // keep a child without calls, and call RetentionEnded when the time After has passed
+	Return // stop the timer of a retained child, which is in use again
+	Destroy
 )
 
-// Core contains the children of one policy. The zero value is ready to use.
+// Core is the state of one policy. The zero value is ready to use.
 type Core struct {
 	children  map[string]*child
-	published State // the last published state
-	stale     bool  // the last publication is outdated
+	published State
+	stale     bool // the last published state or picker is out of date
 	balanced  balanced
 }
 
 type child struct {
-	state    State // state that the child counts as, unless refused is set
-	refused  bool  // the child has refused its last update, and has not reported since
-	retained bool  // no longer configured, but kept for a while
-	woken    bool  // Wake has returned the child since it last reported
-	reserve  bool  // the child has no share of the calls, see SetBalance
+	state    State // the state that counts, unless refused is set
+	refused  bool  // the child has refused its last update and has not reported since
+	retained bool  // no longer configured, but kept for some time
+	woken    bool  // Wake has returned the child since its last report
+	reserve  bool  // see SetBalance
 	failed   float64
 }
 
-// out reports whether the child usually gets no calls, because it is retained or a reserve.
+// out reports whether the child usually receives no calls, because it is retained or a reserve.
 func (ch *child) out() bool { return ch.retained || ch.reserve }
 
 func (ch *child) counts() State {
@@ -73,8 +73,8 @@ func (ch *child) counts() State {
 	return ch.state
 }
 
-// Update sets the configured children. A child that is no longer configured is destroyed or, with a
-// retention, kept for that time. The shell must publish after an update.
+// Update sets the configured children. A child that is no longer configured is destroyed after the
+// retention time. The shell must publish after an update.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -101,13 +101,13 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 	return actions
 }
 
-// configure updates a configured child, which it creates first if necessary.
+// configure updates a child, and creates it if necessary.
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
 	case ch == nil && c.isReserve(name):
 		return nil
 	case ch == nil:
-		// A new child counts as CONNECTING. If all others have failed, calls wait for it.
+		// If all other children have failed, calls wait for the new one.
 		c.children[name] = &child{state: Connecting}
 		actions = append(actions, Action{Kind: Create, Child: name})
 	case ch.retained:
@@ -118,7 +118,7 @@ func (c *Core) configure(name string) (actions []Action) {
 	return append(actions, c.setReserve(name)...)
 }
 
-// RetentionEnded is called when a child's retention time is over.
+// RetentionEnded is called when the retention time of a child is over.
 func (c *Core) RetentionEnded(name string) []Action {
 	child, ok := c.children[name]
 	switch {
@@ -131,9 +131,8 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report records a state that a child reports. It returns false if the child does not count as
-// being in that state: after a failure, CONNECTING counts as failed, because calls would otherwise
-// wait for a child that never connects.
+// Report records a state that a child has reported, and reports whether the state counts. After a
+// failure, CONNECTING does not count: calls would otherwise wait for a child that never connects.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -153,8 +152,8 @@ func (c *Core) Report(name string, state State) (counts bool) {
 	return counts
 }
 
-// Refuse records that a child has refused its update. It counts as failed until it reports or is
-// updated again.
+// Refuse records that a child has refused its update. The child counts as failed until its next
+// report or update.
 func (c *Core) Refuse(name string) {
 	if child, ok := c.children[name]; ok {
 		before := child.counts()
@@ -163,10 +162,9 @@ func (c *Core) Refuse(name string) {
 	}
 }
 
-// changed is called when a child's state or picker may have changed.
 func (c *Core) changed(child *child, before State) {
 	now := child.counts()
-	// the READY share changes when a child fails or recovers
+	// The READY share changes when a child fails or recovers.
 	failure := before != now && (before == TransientFailure || now == TransientFailure)
 	if !child.retained && (before == c.published || now == c.published || failure || c.State() != c.published) {
 		c.stale = true
@@ -176,14 +174,14 @@ func (c *Core) changed(child *child, before State) {
 // Stale reports whether the state must be published again.
 func (c *Core) Stale() bool { return c.stale }
 
-// Publish returns the state to publish, and records that it is published.
+// Publish returns the state to publish, and records it as published.
 func (c *Core) Publish() State {
 	c.published, c.stale = c.State(), false
 	return c.published
 }
 
-// State returns READY if any configured child is READY, else CONNECTING if any is CONNECTING, else
-// IDLE if any is IDLE, else TRANSIENT_FAILURE. Reserves count only if they are READY.
+// State returns the state of the policy by the usual precedence: READY, CONNECTING, IDLE,
+// TRANSIENT_FAILURE. Retained children do not count, and reserves count only if they are READY.
 func (c *Core) State() State {
 	all := TransientFailure
 	for _, child := range c.children {
@@ -194,8 +192,8 @@ func (c *Core) State() State {
 	return all
 }
 
-// In returns the names of the configured children that count as being in the given state, sorted.
-// If no child with a share is READY, In(Ready) returns the READY reserves.
+// In returns the sorted names of the configured children whose state is the given one. If no child
+// with a share is READY, In(Ready) returns the READY reserves.
 func (c *Core) In(state State) []string {
 	var names, reserves []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
@@ -213,9 +211,9 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the IDLE children that the shell must make connect, sorted: while another child is
-// READY or CONNECTING, they get no call that would do so. A child is returned at most once for each
-// of its reports.
+// Wake returns the IDLE children that the shell must make connect, sorted. While another child is
+// READY or CONNECTING, they receive no call that would do that. Each child is returned at most once
+// after each of its reports.
 func (c *Core) Wake() []string {
 	if all := c.State(); all != Ready && all != Connecting {
 		return nil
@@ -227,7 +225,7 @@ func (c *Core) Wake() []string {
 	return idle
 }
 
-// CountsAs returns the state that an existing child counts as.
+// CountsAs returns the state that counts for an existing child.
 func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
 
 // Has reports whether a child is configured.

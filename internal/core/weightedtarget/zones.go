@@ -1,22 +1,22 @@
 package weightedtarget
 
-// Shares returns the share of a client's calls that goes to each zone. As many calls as possible
-// stay in the client's own zone, provided that all endpoints get the same load. The formula is that
-// of Envoy's zone-aware routing, but the shares are exact instead of random.
+// Shares returns the share of a client's calls that each zone receives. As many calls as possible
+// stay in the client's own zone, as long as all endpoints get the same load. The formula is that of
+// Envoy's zone-aware routing, but the shares are exact instead of random.
 //
-// capacity is the weight of the endpoints in each zone that can take calls. callers is the number
-// of clients in each zone, or a multiple of it. own is the index of the client's zone, or -1. The
-// shares sum to 1, or are all 0 if no zone has capacity.
+// capacity is the weight of the endpoints in each zone that can receive calls. callers is the
+// number of clients in each zone, or a multiple of it. own is the index of the client's zone, or
+// -1. The shares add up to 1, or are all 0 if no zone has capacity.
 //
 // Let U be a zone's share of all capacity, and L its share of all callers:
 //   - If the own zone has no capacity or no callers, calls go to zones with spare capacity, in
-//     proportion to max(0, U-L). If there are none, they go to all zones in proportion to U.
+//     proportion to max(0, U-L). If there are none, calls go to all zones in proportion to U.
 //   - If U >= L in the own zone, all calls stay there.
 //   - Otherwise U/L of the calls stay, and the rest go to the zones with spare capacity.
 func Shares(capacity, callers []float64, own int) []float64 {
 	capacity, callers = sharesOf(capacity), sharesOf(callers)
 	shares := make([]float64, len(capacity))
-	left := 1.0 // the share that leaves the own zone
+	left := 1.0 // the share of the calls that leaves the own zone
 	if own >= 0 && capacity[own] > 0 && callers[own] > 0 {
 		shares[own] = min(1, capacity[own]/callers[own])
 		if left = 1 - shares[own]; left < rounding {
@@ -38,10 +38,9 @@ func Shares(capacity, callers []float64, own int) []float64 {
 	return shares
 }
 
-// rounding is the largest difference that counts as a rounding error.
 const rounding = 1e-9
 
-// sharesOf returns the share of each value in the sum of all, or zeros if the sum is 0.
+// sharesOf divides each value by the sum of all, or returns zeros if the sum is 0.
 func sharesOf(values []float64) []float64 {
 	shares := make([]float64, len(values))
 	if all := sum(values); all > 0 {
