@@ -58,12 +58,30 @@ func Start() *Server {
 			_ = tcp.Close()
 			continue
 		}
-		s := &Server{udp: udp, tcp: tcp, answers: make(map[Question]Answer), asked: make(map[Question]int), open: make(map[net.Conn]bool)}
-		s.news = sync.NewCond(&s.mu)
-		s.running.Go(s.serveUDP)
-		s.running.Go(s.serveTCP)
-		return s
+		return start(udp, tcp)
 	}
+}
+
+// StartAt starts a server at the given address. The caller must call Stop.
+func StartAt(address string) (*Server, error) {
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	udp, err := net.ListenPacket("udp", address)
+	if err != nil {
+		_ = tcp.Close()
+		return nil, err
+	}
+	return start(udp, tcp), nil
+}
+
+func start(udp net.PacketConn, tcp net.Listener) *Server {
+	s := &Server{udp: udp, tcp: tcp, answers: make(map[Question]Answer), asked: make(map[Question]int), open: make(map[net.Conn]bool)}
+	s.news = sync.NewCond(&s.mu)
+	s.running.Go(s.serveUDP)
+	s.running.Go(s.serveTCP)
+	return s
 }
 
 // Stop ends the server and waits until it has ended.

@@ -26,16 +26,24 @@ type Server struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	slices  map[string]string // JSON of each slice, by name
-	log     []string          // all events, in JSON; event i has version i+1
+	first   int               // the version before the first event
+	log     []string          // all events, in JSON; event i has version first+i+1
 	watches int
 	down    bool
 }
 
+// New returns a server without slices that does not listen: use it as an http.Handler. Its versions
+// begin after the given one. A watch from a later version fails as after the restore of a backup.
+func New(version int) *Server {
+	s := &Server{slices: make(map[string]string), first: version}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
 // Start starts a server that has no slices and stops at the end of the test.
 func Start(t testing.TB) *Server {
-	s := &Server{slices: make(map[string]string)}
-	s.changed = sync.NewCond(&s.mu)
-	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s := New(0)
+	s.server = httptest.NewServer(s)
 	s.URL = s.server.URL
 	t.Cleanup(func() {
 		s.SetDown(true)
@@ -81,7 +89,7 @@ func (s *Server) Set(service, name string, port int, endpoints ...string) {
 		kind = "ADDED"
 	}
 	s.slices[name] = fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":"%d","labels":{"kubernetes.io/service-name":%q}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":%d}]}`,
-		name, len(s.log)+1, service, strings.Join(endpoints, ","), port)
+		name, s.version()+1, service, strings.Join(endpoints, ","), port)
 	s.add(kind, s.slices[name])
 }
 
@@ -99,8 +107,11 @@ func (s *Server) add(kind, object string) {
 	s.changed.Broadcast()
 }
 
-// serve serves a watch.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+// version returns the latest version. The caller must hold the lock.
+func (s *Server) version() int { return s.first + len(s.log) }
+
+// ServeHTTP serves a watch.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -114,23 +125,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.down:
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	case !strings.Contains(r.URL.Path, "/endpointslices") || !r.URL.Query().Has("watch"):
-		w.WriteHeader(http.StatusForbidden)
+	at, code, reason := s.begin(r)
+	if code != http.StatusOK {
+		w.WriteHeader(code)
+		_, _ = fmt.Fprint(w, reason)
 		return
 	}
 	s.watches++
-	at, services := len(s.log), r.URL.Query().Get("labelSelector")
-	_, services, _ = strings.Cut(strings.TrimSuffix(services, ")"), "(")
+	_, services, _ := strings.Cut(strings.TrimSuffix(r.URL.Query().Get("labelSelector"), ")"), "(")
 	wanted := func(text string) bool {
 		return slices.ContainsFunc(strings.Split(services, ","), func(name string) bool { return strings.Contains(text, fmt.Sprintf(`service-name":%q`, name)) })
 	}
-	if version := r.URL.Query().Get("resourceVersion"); version != "" {
-		at, _ = strconv.Atoi(version)
-	} else {
+	if r.URL.Query().Get("resourceVersion") == "" {
 		for _, name := range slices.Sorted(maps.Keys(s.slices)) {
 			if wanted(s.slices[name]) {
 				_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", s.slices[name])
@@ -140,12 +146,34 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.(http.Flusher).Flush()
 	for !s.down && r.Context().Err() == nil {
-		for ; at < len(s.log); at++ {
-			if wanted(s.log[at]) {
-				_, _ = fmt.Fprintln(w, s.log[at])
+		for ; at < s.version(); at++ {
+			if event := s.log[at-s.first]; wanted(event) {
+				_, _ = fmt.Fprintln(w, event)
 			}
 		}
 		w.(http.Flusher).Flush()
 		s.changed.Wait()
 	}
+}
+
+// begin returns the version at which a watch begins, or the status code and the body of an error.
+// The caller must hold the lock.
+func (s *Server) begin(r *http.Request) (at, code int, reason string) {
+	version := r.URL.Query().Get("resourceVersion")
+	at, err := strconv.Atoi(version)
+	switch {
+	case s.down:
+		return 0, http.StatusServiceUnavailable, ""
+	case !strings.Contains(r.URL.Path, "/endpointslices") || !r.URL.Query().Has("watch"):
+		return 0, http.StatusForbidden, ""
+	case version == "":
+		return s.version(), http.StatusOK, ""
+	case err != nil:
+		return 0, http.StatusBadRequest, ""
+	case at > s.version():
+		return 0, http.StatusGatewayTimeout, `{"message":"Too large resource version","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`
+	case at < s.first:
+		return 0, http.StatusGone, `{"message":"too old resource version","code":410}`
+	}
+	return at, http.StatusOK, ""
 }
