@@ -37,6 +37,10 @@ upstream: ## run grpc-go's own tests of pick_first and weighted_target against o
 sim: ## run the simulator with new seeds until it is stopped; SEED= for one seed, DAYS= for worlds of a day, PAIRS=all or kill+hang for pairs of faults
 	SIM_DAYS=$(DAYS) SIM_PAIRS=$(PAIRS) bash .ci/sim $(SEED)
 
+.PHONY: torture
+torture: ## test channels of real processes under faults of the system for FOR (10m), new seeds; SEED= for one seed, with FOR= from there on (Linux)
+	TORTURE_FOR=$(FOR) bash .ci/torture $(SEED)
+
 .PHONY: lint
 lint: ## run go vet and golangci-lint on all modules
 	go vet work

@@ -1,0 +1,335 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy"
+)
+
+type backendConfig struct{ Address string }
+
+// The modes of a backend.
+const (
+	modeServe      = "serve"
+	modeRefuse     = "refuse"     // closes its listener, keeps its connections
+	modeSilent     = "silent"     // resets its connections, accepts new ones and says nothing
+	modeGarbage    = "garbage"    // the same, and answers with bytes that are not HTTP/2
+	modeCrash      = "crash"      // resets connections a few milliseconds after it has accepted them
+	modeReset      = "reset"      // resets its connections once
+	modeGoaway     = "goaway"     // ends its connections with GOAWAY once
+	modeCut        = "cut"        // receives no packets
+	modeLossy      = "lossy"      // receives 7 of 10 packets
+	modeErrors     = "errors"     // answers INTERNAL
+	modeUnavail    = "unavail"    // answers UNAVAILABLE
+	modeHang       = "hang"       // does not answer
+	modeNotServing = "notserving" // fails its health checks
+)
+
+// backend is a server that can misbehave.
+type backend struct {
+	address string
+
+	mu       sync.Mutex
+	mode     string
+	listener net.Listener
+	conns    map[*net.TCPConn]bool
+	server   *grpc.Server
+	feed     *feed
+	answers  atomic.Value // the mode, for calls
+}
+
+func runBackend() error {
+	var config backendConfig
+	if err := configured(&config); err != nil {
+		return err
+	}
+	b := &backend{address: config.Address, mode: modeServe, conns: make(map[*net.TCPConn]bool)}
+	b.answers.Store(modeServe)
+	b.newServer()
+	if err := b.listen(); err != nil {
+		return err
+	}
+	return obey(b.set)
+}
+
+// listen listens without multipath TCP, which is Go's default, because its sockets have no filters.
+func (b *backend) listen() error {
+	var config net.ListenConfig
+	config.SetMultipathTCP(false)
+	listener, err := config.Listen(context.Background(), "tcp", b.address)
+	if err != nil {
+		return err
+	}
+	b.listener = listener
+	go b.accept(listener)
+	return nil
+}
+
+// set changes the mode.
+func (b *backend) set(mode string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answers.Store(mode)
+	state := healthgrpc.HealthCheckResponse_SERVING
+	if mode == modeNotServing {
+		state = healthgrpc.HealthCheckResponse_NOT_SERVING
+	}
+	b.feed.health.SetServingStatus("", state)
+	before := b.mode
+	b.mode = mode
+	switch mode {
+	case modeServe:
+		if before == modeRefuse {
+			return b.listen()
+		}
+		if before == modeSilent {
+			b.reset() // as if a program were restarted that hung at its start
+		}
+		return b.filter(filterNone)
+	case modeRefuse:
+		return b.listener.Close()
+	case modeSilent, modeGarbage, modeCrash, modeReset:
+		b.reset()
+		if mode == modeReset {
+			b.mode = modeServe
+		}
+	case modeGoaway:
+		server, old := b.server, b.feed
+		b.newServer()
+		go func() {
+			server.GracefulStop() // waits for streams
+			old.Close()
+		}()
+		b.mode = modeServe
+	case modeCut:
+		return b.filter(filterAll)
+	case modeLossy:
+		return b.filter(filterSome)
+	}
+	return nil
+}
+
+func (b *backend) reset() {
+	for conn := range b.conns {
+		conn.SetLinger(0)
+		conn.Close()
+	}
+	clear(b.conns)
+}
+
+// accept passes connections on as the mode requires.
+func (b *backend) accept(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if errors.Is(err, syscall.EMFILE) {
+			<-time.NewTimer(50 * time.Millisecond).C
+			continue
+		}
+		if err != nil {
+			return
+		}
+		b.take(conn.(*net.TCPConn))
+	}
+}
+
+func (b *backend) take(conn *net.TCPConn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns[conn] = true
+	switch b.mode {
+	case modeSilent:
+	case modeGarbage:
+		conn.Write([]byte("220 mail.example.com ESMTP\r\n\x00\xff\x00"))
+		conn.Close()
+		delete(b.conns, conn)
+	case modeCrash:
+		b.feed.push(conn)
+		time.AfterFunc(20*time.Millisecond, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			conn.SetLinger(0)
+			conn.Close()
+			delete(b.conns, conn)
+		})
+	default:
+		b.feed.push(conn)
+	}
+}
+
+// The filters of sockets.
+var (
+	filterNone = []syscall.SockFilter(nil)
+	filterAll  = []syscall.SockFilter{{Code: syscall.BPF_RET | syscall.BPF_K, K: 0}}
+	// filterSome drops a packet if a random number is below 0.3 of its range.
+	filterSome = []syscall.SockFilter{
+		{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: 0xfffff000 + 56}, // SKF_AD_OFF + SKF_AD_RANDOM
+		{Code: syscall.BPF_JMP | syscall.BPF_JGE | syscall.BPF_K, K: 1288490188, Jt: 0, Jf: 1},
+		{Code: syscall.BPF_RET | syscall.BPF_K, K: 1 << 18},
+		{Code: syscall.BPF_RET | syscall.BPF_K, K: 0},
+	}
+)
+
+// filter attaches a filter to the listener and all connections, or detaches it. Connections that a
+// listener accepts inherit its filter.
+func (b *backend) filter(to []syscall.SockFilter) error {
+	apply := func(conn syscall.Conn) error {
+		raw, err := conn.SyscallConn()
+		if err != nil {
+			return err
+		}
+		var inner error
+		err = raw.Control(func(fd uintptr) {
+			if to == nil {
+				syscall.DetachLsf(int(fd))
+				return
+			}
+			inner = syscall.AttachLsf(int(fd), to)
+		})
+		return errors.Join(err, inner)
+	}
+	for conn := range b.conns {
+		if err := apply(conn); errors.Is(err, net.ErrClosed) {
+			delete(b.conns, conn)
+		} else if err != nil {
+			return err
+		}
+	}
+	return apply(b.listener.(*net.TCPListener))
+}
+
+// feed is the listener of a gRPC server, which gets its connections from the backend.
+type feed struct {
+	health *health.Server
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (f *feed) push(conn net.Conn) {
+	select {
+	case f.conns <- conn:
+	case <-f.closed:
+		conn.Close()
+	}
+}
+
+func (f *feed) Accept() (net.Conn, error) {
+	select {
+	case conn := <-f.conns:
+		return conn, nil
+	case <-f.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (f *feed) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	return nil
+}
+
+func (f *feed) Addr() net.Addr { return &net.TCPAddr{} }
+
+// newServer replaces the gRPC server.
+func (b *backend) newServer() {
+	b.server = grpc.NewServer(understudy.Recommended().ServerKeepalive())
+	b.feed = &feed{health: health.NewServer(), conns: make(chan net.Conn, 100), closed: make(chan struct{})}
+	healthgrpc.RegisterHealthServer(b.server, b.feed.health)
+	b.server.RegisterService(&serviceDesc, b)
+	go b.server.Serve(b.feed)
+}
+
+const (
+	serviceName  = "understudy.torture.v1.Torture"
+	unaryMethod  = "/" + serviceName + "/Unary"
+	streamMethod = "/" + serviceName + "/Stream"
+)
+
+var serviceDesc = grpc.ServiceDesc{
+	ServiceName: serviceName,
+	HandlerType: (*any)(nil),
+	Methods: []grpc.MethodDesc{{
+		MethodName: "Unary",
+		Handler: func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			var takes durationpb.Duration
+			if err := decode(&takes); err != nil {
+				return nil, err
+			}
+			return srv.(*backend).answer(ctx, takes.AsDuration())
+		},
+	}},
+	Streams: []grpc.StreamDesc{{
+		StreamName: "Stream", ServerStreams: true, ClientStreams: true,
+		Handler: func(srv any, stream grpc.ServerStream) error { return srv.(*backend).echo(stream) },
+	}},
+}
+
+// answer answers a call with the address of the backend, after the time that the client wants.
+func (b *backend) answer(ctx context.Context, takes time.Duration) (*wrapperspb.StringValue, error) {
+	switch b.answers.Load() {
+	case modeErrors:
+		return nil, status.Error(codes.Internal, "the backend is broken")
+	case modeUnavail:
+		return nil, status.Error(codes.Unavailable, "the backend is broken")
+	case modeHang:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	timer := time.NewTimer(takes)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return wrapperspb.String(b.address), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// echo answers each message of a stream like a call.
+func (b *backend) echo(stream grpc.ServerStream) error {
+	for {
+		var takes durationpb.Duration
+		if err := stream.RecvMsg(&takes); err != nil {
+			return nil //nolint:nilerr // the client has ended the stream
+		}
+		answer, err := b.answer(stream.Context(), takes.AsDuration())
+		if err != nil {
+			return err
+		}
+		if err := stream.SendMsg(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// host returns the n-th address of a tier.
+func host(tier, n int) string { return fmt.Sprintf("127.1.%d.%d", tier, n+1) }
+
+// withPort returns the addresses with the port of all backends.
+func withPort(port int, hosts ...string) (all []string) {
+	for _, h := range hosts {
+		all = append(all, net.JoinHostPort(h, strconv.Itoa(port)))
+	}
+	return all
+}
+
+func withoutPort(address string) string {
+	h, _, _ := strings.Cut(address, ":")
+	return h
+}

@@ -1,0 +1,226 @@
+package torture
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// kind is a kind of fault.
+type kind struct {
+	name string
+	// on says what the fault strikes: backends, processes of sources, the client, a directory of
+	// files, the network, or what the sources publish.
+	on string
+	// longest limits how long it lasts; 0 means that it takes no time.
+	longest time.Duration
+	// sick is set if the backend keeps connections and fails calls. A56 alone does not notice this.
+	sick bool
+	// loud is set if connections end at once, and new ones are refused.
+	loud bool
+	// packets is set if packets are lost, so that TCP may repeat late.
+	packets bool
+}
+
+// What faults strike.
+const (
+	onBackend = "backend"
+	onSource  = "source"
+	onScript  = "ads" // the scripted management server
+	onClient  = "client"
+	onFile    = "file"
+	onNetwork = "network"
+	onContent = "content"
+)
+
+var kinds = []kind{
+	{name: "kill", on: onBackend, longest: 12 * time.Second, loud: true},
+	{name: "stop", on: onBackend, longest: 12 * time.Second, sick: true},
+	{name: "files", on: onBackend, longest: 8 * time.Second},
+	{name: modeRefuse, on: onBackend, longest: 8 * time.Second},
+	{name: modeSilent, on: onBackend, longest: 12 * time.Second},
+	{name: modeGarbage, on: onBackend, longest: 8 * time.Second, loud: true},
+	{name: modeCrash, on: onBackend, longest: 8 * time.Second, sick: true},
+	{name: modeReset, on: onBackend},
+	{name: modeGoaway, on: onBackend},
+	{name: modeCut, on: onBackend, longest: 12 * time.Second, sick: true, packets: true},
+	{name: modeLossy, on: onBackend, longest: 8 * time.Second, sick: true, packets: true},
+	{name: modeErrors, on: onBackend, longest: 8 * time.Second, sick: true},
+	{name: modeUnavail, on: onBackend, longest: 8 * time.Second, sick: true},
+	{name: modeHang, on: onBackend, longest: 12 * time.Second, sick: true},
+	{name: modeNotServing, on: onBackend, longest: 8 * time.Second},
+	{name: "source killed", on: onSource, longest: 12 * time.Second},
+	{name: "source stopped", on: onSource, longest: 12 * time.Second},
+	{name: "source without files", on: onSource, longest: 8 * time.Second},
+	{name: "resource refused", on: onScript, longest: 8 * time.Second},
+	{name: "client without files", on: onClient, longest: 5 * time.Second},
+	{name: "client stopped", on: onClient, longest: 3 * time.Second},
+	{name: "half written", on: onFile, longest: 1500 * time.Millisecond},
+	{name: "broken content", on: onFile, longest: 8 * time.Second},
+	{name: "directory gone", on: onFile, longest: 8 * time.Second},
+	{name: "disk full", on: onFile, longest: 8 * time.Second},
+	{name: "network down", on: onNetwork, longest: 3 * time.Second, packets: true},
+	{name: "change", on: onContent},
+}
+
+// The processes of sources, and the directories of files.
+var (
+	sourceNames = []string{"dns", "serve1", "serve2", "ads", "api"}
+	fileNames   = []string{"files", "served"}
+)
+
+// fault is a fault of the schedule.
+type fault struct {
+	kind
+	at, length time.Duration
+	subjects   []string
+	part       float64 // of the file that is written half
+}
+
+// String describes the fault.
+func (f fault) String() string {
+	text := f.name + " " + strings.Join(f.subjects, " ")
+	if f.length > 0 {
+		text += " for " + f.length.String()
+	}
+	return text
+}
+
+func (f fault) end() time.Duration { return f.at + f.length }
+
+// schedule is what a seed determines.
+type schedule struct {
+	core     string // the host that no fault strikes, except those of the client and the network
+	starting content
+	changes  []content // what the changes publish, in order
+	final    content
+	failover time.Duration // failoverTimeout of the targets
+	faults   []fault
+	// stays is set if the faults that are under way when their time is over end only after calls
+	// have succeeded on the core.
+	stays   bool
+	retries []bool // whether each channel retries
+}
+
+// defaultFailover is failoverTimeout's default.
+const defaultFailover = 10 * time.Second
+
+// draw draws a schedule. If only is not empty, all faults are of this kind.
+func draw(seed uint64, length time.Duration, only string) schedule {
+	r := rand.New(rand.NewPCG(seed, 29))
+	s := schedule{
+		core:     []string{host(0, 0), host(1, 0), host(2, 0)}[r.IntN(3)],
+		failover: []time.Duration{defaultFailover, 3 * time.Second}[r.IntN(2)],
+		stays:    r.IntN(3) == 0,
+	}
+	for range channelCount {
+		s.retries = append(s.retries, r.IntN(2) == 0)
+	}
+	s.starting, s.final = someContent(r, r.IntN(2) == 0), someContent(r, true)
+	s.final[0] = []string{host(0, 0), host(0, 2)} // sources without news never send a call to the third
+	s.starting[0] = slices.DeleteFunc(s.starting[0], func(h string) bool { return h == host(0, 2) })
+	chosen := swarm(r, only)
+	busy := make(map[string]time.Duration)
+	gap := length / time.Duration(8+r.IntN(16))
+	for at := gap; at < length; at += gap/2 + time.Duration(r.Int64N(int64(gap))) {
+		k := chosen[r.IntN(len(chosen))]
+		f := fault{kind: k, at: at.Round(time.Millisecond), subjects: s.subjects(r, k), part: r.Float64()}
+		if k.longest > 0 {
+			f.length = (k.longest/8 + time.Duration(r.Int64N(int64(k.longest*7/8)))).Round(time.Millisecond)
+			if k.on == onBackend && r.IntN(3) == 0 {
+				f.length = min(4*f.length, max(f.length, length+10*time.Second-f.at)) // some outlast all timers
+			}
+		}
+		if slices.ContainsFunc(f.subjects, func(name string) bool { return busy[name] > f.at }) || len(f.subjects) == 0 {
+			continue
+		}
+		for _, name := range f.subjects {
+			busy[name] = f.end() + 500*time.Millisecond
+		}
+		if k.on == onContent {
+			s.changes = append(s.changes, someContent(r, r.IntN(2) == 0))
+		}
+		s.faults = append(s.faults, f)
+	}
+	return s
+}
+
+// swarm returns half of the kinds of faults, so that seeds differ in more than times.
+func swarm(r *rand.Rand, only string) (chosen []kind) {
+	for _, k := range kinds {
+		if only == k.name || only == "" && r.IntN(2) == 0 {
+			chosen = append(chosen, k)
+		}
+	}
+	if len(chosen) == 0 {
+		return kinds
+	}
+	return chosen
+}
+
+// subjects draws what a fault strikes: one backend, or all of a priority, but never the core.
+func (s schedule) subjects(r *rand.Rand, k kind) []string {
+	switch k.on {
+	case onSource:
+		return []string{sourceNames[r.IntN(len(sourceNames))]}
+	case onFile:
+		return []string{fileNames[r.IntN(len(fileNames))]}
+	case onBackend:
+	default:
+		return []string{k.on}
+	}
+	tier := backends[r.IntN(len(backends))]
+	if r.IntN(2) == 0 {
+		tier = []string{tier[r.IntN(len(tier))]}
+	}
+	return slices.DeleteFunc(slices.Clone(tier), func(h string) bool { return h == s.core })
+}
+
+// backends are the hosts of all backends by priority.
+var backends = content{{host(0, 0), host(0, 1), host(0, 2)}, {host(1, 0), host(1, 1)}, {host(2, 0)}}
+
+// someContent draws what the sources publish. The first host of each priority is always published.
+func someContent(r *rand.Rand, all bool) (c content) {
+	for _, tier := range backends {
+		some := tier[:1:1]
+		for _, h := range tier[1:] {
+			if all || r.IntN(2) == 0 {
+				some = append(some, h)
+			}
+		}
+		c = append(c, some)
+	}
+	return c
+}
+
+// turn is the begin or the end of a fault.
+type turn struct {
+	at    time.Duration
+	begin bool
+	fault *fault
+}
+
+// turns returns all begins and ends in order.
+func (s schedule) turns() (all []turn) {
+	for i := range s.faults {
+		f := &s.faults[i]
+		all = append(all, turn{f.at, true, f})
+		if f.length > 0 {
+			all = append(all, turn{f.end(), false, f})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// String lists the schedule.
+func (s schedule) String() string {
+	text := fmt.Sprintf("the core is %s; failoverTimeout %v; faults stay: %v; published %v, at last %v", s.core, s.failover, s.stays, s.starting, s.final)
+	for _, f := range s.faults {
+		text += fmt.Sprintf("\n  %8.3fs %v", f.at.Seconds(), f)
+	}
+	return text
+}

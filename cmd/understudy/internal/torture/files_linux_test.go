@@ -1,0 +1,142 @@
+package torture
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// files writes what is published to the directories of the channels and of the servers.
+type files struct {
+	dir   string
+	port  int
+	disk  string // a small file system, "" if there is none
+	now   string // what the files contain
+	faint map[string]bool
+}
+
+func (f *files) path(name string) string {
+	return filepath.Join(f.dir, name, clusterName+".yaml")
+}
+
+// prepare creates the directories. If there is a small file system, they are on it.
+func (f *files) prepare(c content) error {
+	f.faint = make(map[string]bool)
+	for _, name := range append([]string{"disk"}, fileNames...) {
+		path := filepath.Join(f.dir, name)
+		if f.disk == "" {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(f.disk, name)); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(f.disk, name), 0o700); err != nil {
+			return err
+		}
+		if err := os.Symlink(filepath.Join(f.disk, name), path); err != nil {
+			return err
+		}
+	}
+	return f.publish(c)
+}
+
+// publish replaces all files, except for those with a fault.
+func (f *files) publish(c content) error {
+	f.now = c.yaml(f.port)
+	for _, name := range fileNames {
+		if !f.faint[name] {
+			if err := f.replace(name, f.now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replace replaces a file by rename.
+func (f *files) replace(name, text string) error {
+	temporary := f.path(name) + ".new"
+	err := os.WriteFile(temporary, []byte(text), 0o600)
+	if errors.Is(err, syscall.ENOSPC) && f.faint["disk"] {
+		return os.Remove(temporary)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary, f.path(name))
+}
+
+// gone is the name of a directory while it is away.
+func (f *files) gone(name string) (from, to string) {
+	from = filepath.Join(f.dir, name)
+	return from, from + ".gone"
+}
+
+func (f *files) filler() string { return filepath.Join(f.disk, "filler") }
+
+// begin lets a fault of a directory begin.
+func (f *files) begin(of *fault, name string) error {
+	f.faint[name] = true
+	switch of.name {
+	case "half written":
+		return os.WriteFile(f.path(name), []byte(f.now[:int(of.part*float64(len(f.now)))]), 0o600)
+	case "broken content":
+		return f.replace(name, f.now+"- {locality: [\n")
+	case "directory gone":
+		return os.Rename(f.gone(name))
+	case "disk full":
+		f.faint["disk"] = true
+		if err := fill(f.filler()); err != nil {
+			return err
+		}
+		if of.part < 0.5 { // a program that writes in place loses what was there
+			return truncated(os.WriteFile(f.path(name), []byte(f.now), 0o600))
+		}
+		return f.replace(name, f.now)
+	}
+	return nil
+}
+
+// truncated returns err unless there was no space.
+func truncated(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return nil
+	}
+	return err
+}
+
+// fill writes until there is no space.
+func fill(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	return errors.Join(truncated(err), file.Close())
+}
+
+// end ends a fault, and writes what is published now.
+func (f *files) end(of *fault, name string) error {
+	f.faint[name] = false
+	switch of.name {
+	case "half written":
+		return os.WriteFile(f.path(name), []byte(f.now), 0o600)
+	case "directory gone":
+		from, to := f.gone(name)
+		if err := os.Rename(to, from); err != nil {
+			return err
+		}
+	case "disk full":
+		f.faint["disk"] = false
+		if err := os.Remove(f.filler()); err != nil {
+			return err
+		}
+	}
+	return f.replace(name, f.now)
+}

@@ -1,0 +1,295 @@
+package torture
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The names of the rules as they appear in logs.
+const (
+	ruleDeadline = "no call lasts past its deadline"
+	ruleHealthy  = "no call fails on an endpoint that works"
+	ruleWait     = "no call waits while an endpoint works and the timers have run"
+	rulePriority = "the highest priority that works is in use once the timers have run"
+	ruleCore     = "calls succeed on what is left once the timers have run"
+	ruleEnd      = "calls succeed on what is published when all faults have ended"
+	ruleProcess  = "no process ends by itself"
+	ruleRace     = "no data race"
+	ruleLeak     = "closed channels leave no goroutines and no files"
+	ruleMemory   = "memory is bounded"
+)
+
+// trouble is a time in which calls may fail at a host, or on all hosts.
+type trouble struct {
+	from, to time.Duration // to is forever until it is known
+	kind     kind
+}
+
+const forever = time.Duration(1<<63 - 1)
+
+// margin is how long after its end a fault may still cost a call.
+const margin = 3 * time.Second
+
+// channelState is what the judge knows of a channel.
+type channelState struct {
+	name        string
+	recommended bool
+	sees        func(content) content // what its source makes of what is published
+	calls       int
+	failed      int
+	recent      []record // of the last seconds
+}
+
+// judge judges calls. Its methods are safe for concurrent use.
+type judge struct {
+	log      *eventLog
+	core     string
+	failover time.Duration
+
+	mu        sync.Mutex
+	troubles  map[string][]*trouble // by host; of the key "" for all hosts
+	published content
+	changed   time.Duration // when published last changed
+	channels  []*channelState
+	pulses    []record // of all processes that had a delay
+	waiting   []record // calls that ended after the client's last pulse
+	judged    int      // calls
+	left      *record
+}
+
+// begin records that a fault begins at a host, or at all hosts, which is "".
+func (j *judge) begin(h string, k kind) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.troubles[h] = append(j.troubles[h], &trouble{now(), forever, k})
+}
+
+// end records that the fault at a host has ended. What TCP lost is repeated after at most twice the
+// time of the loss.
+func (j *judge) end(h string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := j.troubles[h]
+	last := all[len(all)-1]
+	last.to = now() + margin
+	if last.kind.packets || last.kind.on == onClient {
+		last.to += now() - last.from
+	}
+}
+
+func (j *judge) publish(c content) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.published, j.changed = c, now()
+}
+
+// at returns the troubles of a host that overlap a time.
+func (j *judge) at(h string, from, to time.Duration) (all []*trouble) {
+	for _, t := range append(slices.Clone(j.troubles[h]), j.troubles[""]...) {
+		if t.from <= to && from <= t.to {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// delay returns the longest delay of the scheduler in a time, as the processes have measured it.
+func (j *judge) delay(from, to time.Duration) (longest time.Duration) {
+	for _, p := range j.pulses {
+		if p.End >= from && p.End-p.Delay-time.Second <= to {
+			longest = max(longest, p.Delay)
+		}
+	}
+	return longest
+}
+
+// busyFactor is how much the longest delay of the scheduler extends each bound.
+const busyFactor = 20
+
+// tooSlow is a delay of the scheduler with which nothing is judged.
+const tooSlow = time.Second
+
+// slowFor is how long a delay that is too slow may still cost calls.
+const slowFor = 30 * time.Second
+
+// heard receives a record of the client. Calls wait for the pulse that tells how busy the machine
+// was.
+func (j *judge) heard(r record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch r.Kind {
+	case pulse:
+		j.measured(r)
+		ended := j.waiting
+		j.waiting = nil
+		for _, call := range ended {
+			j.called(call)
+		}
+	case leftOff:
+		j.left = &r
+	case inUse:
+		j.log.event("%s: in use: %s", j.channels[r.Channel].name, r.Text)
+	default:
+		j.waiting = append(j.waiting, r)
+	}
+}
+
+// slow receives a pulse of another process.
+func (j *judge) slow(r record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.measured(r)
+}
+
+// measured keeps a pulse if it has a delay. The caller must hold the lock.
+func (j *judge) measured(r record) {
+	if r.Delay > 20*time.Millisecond {
+		j.pulses = append(j.pulses, r)
+	}
+}
+
+// called judges a call.
+func (j *judge) called(r record) {
+	c := j.channels[r.Channel]
+	c.calls++
+	if c.recent = append(c.recent, r); len(c.recent) > 2*calmCalls {
+		c.recent = slices.Delete(c.recent, 0, calmCalls)
+	}
+	to := withoutPort(r.To)
+	if r.Failed {
+		c.failed++
+		j.log.repeat(fmt.Sprintf("%s: a call (%s) to %q fails: %s: %s", c.name, r.Kind, to, r.Code, r.Text))
+	}
+	if j.delay(r.Start-slowFor, r.End) > tooSlow {
+		return
+	}
+	j.judged++
+	deadline := map[string]time.Duration{plain: plainDeadline, patient: patientDeadline, stream: streamDeadline}[r.Kind]
+	slow := j.delay(r.Start, r.End)
+	for _, t := range j.at("", r.Start, r.End) {
+		if t.kind.name == "client stopped" {
+			slow += min(t.to, r.End) - t.from
+		}
+	}
+	if took := r.End - r.Start; took > deadline+2*time.Second+busyFactor*slow {
+		j.log.broke(ruleDeadline, "%s: a call (%s) took %v, and its deadline was %v", c.name, r.Kind, took, deadline)
+	}
+	switch {
+	case !r.Failed:
+		j.checkPriority(c, r)
+	case r.To == "":
+		j.checkUnsent(c, r)
+	default:
+		late := r.Code == "DeadlineExceeded" && (r.Sent-r.Start > deadline/2 || slow > 100*time.Millisecond)
+		if len(j.at(to, r.Start-margin, r.End)) == 0 && !late {
+			j.log.broke(ruleHealthy, "%s: a call (%s) to %s, which had no fault, failed after %v, sent after %v, scheduler delay %v: %s: %s",
+				c.name, r.Kind, to, r.End-r.Start, r.Sent-r.Start, slow, r.Code, r.Text)
+		}
+	}
+}
+
+// calmCalls is how many calls in a row must have succeeded for calm.
+const calmCalls = 30
+
+// hosts returns the hosts of a channel by priority.
+func (c *channelState) hosts(published content) content { return c.sees(published) }
+
+// settled returns the time from which on calls of a channel must succeed. It reports false if faults
+// under way may keep them from succeeding for as long as they last.
+func (j *judge) settled(c *channelState, at time.Duration) (since time.Duration, ok bool) {
+	tiers := c.hosts(j.published)
+	since = j.changed
+	bound := time.Duration(len(tiers))*j.failover + 5*time.Second
+	if c.recommended {
+		bound += noticeTime
+	}
+	loud := true // connections were refused at once, so that no timer has run
+	for _, h := range tiers.all() {
+		for _, t := range j.at(h, 0, at) {
+			loud = loud && (t.kind.loud || t.to < at-bound)
+			if t.to < at {
+				since = max(since, t.to)
+				continue
+			}
+			since = max(since, t.from)
+			if t.kind.sick && !c.recommended || h == j.core {
+				return 0, false
+			}
+		}
+	}
+	if loud {
+		bound = loudTime
+	}
+	return since + bound, true
+}
+
+// loudTime is how long a channel may take to leave endpoints that refuse connections.
+const loudTime = 5 * time.Second
+
+// noticeTime is how long keepalive and outlier detection take to notice a fault.
+const noticeTime = 15*time.Second + 5*time.Second
+
+// checkUnsent judges a call that failed before it was sent.
+func (j *judge) checkUnsent(c *channelState, r record) {
+	slow := busyFactor * j.delay(r.Start-20*time.Second, r.End)
+	waited := r.End - r.Start
+	most := time.Duration(len(c.hosts(j.published)))*j.failover + 12*time.Second
+	if r.Kind == patient && waited > most+slow && len(j.at(j.core, r.Start, r.End)) == 0 {
+		j.log.broke(ruleWait, "%s: a call waited %v although %s worked all the time, want at most %v: %s: %s", c.name, waited, j.core, most, r.Code, r.Text)
+		return
+	}
+	if since, ok := j.settled(c, r.End); ok && r.Start > since+slow {
+		j.log.broke(ruleWait, "%s: a call (%s) was never sent although %s works and the timers have run: %s: %s", c.name, r.Kind, j.core, r.Code, r.Text)
+	}
+}
+
+// checkPriority judges where a call went that succeeded.
+func (j *judge) checkPriority(c *channelState, r record) {
+	to, tiers := withoutPort(r.To), c.hosts(j.published)
+	for i, tier := range tiers {
+		if slices.Contains(tier, to) {
+			return
+		}
+		since := j.changed
+		sum := time.Duration(0) // of the times with faults, which bound the backoff
+		for _, h := range tier {
+			for _, t := range j.at(h, 0, r.Start) {
+				since = max(since, t.to)
+				sum += min(t.to, r.Start) - t.from
+			}
+		}
+		if since == forever {
+			continue
+		}
+		bound := j.returnTime(c, sum) + busyFactor*j.delay(since, r.Start)
+		if r.Start > since+bound {
+			j.log.broke(rulePriority, "%s: a call went to %s although all of priority %d has worked for %v, want at most %v", c.name, to, i, r.Start-since, bound)
+			return
+		}
+	}
+}
+
+// returnTime bounds the time from the end of faults, which took sum, until calls are back.
+func (j *judge) returnTime(c *channelState, sum time.Duration) time.Duration {
+	bound := 40*time.Second + min(2*sum, 144*time.Second) // an attempt to connect, a look-up by DNS; the backoff grows by 1.6 and has a jitter of 0.2
+	if c.recommended {
+		bound = 40*time.Second + 12*time.Second + 50*time.Second + ejection
+	}
+	return bound + j.failover
+}
+
+// ejection bounds the time for which an endpoint is ejected in a world.
+const ejection = 90 * time.Second
+
+// totals returns the numbers of calls, of failed calls, and of calls that were judged.
+func (j *judge) totals() (calls, failed, judged int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.channels {
+		calls += c.calls
+		failed += c.failed
+	}
+	return calls, failed, j.judged
+}

@@ -1,0 +1,75 @@
+package torture
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// eventLog records the events of a world. It is safe for concurrent use.
+type eventLog struct {
+	mu       sync.Mutex
+	begin    time.Duration
+	lines    []string
+	broken   []string
+	repeated map[string]int
+}
+
+// mostBroken limits how many broken rules are kept.
+const mostBroken = 20
+
+// mostRepeats limits how often a line is written that repeats apart from its time.
+const mostRepeats = 30
+
+func newLog() *eventLog { return &eventLog{begin: now(), repeated: make(map[string]int)} }
+
+func (l *eventLog) event(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(fmt.Sprintf(format, args...))
+}
+
+// repeat adds a line, unless it was added often before.
+func (l *eventLog) repeat(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.repeated[text]++; l.repeated[text] <= mostRepeats {
+		l.add(text)
+	}
+}
+
+// broke adds a line about a broken rule.
+func (l *eventLog) broke(rule, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.add("BROKEN " + rule + ": " + fmt.Sprintf(format, args...))
+	if len(l.broken) < mostBroken {
+		l.broken = append(l.broken, line)
+	}
+}
+
+func (l *eventLog) add(text string) string {
+	line := fmt.Sprintf("%10.3fs  %s", (now() - l.begin).Seconds(), text)
+	l.lines = append(l.lines, line)
+	return line
+}
+
+func (l *eventLog) rulesBroken() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.broken...)
+}
+
+func (l *eventLog) write(path string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.Join(l.lines, "\n") + "\n"
+	for line, n := range l.repeated {
+		if n > mostRepeats {
+			text += fmt.Sprintf("%d times: %s\n", n, line)
+		}
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}

@@ -1,0 +1,203 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// startBackend starts a backend in this process, at an address that the kernel chooses.
+func startBackend(t *testing.T) *backend {
+	t.Helper()
+	b := &backend{address: "127.0.0.1:0", mode: modeServe, conns: make(map[*net.TCPConn]bool)}
+	b.answers.Store(modeServe)
+	b.newServer()
+	if err := b.listen(); err != nil {
+		t.Fatal(err)
+	}
+	b.address = b.listener.Addr().String()
+	t.Cleanup(func() {
+		b.listener.Close()
+		b.server.Stop()
+	})
+	return b
+}
+
+// How long to wait for what must happen, and for what must not.
+const (
+	atMost  = 30 * time.Second
+	instant = 300 * time.Millisecond
+)
+
+// dialRaw connects to a backend, and returns the connection and the first bytes that it sends, or
+// the error.
+func dialRaw(address string, wait time.Duration) (conn net.Conn, said string, err error) {
+	conn, err = net.DialTimeout("tcp", address, wait)
+	if err != nil {
+		return nil, "", err
+	}
+	said, err = hear(conn, wait)
+	return conn, said, err
+}
+
+func hear(conn net.Conn, wait time.Duration) (string, error) {
+	buffer := make([]byte, 100)
+	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		return "", err
+	}
+	n, err := conn.Read(buffer)
+	return string(buffer[:n]), err
+}
+
+// Each mode of a backend does what its name says to connections.
+func TestModesOfConnections(t *testing.T) {
+	silent, reset := os.ErrDeadlineExceeded, syscall.ECONNRESET
+	for _, test := range []struct {
+		mode   string
+		opened error  // of a connection from before
+		said   string // by a new connection
+		err    error  // of a new connection
+	}{
+		{mode: modeServe, said: "\x00\x00", opened: silent},
+		{mode: modeRefuse, err: syscall.ECONNREFUSED, opened: silent},
+		{mode: modeSilent, err: silent, opened: reset},
+		{mode: modeGarbage, said: "220 ", opened: reset},
+		{mode: modeReset, said: "\x00\x00", opened: reset},
+		{mode: modeCut, err: silent, opened: silent},
+	} {
+		t.Run(test.mode, func(t *testing.T) {
+			b := startBackend(t)
+			before, _, err := dialRaw(b.address, atMost)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer before.Close()
+			if err := b.set(test.mode); err != nil {
+				t.Fatal(err)
+			}
+			for err == nil { // what the server still had to say comes first
+				_, err = hear(before, wait(test.opened))
+			}
+			if !isA(err, test.opened) {
+				t.Errorf("a connection from before: %v, want %v", err, test.opened)
+			}
+			conn, said, err := dialRaw(b.address, wait(test.err))
+			if conn != nil {
+				defer conn.Close()
+			}
+			if !isA(err, test.err) || !strings.HasPrefix(said, test.said) {
+				t.Errorf("a new connection says %q, %v; want %q, %v", said, err, test.said, test.err)
+			}
+			if err := b.set(modeServe); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := call(t, b); err != nil {
+				t.Errorf("it does not serve again: %v", err)
+			}
+		})
+	}
+}
+
+// isA reports whether err is want. There are several errors for a timeout.
+func isA(err, want error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, want) || errors.Is(want, os.ErrDeadlineExceeded) && ok && timeout.Timeout()
+}
+
+// wait returns how long to wait for an error, or until silence counts as silence.
+func wait(err error) time.Duration {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return instant
+	}
+	return atMost
+}
+
+// call makes one call, and returns the state of the health check, too.
+func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatus, error) {
+	t.Helper()
+	cc, err := grpc.NewClient(b.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), atMost)
+	defer cancel()
+	state, err := healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		return 0, err
+	}
+	if hangs := b.answers.Load() == modeHang; hangs {
+		var end func()
+		ctx, end = context.WithTimeout(ctx, instant)
+		defer end()
+	}
+	var answer wrapperspb.StringValue
+	return state.GetStatus(), cc.Invoke(ctx, unaryMethod, durationpb.New(0), &answer)
+}
+
+// Each mode of a backend does what its name says to calls.
+func TestModesOfCalls(t *testing.T) {
+	for mode, want := range map[string]codes.Code{modeServe: codes.OK, modeErrors: codes.Internal, modeUnavail: codes.Unavailable, modeHang: codes.DeadlineExceeded, modeNotServing: codes.OK} {
+		t.Run(mode, func(t *testing.T) {
+			b := startBackend(t)
+			if err := b.set(mode); err != nil {
+				t.Fatal(err)
+			}
+			state, err := call(t, b)
+			if got := status.Code(err); got != want || (state == healthgrpc.HealthCheckResponse_NOT_SERVING) != (mode == modeNotServing) {
+				t.Errorf("a call ends with %v, want %v; health %v", err, want, state)
+			}
+		})
+	}
+}
+
+// A connection that has begun receives GOAWAY, and is closed when it has no streams. In a crash,
+// it is reset.
+func TestModesThatEndConnections(t *testing.T) {
+	for mode, want := range map[string]error{modeGoaway: nil, modeCrash: syscall.ECONNRESET} {
+		t.Run(mode, func(t *testing.T) {
+			b := startBackend(t)
+			if mode == modeCrash {
+				if err := b.set(mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conn, err := net.Dial("tcp", b.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
+				t.Fatal(err)
+			}
+			if mode == modeGoaway {
+				if _, err := hear(conn, atMost); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.set(mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(atMost)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, conn); !errors.Is(err, want) {
+				t.Errorf("the connection ends with %v, want %v", err, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,219 @@
+package torture
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// configVariable holds the configuration of a role.
+const configVariable = "UNDERSTUDY_TORTURE_CONFIG"
+
+// process is a program of this binary that can be killed and started again. Its methods are called
+// from the goroutine of the schedule.
+type process struct {
+	name, role string
+	config     any
+	log        *eventLog
+	// hear receives each line that the process prints, except for acknowledgements.
+	hear func(name, line string)
+	// dir is the directory for reports of the race detector.
+	dir string
+
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	acks    chan string
+	ended   chan struct{}
+	mu      sync.Mutex
+	killed  bool          // we ended it
+	resumed time.Duration // when it last continued after SIGSTOP; forever while it is stopped
+	peak    int           // of all its lives, in MB
+}
+
+// ack begins the lines by which a process acknowledges a command.
+const ack = "ok"
+
+// patience is how long a process may take to start, or to obey a command.
+const patience = 5 * time.Minute
+
+// start starts the process and waits until it is ready.
+func (p *process) start() error {
+	config, err := json.Marshal(p.config)
+	if err != nil {
+		return err
+	}
+	p.cmd = exec.Command("/proc/self/exe")
+	p.cmd.Env = append(os.Environ(), roleVariable+"="+p.role, configVariable+"="+string(config),
+		"GORACE=log_path="+p.dir+"/race", "GRPC_GO_LOG_SEVERITY_LEVEL=warning")
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.killed, p.resumed = false, 0
+	p.mu.Unlock()
+	p.acks, p.ended = make(chan string, 1), make(chan struct{})
+	go p.read(p.cmd, stdout, stderr, p.acks, p.ended)
+	return p.await("start")
+}
+
+// read reads the output of one life of the process, and reports an end that nobody asked for.
+func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- string, ended chan<- struct{}) {
+	var both sync.WaitGroup
+	both.Go(func() {
+		for lines := bufio.NewReader(stdout); ; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, ack) {
+				acks <- line
+			} else {
+				p.hear(p.name, line)
+			}
+		}
+	})
+	both.Go(func() {
+		for lines := bufio.NewReader(stderr); ; {
+			line, err := lines.ReadString('\n')
+			if line != "" && !strings.Contains(line, "[core]") && !strings.Contains(line, "[transport]") {
+				p.log.event("%s: %s", p.name, strings.TrimSuffix(line, "\n"))
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	both.Wait()
+	err := cmd.Wait()
+	p.mu.Lock()
+	killed := p.killed
+	p.mu.Unlock()
+	if !killed {
+		p.log.broke(ruleProcess, "%s has ended: %v", p.name, err)
+	}
+	close(ended)
+}
+
+// await waits for an acknowledgement.
+func (p *process) await(what string) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.acks:
+		return nil
+	case <-p.ended:
+		return fmt.Errorf("%s: %s: the process has ended", p.name, what)
+	case <-timer.C:
+		return fmt.Errorf("%s: %s: no acknowledgement within %v", p.name, what, patience)
+	}
+}
+
+// tell sends a command and waits until the process has obeyed.
+func (p *process) tell(command string) error {
+	if _, err := io.WriteString(p.stdin, command+"\n"); err != nil {
+		return fmt.Errorf("%s: %s: %w", p.name, command, err)
+	}
+	return p.await(command)
+}
+
+func (p *process) signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("%s: %v: %w", p.name, s, err)
+	}
+	return nil
+}
+
+// stop sends SIGSTOP or SIGCONT.
+func (p *process) stop(stop bool) error {
+	s, resumed := syscall.SIGCONT, now()
+	if stop {
+		s, resumed = syscall.SIGSTOP, forever
+	}
+	p.mu.Lock()
+	p.resumed = resumed
+	p.mu.Unlock()
+	return p.signal(s)
+}
+
+// wasStopped reports whether the delay of a pulse is that of SIGSTOP.
+func (p *process) wasStopped(r record) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resumed == forever || r.End < p.resumed+time.Second
+}
+
+// kill kills the process and waits for its end.
+func (p *process) kill() error {
+	p.measure()
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	err := p.signal(syscall.SIGKILL)
+	<-p.ended
+	return err
+}
+
+// measure records the peak of the memory.
+func (p *process) measure() {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kb int
+	if _, err := fmt.Sscan(rest, &kb); err == nil {
+		p.peak = max(p.peak, kb/1000)
+	}
+}
+
+// limitFiles sets how many files the process may have open. It keeps those that are.
+func (p *process) limitFiles(n uint64) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
+		return err
+	}
+	limit.Cur = min(n, limit.Max)
+	return unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil)
+}
+
+// obey prints that the process is ready, and calls do for each command, until stdin ends. It prints
+// a pulse whenever the process was late.
+func obey(do func(command string) error) error {
+	fmt.Println(ack)
+	go measureDelay(func(r record) {
+		if r.Delay > 20*time.Millisecond {
+			emit(r)
+		}
+	}, nil)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if err := do(lines.Text()); err != nil {
+			return err
+		}
+		fmt.Println(ack)
+	}
+	return nil
+}
+
+// configured reads the configuration of this process.
+func configured(into any) error { return json.Unmarshal([]byte(os.Getenv(configVariable)), into) }

@@ -1,0 +1,150 @@
+package torture
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// core of the worlds of these tests.
+var testCore = host(1, 0)
+
+// ranFor is how long a judge of these tests has run.
+const ranFor = 10 * time.Minute
+
+// newTestJudge returns a judge of one channel that began ranFor ago.
+func newTestJudge(recommended bool) *judge {
+	j := &judge{log: newLog(), core: testCore, failover: defaultFailover, troubles: make(map[string][]*trouble)}
+	j.channels = []*channelState{{name: "channel", recommended: recommended, sees: asPublished}}
+	j.published, j.changed = content{{host(0, 0)}, {host(1, 0)}}, now()-ranFor
+	return j
+}
+
+// strike records that a host had a fault of a kind, between two times before now. If to is
+// negative, the fault has not ended.
+func (j *judge) strike(h, name string, from, to time.Duration) {
+	for _, k := range kinds {
+		if k.name == name {
+			t := &trouble{now() - from, forever, k}
+			if to >= 0 {
+				t.to = now() - to
+			}
+			j.troubles[h] = append(j.troubles[h], t)
+		}
+	}
+}
+
+// rules returns which rules the judge of a test has seen broken.
+func (j *judge) rules() string {
+	text := strings.Join(j.log.rulesBroken(), "\n")
+	_, text, _ = strings.Cut(text, "BROKEN ")
+	text, _, _ = strings.Cut(text, ": ")
+	return text
+}
+
+const (
+	second = time.Second
+	minute = time.Minute
+)
+
+// ended returns the record of a call that has just ended.
+func ended(kind, to string, took time.Duration, code string) record {
+	r := record{Kind: kind, Start: now() - took, End: now(), Code: code, Failed: code != ""}
+	if to != "" {
+		r.To, r.Sent = withPort(backendPort, to)[0], r.Start
+	}
+	return r
+}
+
+// Each rule that judges calls is broken by one of these calls, and excused in another case.
+func TestRules(t *testing.T) {
+	const unavailable, late = "Unavailable", "DeadlineExceeded"
+	high, low := host(0, 0), host(1, 0)
+	for name, test := range map[string]struct {
+		recommended bool
+		strike      func(*judge)
+		call        record
+		want        string
+	}{
+		"answered":                            {call: ended(plain, high, second, "")},
+		"past its deadline":                   {call: ended(plain, high, 6*second, ""), want: ruleDeadline},
+		"past its deadline, a busy machine":   {strike: (*judge).busy, call: ended(plain, high, 6*second, "")},
+		"past its deadline, stopped itself":   {strike: func(j *judge) { j.strike("", "client stopped", 5*second, 2*second) }, call: ended(plain, high, 6*second, "")},
+		"a stream past its deadline":          {call: ended(stream, high, 9*second, ""), want: ruleDeadline},
+		"fails without a fault":               {call: ended(plain, high, second, unavailable), want: ruleHealthy},
+		"fails by a fault":                    {strike: func(j *judge) { j.strike(high, "kill", 10*second, -1) }, call: ended(plain, high, second, unavailable)},
+		"fails by the network":                {strike: func(j *judge) { j.strike("", "network down", 10*second, -1) }, call: ended(plain, high, second, unavailable)},
+		"fails long after a fault":            {strike: func(j *judge) { j.strike(high, "kill", minute, 30*second) }, call: ended(plain, high, second, unavailable), want: ruleHealthy},
+		"fails by the fault of another":       {strike: func(j *judge) { j.strike(low, "kill", 10*second, -1) }, call: ended(plain, high, second, unavailable), want: ruleHealthy},
+		"late without a fault":                {call: ended(plain, high, 3*second, late), want: ruleHealthy},
+		"late, a busy machine":                {strike: (*judge).busy, call: ended(plain, high, 3*second, late)},
+		"fails, an overloaded machine":        {strike: (*judge).overloaded, call: ended(plain, high, second, unavailable)},
+		"unsent":                              {call: ended(plain, "", second, unavailable), want: ruleWait},
+		"unsent, refused for a moment":        {strike: func(j *judge) { j.strike(high, "kill", 4*second, -1) }, call: ended(plain, "", second, unavailable)},
+		"unsent, refused for a while":         {strike: func(j *judge) { j.strike(high, "kill", 10*second, -1) }, call: ended(plain, "", second, unavailable), want: ruleWait},
+		"unsent, one of two faults is silent": {strike: func(j *judge) { j.strike(high, "kill", 10*second, -1); j.strike(high, "silent", 9*second, 8*second) }, call: ended(plain, "", second, unavailable)},
+		"unsent, a fault has just begun":      {strike: func(j *judge) { j.strike(high, "silent", 10*second, -1) }, call: ended(plain, "", second, unavailable)},
+		"unsent, a fault began long ago":      {strike: func(j *judge) { j.strike(high, "kill", minute, -1) }, call: ended(plain, "", second, unavailable), want: ruleWait},
+		"unsent, a fault that A56 ignores":    {strike: func(j *judge) { j.strike(high, "stop", minute, -1) }, call: ended(plain, "", second, late)},
+		"unsent, a fault that is noticed":     {recommended: true, strike: func(j *judge) { j.strike(high, "stop", minute, -1) }, call: ended(plain, "", second, late), want: ruleWait},
+		"unsent, a fault not noticed yet":     {recommended: true, strike: func(j *judge) { j.strike(high, "stop", 30*second, -1) }, call: ended(plain, "", second, late)},
+		"waits while the core works":          {strike: func(j *judge) { j.strike(high, "kill", 10*second, -1) }, call: ended(patient, "", 45*second, late), want: ruleWait},
+		"waits while nothing works":           {strike: func(j *judge) { j.strike("", "network down", 10*second, -1) }, call: ended(patient, "", 45*second, late)},
+		"waits for a short time":              {strike: func(j *judge) { j.strike(high, "kill", 10*second, -1) }, call: ended(patient, "", 20*second, late)},
+		"a lower priority without a fault":    {call: ended(plain, low, second, ""), want: rulePriority},
+		"a lower priority during a fault":     {strike: func(j *judge) { j.strike(high, "kill", 5*minute, -1) }, call: ended(plain, low, second, "")},
+		"a lower priority just after a fault": {strike: func(j *judge) { j.strike(high, "kill", 30*second, 20*second) }, call: ended(plain, low, second, "")},
+		"a lower priority long after a fault": {strike: func(j *judge) { j.strike(high, "kill", 4*minute, 3*minute) }, call: ended(plain, low, second, ""), want: rulePriority},
+		"a lower priority, failback delay":    {recommended: true, strike: func(j *judge) { j.strike(high, "kill", 4*minute, 3*minute) }, call: ended(plain, low, second, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newTestJudge(test.recommended)
+			if test.strike != nil {
+				test.strike(j)
+			}
+			j.heard(test.call)
+			j.heard(record{Kind: pulse, End: now()})
+			if got := j.rules(); got != test.want {
+				t.Errorf("the rule %q is broken, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// busy records that the scheduler was late.
+func (j *judge) busy() { j.slow(record{Kind: pulse, End: now(), Delay: 500 * time.Millisecond}) }
+
+// overloaded records that the scheduler was too late for any judgement.
+func (j *judge) overloaded() { j.slow(record{Kind: pulse, End: now() - 10*second, Delay: 2 * second}) }
+
+// A channel is calm at the end if calls go to all of what is published first, and to nothing else.
+func TestCalm(t *testing.T) {
+	some := func(n int, r record) (all []record) {
+		for range n {
+			all = append(all, r)
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		calls []record
+		want  string
+	}{
+		"calls answered":  {some(30, ended(plain, host(0, 0), second, "")), ""},
+		"too few":         {some(29, ended(plain, host(0, 0), second, "")), "there were only 29 calls"},
+		"none":            {nil, "there were only 0 calls"},
+		"elsewhere":       {some(30, ended(plain, host(1, 0), second, "")), "calls went to map[127.1.1.1:30]"},
+		"elsewhere, too":  {append(some(30, ended(plain, host(0, 0), second, "")), ended(plain, host(1, 0), second, "")), "calls went to map[127.1.0.1:29 127.1.1.1:1]"},
+		"one fails":       {append(some(30, ended(plain, host(0, 0), second, "")), ended(plain, host(0, 0), second, "Unavailable")), "a call to"},
+		"one failed once": {append([]record{ended(plain, host(0, 0), second, "Unavailable")}, some(30, ended(plain, host(0, 0), second, ""))...), ""},
+		"too long ago":    {append(some(29, ended(plain, host(0, 0), second, "")), ended(plain, host(0, 0), 2*minute, "")), "there were only 0 calls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newTestJudge(false)
+			j.channels[0].recent = test.calls
+			w := &world{judge: j, log: j.log}
+			if got := w.everySource(j.channels[0], now()-minute); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("not calm because %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package torture
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sandbox is what the system allows: namespaces of our own, for a network that can be taken down
+// and a disk that can be full.
+type sandbox struct {
+	network bool
+	disk    string
+}
+
+// sandboxVariable is set in the process that is in the namespaces.
+const sandboxVariable = "UNDERSTUDY_TORTURE_SANDBOX"
+
+// inSandbox runs this test again in namespaces of its own, and reports whether that was possible.
+func inSandbox() (ran bool, err error) {
+	if os.Getenv(sandboxVariable) != "" {
+		return false, nil
+	}
+	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
+	if os.Geteuid() != 0 {
+		attributes.Cloneflags = syscall.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	again := exec.Command("/proc/self/exe", os.Args[1:]...)
+	again.Env = append(os.Environ(), sandboxVariable+"=1")
+	again.SysProcAttr, again.Stdout, again.Stderr = attributes, os.Stdout, os.Stderr
+	if err := again.Start(); err != nil {
+		return false, nil //nolint:nilerr // the rights are missing: it runs without
+	}
+	return true, again.Wait()
+}
+
+// newSandbox sets up the namespaces of this process, if it has any.
+func newSandbox(dir string) (sandbox, error) {
+	var box sandbox
+	if os.Getenv(sandboxVariable) == "" {
+		return box, nil
+	}
+	if err := box.setNetwork(true); err != nil {
+		return box, err
+	}
+	box.network = true
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err == nil {
+		box.disk = dir
+	}
+	return box, nil
+}
+
+// close removes the file system.
+func (s sandbox) close() {
+	if s.disk != "" {
+		unix.Unmount(s.disk, unix.MNT_DETACH)
+	}
+}
+
+// setNetwork takes the only interface up or down.
+func (sandbox) setNetwork(up bool) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	flags := uint16(0)
+	if up {
+		flags = unix.IFF_UP | unix.IFF_RUNNING
+	}
+	request.SetUint16(flags)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
+}
+
+// lacks returns what a fault needs and the system does not allow, or "".
+func (s sandbox) lacks(f *fault) string {
+	switch {
+	case f.name == "network down" && !s.network:
+		return "no network namespace"
+	case f.name == "disk full" && s.disk == "":
+		return "no file system of our own"
+	}
+	return ""
+}
