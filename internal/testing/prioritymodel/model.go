@@ -92,6 +92,8 @@ type Model struct {
 	React func(child string) Reaction
 	// Log is called for each action.
 	Log func(Event)
+	// Decided is called with the row of docs/tiers.md that decides a choice.
+	Decided func(row int)
 	// Stubs are the policies of all children, including closed policies.
 	Stubs Stubs
 	// Tie is set if two timers ended at the same time. The result then depends on their order.
@@ -129,6 +131,7 @@ func New(rows map[string]bool) *Model {
 		Rows:            rows,
 		React:           func(string) Reaction { return Reaction{} },
 		Log:             func(Event) {},
+		Decided:         func(int) {},
 		children:        map[string]*child{},
 		currentPriority: none,
 	}

@@ -118,6 +118,7 @@ func (m *Model) ChoosePriority() {
 			continue
 		}
 		if !missing && poor > chosen { // row 1: A56 decides
+			m.Decided(1)
 			state := m.children[m.config.Priorities[chosen]].connectivityState()
 			m.SetCurrentPriority(chosen, state == Ready || state == Idle)
 			return
@@ -126,6 +127,7 @@ func (m *Model) ChoosePriority() {
 		if t.lookBelow(row, poor, chosen) {
 			continue
 		}
+		m.Decided(row)
 		m.SetCurrentPriority(chosen, row == 3)
 		return
 	}

@@ -62,7 +62,7 @@ func (b *Backend) start() {
 	}
 	// If the server refused a client's pings, the client would permanently double its ping
 	// interval.
-	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
+	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestKeepalive / 2, PermitWithoutStream: true}))
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
 		HandlerType: (*any)(nil),

@@ -99,6 +99,7 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announced != want {
 		w.Log.Break(ruleNames, "the log announced %q, but the update has %q", w.announced, want)
 	}
+	w.markFirst()
 	now, in := time.Now(), truth.serving()
 	for _, address := range w.known.serving() {
 		if !slices.Contains(in, address) {
@@ -151,6 +152,9 @@ func (w *World) checkTold() {
 	defer w.mu.Unlock()
 	if w.faulty != "" {
 		kept := time.Since(w.lastTold) < time.Hour
+		if w.known == nil && time.Since(w.openedAt) > time.Minute {
+			w.mark(markForgotten)
+		}
 		w.disagree(w.known == nil && kept && time.Since(w.openedAt) > time.Minute, "nothing, although an earlier answer is kept")
 		return
 	}

@@ -63,6 +63,7 @@ func newChannel(w *World) *channel {
 	c := &channel{w: w, id: int(lastID.Add(1)), begin: time.Now(), model: prioritymodel.New(nil),
 		children: make(map[string]*seen), unheard: make(map[string]prioritymodel.Report)}
 	c.model.React = c.react
+	c.model.Decided = c.decided
 	channels.Store(c.id, c)
 	return c
 }
@@ -123,10 +124,22 @@ func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 	return reaction
 }
 
-// closed is called when a child is closed.
+// decided counts a row of the order of last resorts, by which the model chose a priority.
+func (c *channel) decided(row int) {
+	if c.w.settings.modelled(c.detects) {
+		c.w.mark(rowMark(row))
+	}
+}
+
+// closed is called when a child is closed. While the channel is open, a child that is still
+// configured closes because it has been deactivated for long enough.
 func (c *channel) closed(child string) {
+	open := c.w.isOpen(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if open && slices.Contains(c.priorities, child) && time.Since(c.lastUpdate) > 0 {
+		c.w.mark(markRetention)
+	}
 	delete(c.unheard, child)
 }
 
@@ -179,6 +192,7 @@ func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
+	c.markParts()
 	want := c.model.Last()
 	if want.State == "" || !c.w.settings.modelled(c.detects) {
 		return
@@ -266,6 +280,9 @@ func (c *channel) failover(from, to string) {
 	was, now := c.counted(from), c.counted(to)
 	if was < 0 || now < 0 {
 		return
+	}
+	if now < was {
+		c.markBack(c.children[c.priorities[now]])
 	}
 	left := c.children[c.priorities[was]]
 	if left == nil || left.state != connectivity.Ready || left.now() {

@@ -31,8 +31,8 @@ func newConn(address string, link Link) *conn {
 }
 
 func (c *conn) setLink(link Link) {
-	c.out.set(link.LoseOut, link.Delay, link.Rate)
-	c.in.set(link.LoseIn, link.Delay, link.Rate)
+	c.out.set(link.LoseOut || link.Pause, link.Delay, link.Rate)
+	c.in.set(link.LoseIn || link.Pause, link.Delay, link.Rate)
 }
 
 // reset breaks the host's side of the connection. If tellClient is true, it also breaks the

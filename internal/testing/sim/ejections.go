@@ -172,6 +172,9 @@ func (w *World) checkEjections() {
 			full := d.atMost(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
 				return other != address && !w.answers(other)
 			})
+			if full && d.ejects() && !w.conditions[address].works() && w.connects(address) && !w.isOut(d, address) && w.out(d, serving, address) >= d.atMost(len(serving)) {
+				w.mark(markFull)
+			}
 			if !d.ejects() || full || c.out || !c.ejected.IsZero() || w.shared(address) {
 				continue
 			}

@@ -8,7 +8,11 @@ import (
 
 // end closes the channel and checks that no connections, goroutines or timers remain.
 func (w *World) end() {
-	_ = w.cc.Close()
+	w.mu.Lock()
+	cc := w.cc
+	w.cc = nil
+	w.mu.Unlock()
+	_ = cc.Close()
 	w.source.Close()
 	for _, address := range w.addresses {
 		w.network.SetLink(address, Link{})

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -29,6 +30,9 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		return
 	}
 	c.underWay--
+	if err != nil && strings.Contains(err.Error(), "keepalive ping failed") {
+		w.mark(markKeepalive)
+	}
 	if status.Code(err) == codes.Canceled {
 		return // a cancellation says nothing about the backend
 	}

@@ -9,17 +9,24 @@ import (
 // event is one kind of event in a world.
 type event struct {
 	name   string
-	weight int
+	weight int // the weight on average; each world draws its own
 	do     func(*World)
 }
 
-// events are the events that the seed draws from. Each function is called without the lock.
-var events = []event{
-	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
+// repairs are the events that end faults. No world leaves one out. Each function is called
+// without the lock.
+var repairs = []event{
 	{"backend up", 14, func(w *World) { w.each("recovers", (*World).heal) }},
-	{"priority down", 6, func(w *World) { w.eachOfTier("is killed", (*World).down) }},
 	{"priority up", 8, func(w *World) { w.eachOfTier("recovers", (*World).heal) }},
 	{"everything up", 4, func(w *World) { w.all("recovers", (*World).heal) }},
+	{"resume", 2, func(w *World) { w.all("is resumed", (*World).resume) }},
+	{"source works", 4, (*World).restoreSource},
+}
+
+// faults are the other events, of which each world leaves out half.
+var faults = []event{
+	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
+	{"priority down", 6, func(w *World) { w.eachOfTier("is killed", (*World).down) }},
 	{"reset", 4, func(w *World) { w.each("has its connections reset", (*World).reset) }},
 	{"half open", 3, func(w *World) { w.each("drops its connections silently", (*World).halfOpen) }},
 	{"go away", 4, func(w *World) { w.each("sends GOAWAY", (*World).goAway) }},
@@ -32,6 +39,9 @@ var events = []event{
 	{"errors", 4, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
 	{"priority errors", 3, func(w *World) { w.eachOfTier("answers UNAVAILABLE", (*World).err) }},
 	{"hang", 2, func(w *World) { w.each("hangs", (*World).hang) }},
+	{"pause", 4, func(w *World) { w.each("is paused", (*World).pause) }},
+	{"priority pause", 2, func(w *World) { w.eachOfTier("is paused", (*World).pause) }},
+	{"pause and resume", 3, func(w *World) { w.each("is paused for a while", (*World).pauseBriefly) }},
 	{"update", 12, (*World).update},
 	{"update and back", 4, (*World).updateAndBack},
 	{"drained above", 4, (*World).drainedAbove},
@@ -39,7 +49,6 @@ var events = []event{
 	{"update at timer", 3, (*World).updateOnTime},
 	{"older", 2, (*World).older},
 	{"source fails", 3, (*World).failSource},
-	{"source works", 4, (*World).restoreSource},
 	{"reopen", 2, (*World).reopen},
 	{"refuse and reopen", 2, (*World).refuseAndReopen},
 }
@@ -47,14 +56,15 @@ var events = []event{
 // next draws an event and performs it.
 func (w *World) next() {
 	sum := 0
-	for _, e := range events {
+	for _, e := range w.events {
 		sum += e.weight
 	}
 	n := w.rand.IntN(sum)
-	for _, e := range events {
+	for _, e := range w.events {
 		if n -= e.weight; n < 0 {
 			w.touch() // the event's effects may show before it returns
 			e.do(w)
+			w.mark("event: " + e.name)
 			w.touch()
 			return
 		}
@@ -171,6 +181,31 @@ func (w *World) refuse(address string) {
 func (w *World) slow(address string) {
 	delay := time.Duration(w.rand.IntN(300)) * time.Millisecond
 	w.change(address, func(c *condition) { c.link.Delay, c.link.Rate = delay, 4096 })
+}
+
+// pause stops a backend's process. The kernel still accepts connections.
+func (w *World) pause(address string) {
+	w.change(address, func(c *condition) { c.link.Pause = true })
+}
+
+// resume continues a backend's process. It does nothing if the process is not paused.
+func (w *World) resume(address string) {
+	w.mu.Lock()
+	paused := w.conditions[address].link.Pause
+	w.mu.Unlock()
+	if paused {
+		w.change(address, func(c *condition) { c.link.Pause = false })
+	}
+}
+
+// pauseBriefly pauses a backend's process for up to a minute, so that keepalive may or may not
+// notice.
+func (w *World) pauseBriefly(address string) {
+	w.pause(address)
+	w.touch()
+	pass(time.Duration(w.rand.Int64N(int64(time.Minute))))
+	w.Log.Event("%s is resumed", address)
+	w.resume(address)
 }
 
 // sicken has no effect with a pick_first policy over several endpoints, because that policy does

@@ -87,12 +87,12 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// hangAll makes the calls to a priority hang, or drops its packets. Streams without a deadline do
+// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. Streams without a deadline do
 // not notice that calls hang.
 func (w *World) hangAll(tier []string) {
-	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).hang, (*World).hang}
+	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.limited {
-		do = do[:2]
+		do = do[:3]
 	}
 	each(do[w.rand.IntN(len(do))])(w, tier)
 }

@@ -39,6 +39,7 @@ func (w *World) checkGrowth(q quiet) {
 			w.Log.Break(ruleGrowth, "%s, which has been back for %v, got %.1f %% of the calls, want %.1f %%", back.Address, ready, 100*got, 100*want)
 		}
 	}
+	w.mark(markSlowStart)
 }
 
 // replaceable returns an endpoint of the priority in use and its locality if other reachable

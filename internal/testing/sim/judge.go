@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// longEnough is the longest time that it may take to connect to a reachable endpoint: the longest
-// backoff and the longest attempt.
-const longEnough = longestBackoff + attemptTime + 3*time.Second
-
 // noticed is the number of consecutive failures of each endpoint after which a priority counts as
 // failing.
 const noticed = 5
@@ -19,7 +15,7 @@ const noticed = 5
 // and the results of calls, but no decision of the product. Its methods are called with the world's
 // lock held.
 //
-// A priority answers if one of its endpoints has been reachable for longEnough and calls to that
+// A priority answers if one of its endpoints has been reachable for settings.longEnough and calls to that
 // endpoint succeed. A priority with any working endpoint is not blamed, because the choice between
 // its endpoints is a separate matter.
 type judge struct {
@@ -220,7 +216,7 @@ func (j *judge) answering(since time.Time) (address, why string) {
 			c := j.w.conditions[address]
 			switch {
 			case j.of[address] == nil:
-			case !c.works() || since.Sub(c.turned) < longEnough || since.Sub(r.since.at) < 0 || j.cutShort(c, since):
+			case !c.works() || since.Sub(c.turned) < j.w.settings.longEnough() || since.Sub(r.since.at) < 0 || j.cutShort(c, since):
 			case j.proven(r, c, address, since):
 				return address, "has been connected and answered all the time"
 			case since.Sub(j.changed.at) > j.patience(r) && j.made-j.changed.made > j.calls(r):

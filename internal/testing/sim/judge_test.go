@@ -19,7 +19,8 @@ type judged struct {
 const firstTier, secondTier = "10.0.0.1:443", "10.0.0.2:443"
 
 func newJudged(t *testing.T) judged {
-	w := &World{Log: newLog(), settings: settings{failover: failoverTime}, conditions: make(map[string]*condition)}
+	drawn := timing{maxBackoff: 10 * time.Second, keepalive: 20 * time.Second, keepaliveTimeout: 5 * time.Second}
+	w := &World{Log: newLog(), settings: settings{failover: failoverTime, timing: drawn}, conditions: make(map[string]*condition)}
 	w.network, w.judge = NewNetwork(func(string, ...any) {}), newJudge(w)
 	for _, address := range []string{firstTier, secondTier} {
 		l, err := w.network.Listen(address)

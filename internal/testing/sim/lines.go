@@ -69,6 +69,7 @@ var lines = []line{
 // said checks a line that the product logged.
 func (w *World) said(level, text string) {
 	w.Log.Event("%s %s", level, text)
+	w.markLine(text)
 	if strings.Contains(text, "\n") {
 		w.Log.Break(ruleNames, "a line of the log has several lines: %q", text)
 	}
@@ -224,12 +225,20 @@ func (w *World) rejectedLine(m []string) string {
 	wrong := ""
 	for _, name := range children {
 		i := slices.Index(c.told.priorities, name)
-		if i < 0 || i >= len(c.truth) || len(c.truth[i].Serving()) == 0 {
+		if i < 0 || i >= len(c.truth) || len(c.truth[i].Serving()) == 0 || c.truth[i].failsInPart() {
 			return ""
 		}
 		wrong = fmt.Sprintf("%q has endpoints: %v", name, c.truth[i])
 	}
 	return wrong
+}
+
+// failsInPart reports whether a priority may refuse its update although it has endpoints. A locality
+// without endpoints refuses its update, and weighted_target returns that if its other localities
+// have failed, because their endpoints are ejected. Outlier detection nevertheless reports READY
+// while all endpoints are ejected, so the line occurs.
+func (t Tier) failsInPart() bool {
+	return t.detection().ejects() && slices.ContainsFunc(t, func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
 }
 
 var anOldError = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)

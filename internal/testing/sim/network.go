@@ -27,6 +27,8 @@ type Link struct {
 	// LoseOut drops the packets that clients send, and LoseIn drops the packets that the host
 	// sends. Existing connections hang, and new ones are not established.
 	LoseOut, LoseIn bool
+	// Pause stops the host's process: connections are established, but nothing is read or sent.
+	Pause bool
 	// Delay is the latency of each write.
 	Delay time.Duration
 	// Rate limits the bytes per second of a connection in each direction. If it is 0, there is no

@@ -5,7 +5,38 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 )
+
+// A connection to a paused host is established, but nothing arrives before the host is resumed.
+func TestPausedHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNetwork(func(string, ...any) {})
+		l, err := n.Listen(firstTier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.SetLink(firstTier, Link{Pause: true})
+		client, err := n.Dial(t.Context(), firstTier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Write([]byte("ping")); err != nil {
+			t.Fatal(err)
+		}
+		server, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		time.AfterFunc(time.Minute, func() { n.SetLink(firstTier, Link{}) })
+		got := make([]byte, 4)
+		if _, err := server.Read(got); err != nil || string(got) != "ping" || time.Since(begin) != time.Minute {
+			t.Errorf("the host read %q after %v, %v, want ping after a minute", got, time.Since(begin), err)
+		}
+		_, _ = client.Close(), l.Close()
+	})
+}
 
 // Closing a listener resets the connections that have not been accepted, as a kernel does. Accepted
 // connections remain open.

@@ -86,9 +86,8 @@ type struck struct {
 	each time.Duration
 }
 
-// episode starts the faults of a pair, keeps them active together, and ends them.
-func (w *World) episode() {
-	var all []*struck
+// strikeAll starts the faults of a pair, in a random order.
+func (w *World) strikeAll() (all []*struck) {
 	first := w.drawTier(w.rand, false)
 	for _, i := range w.rand.Perm(len(w.pair.faults)) {
 		f := w.pair.faults[i]
@@ -113,7 +112,14 @@ func (w *World) episode() {
 		}
 		pass(time.Duration(w.rand.IntN(3)/2) * time.Duration(w.rand.Int64N(int64(20*w.pair.each+time.Minute))))
 	}
+	return all
+}
+
+// episode starts the faults of a pair, keeps them active together, and ends them.
+func (w *World) episode() {
+	all := w.strikeAll()
 	w.sustain(all)
+	w.markPair(all)
 	loses := slices.ContainsFunc(all, func(s *struck) bool { return s.name == "ends" || s.name == "resets" })
 	if !loses || !w.settings.fast && w.settings.failback == 0 { // otherwise a priority that has just lost its connection may get no calls
 		w.checkInUse()
@@ -123,6 +129,21 @@ func (w *World) episode() {
 	for _, i := range w.rand.Perm(len(w.addresses)) {
 		w.heal(w.addresses[i])
 		pass(time.Duration(w.rand.IntN(4)/3) * time.Duration(w.rand.IntN(20)) * time.Second)
+	}
+}
+
+// markPair counts a pair of faults that have lasted. A fault that hits nothing does not count.
+func (w *World) markPair(all []*struck) {
+	var names []string
+	for _, s := range all {
+		if s.strike == nil && s.again == nil || len(s.tier) > 0 {
+			names = append(names, s.name)
+		}
+	}
+	for i, a := range names {
+		for _, b := range names[i+1:] {
+			w.mark(pairMark([]string{a, b}))
+		}
 	}
 }
 
@@ -203,7 +224,7 @@ func (w *World) rested() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	j := w.judge
-	wait := w.settleTime() + w.rest() + longEnough + w.pair.deadline
+	wait := w.settleTime() + w.rest() + w.settings.longEnough() + w.pair.deadline
 	return time.Since(j.changed.at) > wait && j.made-j.changed.made > 11*(len(j.of)+2)
 }
 

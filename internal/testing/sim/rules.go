@@ -26,6 +26,7 @@ const (
 	ruleNames    = "log lines and errors are true"
 	ruleAnswers  = "if any priority answers, the one in use answers"
 	ruleFro      = "calls do not keep moving between priorities without an event"
+	ruleCore     = "if one endpoint works permanently, calls succeed once the timers have run"
 	ruleEnd      = "a closed channel leaves nothing behind"
 )
 
@@ -48,8 +49,9 @@ func (w *World) sentTo(address string) {
 func (w *World) call(wait bool) {
 	w.mu.Lock()
 	deadline, cc := w.settleTime(), w.cc
-	if w.detects() && wait && w.calls.Made%2 == 0 {
-		deadline = hangTime
+	short := w.detects() && wait && w.calls.Made%2 == 0
+	if short {
+		deadline = w.settings.hang
 	}
 	if w.checking || cc == nil {
 		w.mu.Unlock()
@@ -62,6 +64,9 @@ func (w *World) call(wait bool) {
 	to, at := c.sent()
 	w.mu.Lock()
 	closed := cc != w.cc
+	if short && to != "" && status.Code(err) == codes.DeadlineExceeded {
+		w.mark(markShort)
+	}
 	switch {
 	case err == nil:
 		w.calls.Answered++
@@ -81,7 +86,7 @@ func (w *World) call(wait bool) {
 		return
 	}
 	switch {
-	case deadline == hangTime:
+	case short: // no rule says that it is answered
 	case wait:
 		w.checkWait(c, deadline, err)
 	default:

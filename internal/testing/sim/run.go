@@ -20,6 +20,7 @@ type Config struct {
 	Dir       string // directory for files
 	PickFirst bool   // the target has pickFirst
 	Pair      string // of faults, such as "kill+hang"; "" for a world in which anything happens
+	Marks     *Marks // counts what the world reaches; may be nil
 }
 
 // Run runs a world, and returns its log and the counts of its calls. It must be called inside a
@@ -43,18 +44,15 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	} else {
 		w.live(config)
 	}
-	w.restoreSource()
-	w.all("recovers", (*World).heal)
-	w.touch()
-	pass(w.source.Recovery())
-	if w.pair == nil {
-		w.quiet()
-	}
+	w.conclude()
 	close(done)
 	calls.Wait()
 	w.end()
 	w.calls.Failovers += w.channel.failovers
 	w.Log.Event("%v", w.calls)
+	if config.Marks != nil {
+		config.Marks.add(w.marked.all())
+	}
 	return w.Log, w.calls, nil
 }
 
@@ -132,6 +130,7 @@ func (w *World) watch(done <-chan struct{}) {
 			w.channelNow().check()
 			w.checkTold()
 			w.checkEjections()
+			w.lookAround()
 		}
 	}
 }

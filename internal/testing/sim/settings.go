@@ -13,6 +13,8 @@ import (
 // settings are the channel options that a seed draws. They are passed as parameters of the
 // channel's target.
 type settings struct {
+	timing
+
 	failover, failback, slowStart time.Duration
 
 	// longestFailback is at least failback: the delay doubles while a priority flaps.
@@ -51,7 +53,7 @@ func (s *settings) choosePlace(near nearby, r *rand.Rand) {
 
 // newSettings draws options. In every second world on average, it draws only options of gRFC A56.
 func newSettings(r *rand.Rand) settings {
-	s := settings{failover: failoverTime}
+	s := settings{failover: failoverTime, timing: newTiming(r)}
 	if r.IntN(2) == 0 {
 		return s
 	}
@@ -165,9 +167,9 @@ func (s settings) modelled(detects bool) bool {
 // patience limits how long it takes, after the last event, until the right priority is in use.
 func (s settings) patience(priorities int) time.Duration {
 	if s.near.prefer == "balance" { // zones fail one after the other
-		priorities += 2 * int(attemptTime/s.failover)
+		priorities += 2 * int(s.longestAttempt()/s.failover)
 	}
-	return time.Duration(priorities)*s.failover + keepaliveTime + keepaliveTimeout + attemptTime + longestBackoff + 5*time.Second
+	return time.Duration(priorities)*s.failover + s.keepalive + s.keepaliveTimeout + s.longestAttempt() + s.longestBackoff() + 5*time.Second
 }
 
 // rest is how long changes may continue after patience has passed, apart from ejections.

@@ -22,6 +22,7 @@ func (w *World) checkStandbys(q quiet) {
 			continue // near groups of the priority in use are not standbys
 		}
 		for _, s := range w.settings.shares(w.known[i], w.connects) {
+			w.mark(markStandby)
 			if !slices.ContainsFunc(s.endpoints, w.connected) {
 				w.Log.Break(ruleStandby, "none of %v in p%d is connected, although p%d is in use with warmStandby=%d", s.endpoints, i, q.right[0], w.settings.standbys)
 			}

@@ -19,16 +19,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The timeouts of a world's channel. The rules use them as well.
 const (
-	serviceConfig    = `{"healthCheckConfig": {"serviceName": ""}}`
-	failoverTime     = 10 * time.Second // A56's
-	keepaliveTime    = 20 * time.Second
-	keepaliveTimeout = 5 * time.Second
-	longestBackoff   = 12 * time.Second // from maxBackoff, with gRPC's jitter
-	maxBackoff       = 10 * time.Second
-	attemptTime      = 20 * time.Second // the timeout of one connection attempt
-	hangTime         = 5 * time.Second  // the deadline of calls that detect a hanging server
+	serviceConfig = `{"healthCheckConfig": {"serviceName": ""}}`
+	failoverTime  = 10 * time.Second // A56's
 )
 
 // condition is the condition of a backend and its link.
@@ -82,7 +75,7 @@ func (c *condition) suspect(d detection) bool {
 // connects reports whether a connection can be made and used, regardless of the answers to calls.
 // This is all that A56 sees.
 func (c *condition) connects() bool {
-	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn
+	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn && !c.link.Pause
 }
 
 // works reports whether calls succeed.
@@ -100,6 +93,8 @@ type World struct {
 	shown   string // the target as it appears in logs
 	// settings are the channel's options.
 	settings settings
+	// events are the events that the seed has not left out, with their weights.
+	events []event
 	// builders are the product's builders. They store answers while a channel is idle.
 	builders   []resolver.Builder
 	goroutines int // number of goroutines before the first channel
@@ -140,6 +135,9 @@ type World struct {
 	link      Link   // the link to a working backend
 	pair      *pair  // the pair of faults, nil in other worlds
 	judge     *judge // nil in other worlds
+	marked    marked // what the world has reached
+	// dialFailed is when the last connection attempt to each backend failed.
+	dialFailed map[string]time.Time
 }
 
 // Calls counts the results of calls, the product's failovers, and the checks in quiet times.
@@ -173,6 +171,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 		conditions: make(map[string]*condition),
 		gone:       make(map[string]time.Time),
 		ever:       make(map[string]bool),
+		dialFailed: make(map[string]time.Time),
 		goroutines: len(goroutines()),
 	}
 	living.Store(w)
@@ -190,6 +189,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	}
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
+	w.events = drawEvents(w.rand)
 	w.settings.choosePlace(near, w.rand)
 	if config.Pair != "" {
 		w.choosePair(config.Pair)
@@ -205,7 +205,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	w.shown = resolver.Target{URL: *u}.String()
 	w.changedAt = time.Now()
 	w.builders = given.Builders(append(w.source.Options(), given.Set("ServiceConfig", serviceConfig))...)
-	w.Log.Event("seed %d; target %s; %v", seed, w.target, w.truth)
+	w.Log.Event("seed %d; target %s; %v; %v", seed, w.target, w.settings.timing, w.truth)
 	if s := part[*edsSource](w); s != nil {
 		if err := s.open(neighbour); err != nil {
 			return w, err
@@ -249,14 +249,14 @@ func (w *World) dial() error {
 	cc, err := grpc.NewClient(w.target,
 		grpc.WithResolvers(overheard...),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(w.network.Dial),
+		grpc.WithContextDialer(w.dialBackend),
 		grpc.WithStatsHandler(observer),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
+			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: w.settings.maxBackoff},
 			MinConnectTimeout: attemptTime,
 		}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true}))
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: w.settings.keepalive, Timeout: w.settings.keepaliveTimeout, PermitWithoutStream: true}))
 	if err != nil {
 		return err
 	}
@@ -265,6 +265,13 @@ func (w *World) dial() error {
 	w.cc = cc
 	w.mu.Unlock()
 	return nil
+}
+
+// isOpen reports whether a channel is the world's and is not being closed.
+func (w *World) isOpen(c *channel) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.channel == c && w.cc != nil
 }
 
 func (w *World) channelNow() *channel {

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// A world ends in one of two ways, which the seed draws. Either everything recovers, or only a
+// permanent core does: one endpoint of one priority. All other faults stay, and more are added. The
+// channel must find the core without waiting for anything else to recover.
+
+// visible are the faults that A56 notices, because connections end or cannot be made.
+var visible = []func(*World, string){(*World).down, (*World).refuse, (*World).blackhole, (*World).oneWay, (*World).pause, (*World).sicken}
+
+// detectable are the faults that only outlier detection notices, because calls fail.
+var detectable = []func(*World, string){(*World).err, (*World).hang}
+
+// coreSample is the number of calls that are made to check the core.
+const coreSample = 100
+
+// conclude ends the events of a world and checks it for the last time. The traffic continues.
+func (w *World) conclude() {
+	core := w.rand.IntN(2) == 0
+	if core && w.pair == nil && w.endWithCore() || core && w.pair != nil && w.endPairWithCore() {
+		return
+	}
+	w.restoreSource()
+	w.all("recovers", (*World).heal)
+	w.touch()
+	pass(w.source.Recovery())
+	if w.pair == nil {
+		w.quiet()
+	}
+	w.mark(markHealed)
+}
+
+// drawCore draws one of the endpoints that the channel knows, or "" if it knows none.
+func (w *World) drawCore() string {
+	w.mu.Lock()
+	known := slices.DeleteFunc(w.known.serving(), func(address string) bool { return address == nobody })
+	w.mu.Unlock()
+	if len(known) == 0 {
+		return ""
+	}
+	return known[w.rand.IntN(len(known))]
+}
+
+// endWithCore makes most endpoints fail permanently, heals one, and checks that calls succeed when
+// the timers have run. It returns false if the channel knows no endpoint, or learns during the
+// check that the endpoint is gone.
+func (w *World) endWithCore() bool {
+	core := w.drawCore()
+	if core == "" {
+		return false
+	}
+	w.Log.Event("only %s recovers, permanently", core)
+	sees := w.settings.detects == "true"
+	faults := visible
+	if sees {
+		faults = slices.Concat(visible, detectable)
+	}
+	for _, address := range w.addresses {
+		if address == core {
+			continue
+		}
+		if !sees {
+			w.healCalls(address)
+		}
+		if w.rand.IntN(4) > 0 {
+			faults[w.rand.IntN(len(faults))](w, address)
+		}
+	}
+	w.heal(core)
+	w.touch()
+	switch w.rand.IntN(4) {
+	case 0:
+		w.failSource() // the channel keeps what it knows
+	case 1:
+		w.restoreSource()
+		pass(w.source.Recovery())
+		w.reopen() // and what it knows is gone
+	}
+	w.touch()
+	w.quiet() // waits for the sum of the timers
+	w.mu.Lock()
+	known := slices.Contains(w.known.serving(), core)
+	w.mu.Unlock()
+	if !known {
+		w.Log.Event("%s is not one of the channel's any more", core)
+		return false
+	}
+	w.checkCore(core, sees)
+	return true
+}
+
+// healCalls ends the faults of a backend that a channel without outlier detection does not notice.
+// A56 would permanently send calls there.
+func (w *World) healCalls(address string) {
+	w.mu.Lock()
+	c := w.conditions[address]
+	fails := c.hang || c.answer != codes.OK
+	w.mu.Unlock()
+	if fails {
+		w.change(address, func(c *condition) { c.hang, c.answer = false, codes.OK })
+		w.backends[address].Answer(codes.OK)
+		w.backends[address].Hang(false)
+	}
+}
+
+// checkCore makes calls in a settled world in which an endpoint works. They must all succeed,
+// except that outlier detection lets endpoints return that still fail: each of them fails up to five
+// calls when its ejection ends, and one call in ten may be a trial.
+func (w *World) checkCore(core string, sees bool) {
+	w.setChecking(true)
+	defer w.setChecking(false)
+	answered := 0
+	var last error
+	for range coreSample {
+		c := &call{start: time.Now()}
+		if _, err := c.make(w.cc, max(5*time.Second, w.settings.hang), true); err != nil {
+			last = err
+		} else {
+			answered++
+		}
+		pass(time.Second)
+	}
+	w.judgeCore(core, answered, coreSample, sees, last)
+}
+
+// judgeCore judges the results of the calls to a world with a core.
+func (w *World) judgeCore(core string, answered, made int, sees bool, last error) {
+	want := made
+	if sees {
+		want = made * 2 / 3
+	}
+	if answered < want {
+		w.Log.Break(ruleCore, "%s works, and all timers have run, but of %d calls only %d succeeded, want %d; the last error: %v", core, made, answered, want, last)
+	}
+	w.mark(markCore)
+}
+
+// endPairWithCore strikes the faults of a pair permanently, heals one endpoint, and checks that
+// calls succeed. The judge judges each of them, too. Updates end, because they could remove the
+// endpoint.
+func (w *World) endPairWithCore() bool {
+	core := w.drawCore()
+	if core == "" {
+		return false
+	}
+	all := w.strikeAll()
+	w.Log.Event("only %s recovers, permanently", core)
+	for _, s := range all {
+		s.tier = slices.DeleteFunc(slices.Clone(s.tier), func(address string) bool { return address == core })
+		if s.name == "update" || s.name == "source" {
+			s.again = nil
+		}
+	}
+	w.heal(core)
+	w.sustain(all)
+	w.mu.Lock()
+	known, before := slices.Contains(w.known.serving(), core), w.calls
+	w.mu.Unlock()
+	if !known {
+		w.Log.Event("%s is not one of the channel's any more", core)
+		return false
+	}
+	w.sustain(all)
+	w.mu.Lock()
+	after := w.calls
+	w.mu.Unlock()
+	w.judgeCore(core, after.Answered-before.Answered, after.Made-before.Made, true, nil)
+	return true
+}

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+)
+
+// All calls to a permanent core must succeed. With outlier detection, a third may fail, because
+// endpoints return that still fail.
+func TestCallsToACoreAreJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		answered int
+		sees     bool
+		broken   int
+	}{
+		"all":                        {answered: 100},
+		"one fails":                  {answered: 99, broken: 1},
+		"a third, with detection":    {answered: 67, sees: true},
+		"too many, with detection":   {answered: 60, sees: true, broken: 1},
+		"nothing, without detection": {broken: 1},
+	} {
+		w := &World{Log: newLog()}
+		w.judgeCore(firstTier, test.answered, 100, test.sees, errors.New("unavailable"))
+		if got := len(w.Log.Broken()); got != test.broken {
+			t.Errorf("%s: %d broken rules, want %d", name, got, test.broken)
+		}
+		if !w.marked.all()[markCore] {
+			t.Errorf("%s: the world does not count for the mark %q", name, markCore)
+		}
+	}
+}
+
+// Each world leaves half of the faults out, and none of the repairs.
+func TestSwarm(t *testing.T) {
+	different := make(map[string]bool)
+	for seed := range uint64(20) {
+		drawn, which := drawEvents(Config{}.rand(seed)), ""
+		for _, e := range drawn {
+			which += e.name + ", "
+			if e.weight < 1 {
+				t.Errorf("seed %d: %s has weight %d", seed, e.name, e.weight)
+			}
+		}
+		different[which] = true
+		if want := (len(faults)+1)/2 + len(repairs); len(drawn) != want {
+			t.Errorf("seed %d: %d events, want %d", seed, len(drawn), want)
+		}
+	}
+	if len(different) < 20 {
+		t.Errorf("%d different swarms of 20 worlds", len(different))
+	}
+}

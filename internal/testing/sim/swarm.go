@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A world of a swarm differs from the others in which faults it has, how often each occurs, and
+// which times its channel has. Faults that hide one another meet in few worlds only.
+
+// attemptTime is the shortest timeout of one connection attempt.
+const attemptTime = 20 * time.Second
+
+// timing holds the times of a channel and of its calls that a seed draws. The rules use them as
+// well.
+type timing struct {
+	maxBackoff                  time.Duration // without gRPC's jitter
+	keepalive, keepaliveTimeout time.Duration
+	hang                        time.Duration // the deadline of calls that detect a hanging server
+}
+
+// shortestKeepalive is the shortest interval between pings, which is also gRPC's.
+const shortestKeepalive = 10 * time.Second
+
+// newTiming draws the times. gRPC's longest backoff is 120 s by default.
+func newTiming(r *rand.Rand) timing {
+	seconds := func(values ...int) time.Duration {
+		return time.Duration(values[r.IntN(len(values))]) * time.Second
+	}
+	return timing{
+		maxBackoff:       seconds(1, 3, 10, 10, 30, 120),
+		keepalive:        seconds(10, 20, 20, 60),
+		keepaliveTimeout: seconds(5, 5, 20),
+		hang:             seconds(2, 5, 5, 15),
+	}
+}
+
+// String names the times.
+func (t timing) String() string {
+	return fmt.Sprintf("backoff up to %v, keepalive %v and %v, short deadlines of %v", t.maxBackoff, t.keepalive, t.keepaliveTimeout, t.hang)
+}
+
+// longestBackoff is the longest backoff, with gRPC's jitter of 20 %.
+func (t timing) longestBackoff() time.Duration { return t.maxBackoff * 6 / 5 }
+
+// longestAttempt is the longest timeout of one connection attempt, which is at least the backoff
+// after it.
+func (t timing) longestAttempt() time.Duration { return max(attemptTime, t.longestBackoff()) }
+
+// longEnough is the longest time that it may take to connect to a reachable endpoint: the longest
+// backoff and the longest attempt.
+func (t timing) longEnough() time.Duration {
+	return t.longestBackoff() + t.longestAttempt() + 3*time.Second
+}
+
+// drawEvents draws the events of a world: half of the faults, and all repairs, with new weights.
+func drawEvents(r *rand.Rand) []event {
+	drawn := slices.Clone(faults)
+	r.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
+	drawn = append(drawn[:(len(drawn)+1)/2], repairs...)
+	for i := range drawn {
+		drawn[i].weight = 1 + r.IntN(2*drawn[i].weight)
+	}
+	return drawn
+}
