@@ -152,9 +152,6 @@ func (w *World) checkTold() {
 	defer w.mu.Unlock()
 	if w.faulty != "" {
 		kept := time.Since(w.lastTold) < time.Hour
-		if w.known == nil && time.Since(w.openedAt) > time.Minute {
-			w.mark(markForgotten)
-		}
 		w.disagree(w.known == nil && kept && time.Since(w.openedAt) > time.Minute, "nothing, although an earlier answer is kept")
 		return
 	}

@@ -43,7 +43,7 @@ func newEDS(w *World, truth Truth) *edsSource {
 		s.list = newList(w.rand)
 	}
 	addresses := []string{controlAddress, secondAddress}
-	for _, address := range addresses[:1+w.rand.IntN(3)/2] {
+	for _, address := range addresses[:1+min(1, w.rand.IntN(3))] {
 		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.list, truth))
 	}
 	return s

@@ -37,7 +37,8 @@ var faults = []event{
 	{"slow", 4, func(w *World) { w.each("is slow", (*World).slow) }},
 	{"not serving", 5, func(w *World) { w.each("is NOT_SERVING", (*World).sicken) }},
 	{"errors", 4, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
-	{"priority errors", 3, func(w *World) { w.eachOfTier("answers UNAVAILABLE", (*World).err) }},
+	{"priority errors", 6, func(w *World) { w.eachOfTier("answers UNAVAILABLE", (*World).err) }},
+	{"errors before the end", 3, (*World).errBeforeTheEnd},
 	{"hang", 2, func(w *World) { w.each("hangs", (*World).hang) }},
 	{"pause", 4, func(w *World) { w.each("is paused", (*World).pause) }},
 	{"priority pause", 2, func(w *World) { w.eachOfTier("is paused", (*World).pause) }},
@@ -218,6 +219,14 @@ func (w *World) sicken(address string) {
 func (w *World) err(address string) {
 	w.change(address, func(c *condition) { c.answer = codes.Unavailable })
 	w.backends[address].Answer(codes.Unavailable)
+}
+
+// errBeforeTheEnd makes everything answer with errors, as under too much load, and then kills it.
+func (w *World) errBeforeTheEnd() {
+	w.all("answers UNAVAILABLE", (*World).err)
+	w.touch()
+	pass(time.Duration(w.rand.Int64N(int64(2 * time.Minute))))
+	w.all("is killed", (*World).down)
 }
 
 func (w *World) hang(address string) {

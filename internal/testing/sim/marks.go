@@ -79,17 +79,18 @@ const (
 	markShort        = "bound: the deadline of a call that was sent"
 	markPatience     = "wait: Patience"
 	markHush         = "wait: Hush"
-	markForgotten    = "wait: an hour of a kept answer"
 	markSecondServer = "bound: the second management server"
 )
 
-// bounds are the marks that are not generated.
+// bounds are the marks that are not generated. Missing are bounds that a world of an hour cannot
+// reach (an answer is kept for an hour) and those that cannot be told from outside: the longest
+// ejection, HushOfPart, and the waits within one source.
 var bounds = []mark{
 	{markHealed, "conclude"},
 	{markCore, "judgeCore"},
 	{markFailback, "channel.failover, up to a child that has been READY for the delay"},
 	{markLongest, "channel.failover, the same with the longest delay"},
-	{markJitter, "channel.failover, later than the delay without jitter"},
+	{markJitter, "channel.failover, later than the longest delay"},
 	{markSmall, "channel.check, from the child's report"},
 	{markFull, "checkEjections: the limit keeps a failing endpoint in"},
 	{markSlowStart, "checkGrowth, after its last sample"},
@@ -102,7 +103,6 @@ var bounds = []mark{
 	{markShort, "call, from its result"},
 	{markPatience, "told, from the time of the first update"},
 	{markHush, "told, the same"},
-	{markForgotten, "checkTold, a faulty source and no answer after a minute"},
 	{markSecondServer, "watch, from its connections"},
 }
 
@@ -262,7 +262,7 @@ func (c *channel) markBack(entered *seen) {
 	if s.longestFailback > s.failback && held >= s.longestFailback {
 		c.w.mark(markLongest)
 	}
-	if s.jitter > 0 && s.longestFailback == s.failback && held > s.failback {
+	if s.jitter > 0 && held > s.longestFailback {
 		c.w.mark(markJitter)
 	}
 }

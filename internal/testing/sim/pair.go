@@ -24,9 +24,7 @@ type pair struct {
 // outlierDetection.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
-	has := func(name string) bool {
-		return slices.ContainsFunc(p.faults, func(f mishap) bool { return f.name == name })
-	}
+	has := p.has
 	w.pair, w.judge = p, newJudge(w)
 	w.settings.detects, w.settings.pickFirst = "true", false
 	if has("below") && w.settings.minReady == 0 {
@@ -60,6 +58,11 @@ func (w *World) choosePair(name string) {
 		w.network.SetLink(address, w.link)
 	}
 	w.Log.Event("pair %s: a call each %v, deadline %v, answers take %v, delay %v", name, p.each, p.deadline, p.takes, w.link.Delay)
+}
+
+// has reports whether the pair has a fault.
+func (p *pair) has(name string) bool {
+	return slices.ContainsFunc(p.faults, func(f mishap) bool { return f.name == name })
 }
 
 // hitBy reports whether a fault of the pair makes calls fail.

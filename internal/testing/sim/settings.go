@@ -63,7 +63,7 @@ func newSettings(r *rand.Rand) settings {
 	if r.IntN(3) == 0 {
 		s.failback = time.Duration(5+r.IntN(60)) * time.Second
 		s.longestFailback = s.failback * time.Duration(1+r.IntN(4))
-		s.jitter = time.Duration(r.IntN(4)/3*20) * time.Second
+		s.jitter = time.Duration(r.IntN(3)/2*20) * time.Second
 	}
 	if r.IntN(4) == 0 {
 		s.slowStart = time.Duration(5+r.IntN(30)) * time.Second
