@@ -3,14 +3,18 @@ package sim
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/codes"
 )
 
-// All calls to a permanent core must succeed. With outlier detection, a third may fail, because
-// endpoints return that still fail.
+// All calls to a permanent core must succeed. With outlier detection, a third may fail, or as many
+// as without it, because endpoints return that still fail.
 func TestCallsToACoreAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		answered int
 		sees     bool
+		both     bool // the core's priority has an endpoint that answers with errors
 		broken   int
 	}{
 		"all":                        {answered: 100},
@@ -18,8 +22,10 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 		"a third, with detection":    {answered: 67, sees: true},
 		"too many, with detection":   {answered: 60, sees: true, broken: 1},
 		"nothing, without detection": {broken: 1},
+		"half of a priority works":   {answered: 40, sees: true, both: true},
+		"worse than no detection":    {answered: 39, sees: true, both: true, broken: 1},
 	} {
-		w := &World{Log: newLog()}
+		w := &World{Log: newLog(), known: Truth{flat([]string{firstTier, secondTier})}, conditions: map[string]*condition{firstTier: {up: true}, secondTier: {up: test.both, answer: codes.Internal}}}
 		w.judgeCore(firstTier, test.answered, 100, test.sees, errors.New("unavailable"))
 		if got := len(w.Log.Broken()); got != test.broken {
 			t.Errorf("%s: %d broken rules, want %d", name, got, test.broken)
@@ -32,6 +38,10 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 
 // Each world leaves half of the faults out, and none of the repairs.
 func TestSwarm(t *testing.T) {
+	synctest.Test(t, testSwarm) // the events let time pass
+}
+
+func testSwarm(t *testing.T) {
 	different := make(map[string]bool)
 	for seed := range uint64(20) {
 		drawn, which := drawEvents(Config{}.rand(seed)), ""

@@ -211,7 +211,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 			return w, err
 		}
 	}
-	if config.Pair == "" && w.rand.IntN(6) == 0 {
+	if config.Pair == "" && w.rand.IntN(4) == 0 {
 		w.failSource() // so that the channel waits for its first answer
 	}
 	return w, w.dial()
