@@ -41,6 +41,14 @@ sim: ## run the simulator with new seeds until it is stopped; SEED= for one seed
 torture: ## test channels of real processes under faults of the system for FOR (10m), new seeds; SEED= for one seed, with FOR= from there on (Linux)
 	TORTURE_FOR=$(FOR) bash .ci/torture $(SEED)
 
+.PHONY: sim-marks
+sim-marks: ## a thousand worlds of the simulator, which must reach each mark; a quarter of an hour
+	go test ./internal/testing/sim -run '^TestMarks$$' -count=1 -v -timeout 0 -sim.marks 1000 | grep --line-buffered -v '^ *===\|^ *--- PASS'
+
+.PHONY: breaks
+breaks: ## faults as patches, each of which must break a rule of the simulator; BREAKS="row-4 status" for some
+	bash .ci/breaks $(BREAKS)
+
 .PHONY: lint
 lint: ## run go vet and golangci-lint on all modules
 	go vet work
