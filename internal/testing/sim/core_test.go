@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -38,25 +39,30 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 
 // Each world leaves half of the faults out, and none of the repairs.
 func TestSwarm(t *testing.T) {
-	synctest.Test(t, testSwarm) // the events let time pass
-}
-
-func testSwarm(t *testing.T) {
-	different := make(map[string]bool)
-	for seed := range uint64(20) {
-		drawn, which := drawEvents(Config{}.rand(seed)), ""
-		for _, e := range drawn {
-			which += e.name + ", "
-			if e.weight < 1 {
-				t.Errorf("seed %d: %s has weight %d", seed, e.name, e.weight)
+	synctest.Test(t, func(t *testing.T) { // the events let time pass
+		var names []string
+		for _, e := range slices.Concat(repairs, disturbances) {
+			names = append(names, e.name)
+		}
+		if !slices.Equal(names, eventNames) {
+			t.Errorf("the events are %q, want the names of the marks, %q", names, eventNames)
+		}
+		different := make(map[string]bool)
+		for seed := range uint64(20) {
+			drawn, which := drawEvents(Config{}.rand(seed)), ""
+			for _, e := range drawn {
+				which += e.name + ", "
+				if e.weight < 1 {
+					t.Errorf("seed %d: %s has weight %d", seed, e.name, e.weight)
+				}
+			}
+			different[which] = true
+			if want := (len(disturbances)+1)/2 + len(repairs); len(drawn) != want {
+				t.Errorf("seed %d: %d events, want %d", seed, len(drawn), want)
 			}
 		}
-		different[which] = true
-		if want := (len(faults)+1)/2 + len(repairs); len(drawn) != want {
-			t.Errorf("seed %d: %d events, want %d", seed, len(drawn), want)
+		if len(different) < 20 {
+			t.Errorf("%d different swarms of 20 worlds", len(different))
 		}
-	}
-	if len(different) < 20 {
-		t.Errorf("%d different swarms of 20 worlds", len(different))
-	}
+	})
 }

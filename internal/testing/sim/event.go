@@ -23,8 +23,8 @@ var repairs = []event{
 	{"source works", 4, (*World).restoreSource},
 }
 
-// faults are the other events, of which each world leaves out half.
-var faults = []event{
+// disturbances are the other events, of which each world leaves out half.
+var disturbances = []event{
 	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
 	{"priority down", 6, func(w *World) { w.eachOfTier("is killed", (*World).down) }},
 	{"reset", 4, func(w *World) { w.each("has its connections reset", (*World).reset) }},

@@ -27,7 +27,7 @@ func TestMarks(t *testing.T) {
 		live(t, *firstSeed+uint64(i), pair)
 	}
 	t.Logf("%d worlds of %v in %v:\n%v", *marksFlag, *length, time.Since(begin).Round(time.Second), &marks)
-	for _, name := range marks.Missing() {
+	for _, name := range marks.Unreached() {
 		t.Errorf("no world reached: %s", name)
 	}
 }
@@ -44,15 +44,15 @@ func TestMissingMarks(t *testing.T) {
 	}
 	var some Marks
 	some.add(names)
-	if missing := some.Missing(); len(missing) > 0 {
-		t.Errorf("Missing() = %q after a world that reached all marks", missing)
+	if missing := some.Unreached(); len(missing) > 0 {
+		t.Errorf("Unreached() = %q after a world that reached all marks", missing)
 	}
 	delete(names, rowMark(5))
 	some = Marks{}
 	some.add(names)
 	some.add(names)
-	if missing := some.Missing(); len(missing) != 1 || missing[0] != rowMark(5) {
-		t.Errorf("Missing() = %q, want only row 5", missing)
+	if missing := some.Unreached(); len(missing) != 1 || missing[0] != rowMark(5) {
+		t.Errorf("Unreached() = %q, want only row 5", missing)
 	}
 	if text := some.String(); !strings.Contains(text, "     0  "+rowMark(5)) || !strings.Contains(text, "     2  "+rowMark(4)) {
 		t.Errorf("the table does not count row 4 twice and row 5 not at all:\n%s", text)

@@ -57,7 +57,7 @@ func (t timing) longEnough() time.Duration {
 
 // drawEvents draws the events of a world: half of the faults, and all repairs, with new weights.
 func drawEvents(r *rand.Rand) []event {
-	drawn := slices.Clone(faults)
+	drawn := slices.Clone(disturbances)
 	r.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
 	drawn = append(drawn[:(len(drawn)+1)/2], repairs...)
 	for i := range drawn {
