@@ -41,12 +41,12 @@ sim: ## run the simulator with new seeds until it is stopped; SEED= for one seed
 torture: ## test channels of real processes under faults of the system for FOR (10m), new seeds; SEED= for one seed, with FOR= from there on (Linux)
 	TORTURE_FOR=$(FOR) bash .ci/torture $(SEED)
 
-.PHONY: sim-marks
-sim-marks: ## a thousand worlds of the simulator, which must reach each mark; a quarter of an hour
-	go test ./internal/testing/sim -run '^TestMarks$$' -count=1 -v -timeout 0 -sim.marks 1000 | grep --line-buffered -v '^ *===\|^ *--- PASS'
+.PHONY: marks
+marks: ## run WORLDS (1000) of the simulator, which must reach each mark (a quarter of an hour)
+	SIM_MARKS=$(or $(WORLDS),1000) bash .ci/sim $(SEED)
 
 .PHONY: breaks
-breaks: ## faults as patches, each of which must break a rule of the simulator; BREAKS="row-4 status" for some
+breaks: ## break the code with each patch of internal/testing/sim/breaks, which the simulator must find; BREAKS="row-4 status" for some (ten minutes)
 	bash .ci/breaks $(BREAKS)
 
 .PHONY: lint

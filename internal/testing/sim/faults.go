@@ -87,8 +87,8 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. Streams without a deadline do
-// not notice that calls hang.
+// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. Streams
+// without a deadline do not notice that calls hang.
 func (w *World) hangAll(tier []string) {
 	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.limited {

@@ -15,9 +15,9 @@ const noticed = 5
 // and the results of calls, but no decision of the product. Its methods are called with the world's
 // lock held.
 //
-// A priority answers if one of its endpoints has been reachable for settings.longEnough and calls to that
-// endpoint succeed. A priority with any working endpoint is not blamed, because the choice between
-// its endpoints is a separate matter.
+// A priority answers if one of its endpoints has been reachable for settings.longEnough and calls to
+// that endpoint succeed. A priority with any working endpoint is not blamed, because the choice
+// between its endpoints is a separate matter.
 type judge struct {
 	w     *World
 	tiers map[string]*tierState // priorities, by their endpoints
