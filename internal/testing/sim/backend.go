@@ -94,6 +94,7 @@ func (b *Backend) Down() {
 		return
 	}
 	b.Hang(false)
+	b.network.closeListener(b.Address)
 	b.network.Reset(b.Address)
 	for _, s := range append(old, server) {
 		s.Stop()

@@ -38,6 +38,17 @@ func TestPausedHost(t *testing.T) {
 	})
 }
 
+// A backend that stops frees its address at once, even if its server has not yet begun to serve.
+func TestABackendThatStopsBeforeItServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBackend(NewNetwork(func(string, ...any) {}), firstTier, func(string) {})
+		for range 100 {
+			b.Up()
+			b.Down()
+		}
+	})
+}
+
 // Closing a listener resets the connections that have not been accepted, as a kernel does. Accepted
 // connections remain open.
 func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
