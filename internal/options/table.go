@@ -140,7 +140,7 @@ const day = 24 * 3600
 var table = []Option{
 	{
 		Name: "authority", Field: "Authority", Kind: Text, Place: Part,
-		Default: "the file's name without its extension, or its `cluster`; the cluster; the name whose SRV records it is; the part",
+		Default: "the name in the target ([targets](targets.md#targets))",
 		Range:   "a name, optionally with a port", Source: "gRPC",
 	},
 	{
@@ -170,7 +170,7 @@ var table = []Option{
 	{
 		Name: "slowStart", Field: "SlowStart", Kind: Duration,
 		Not: "pickFirst", Why: "a single endpoint gets all calls at once",
-		Default: "`0s`: none", Range: "`0s` or more; not with `pickFirst`", Source: "Envoy's slow start: aggression 1, at least 10 %",
+		Default: "`0s`: none", Range: "`0s` or more; not with `pickFirst`", Source: "as Envoy's slow start, with aggression 1 and at least 10 %",
 	},
 	{
 		Name: "pickFirst", Field: "PickFirst", Kind: Bool,
@@ -187,23 +187,23 @@ var table = []Option{
 	{
 		Name: "outlierDetection", Field: "OutlierDetection", Kind: Toggle,
 		Not: "pickFirst", Why: "one pick_first over several endpoints does not notice that one of them is ejected",
-		Default: "as each [cluster](xds.md#outlier-detection) says: else `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
+		Default: "the field of each [cluster](xds.md#outlier-detection), else `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
 	},
 	{
 		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "balance", "none"},
-		Default: "`none`: all endpoints of a priority alike; for `kubernetes:` `hints`", Range: "`zone`, `node`, `hints`, `balance`, `none`", Source: "ours; `balance` is Envoy's zone-aware formula",
+		Default: "`none`; for `kubernetes:` targets `hints`", Range: "`zone`, `node`, `hints`, `balance`, `none`", Source: "ours; `balance` is Envoy's zone-aware formula",
 	},
 	{
 		Name: "zone", Field: "Zone", Kind: Name,
-		Default: "`UNDERSTUDY_ZONE`; for `eds:` then the zone of the bootstrap's node; else none", Range: "a name", Source: "ours",
+		Default: "the environment's `UNDERSTUDY_ZONE`, else for `eds:` the zone of the bootstrap's node", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "region", Field: "Region", Kind: Name,
-		Default: "`UNDERSTUDY_REGION`; for `eds:` then the region of the bootstrap's node; else none", Range: "a name", Source: "ours",
+		Default: "the environment's `UNDERSTUDY_REGION`, else for `eds:` the region of the bootstrap's node", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "node", Field: "Node", Kind: Name,
-		Default: "`UNDERSTUDY_NODE`, else none", Range: "a name", Source: "ours",
+		Default: "the environment's `UNDERSTUDY_NODE`", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "zoneMinEndpoints", Field: "ZoneMinEndpoints", Kind: Count, Least: 1,
@@ -211,7 +211,7 @@ var table = []Option{
 	},
 	{
 		Name: "zoneCallers", Field: "ZoneCallers", Kind: Callers,
-		Default: "as many in each zone that has endpoints", Range: "zones with numbers, as in `a:2,b:1`", Source: "ours",
+		Default: "the same number in each zone that has endpoints", Range: "zones with numbers, as in `a:2,b:1`", Source: "ours",
 	},
 	{
 		Name: "subset", Field: "Subset", Kind: Count, Least: 1,
@@ -224,7 +224,7 @@ var table = []Option{
 	},
 	{
 		Name: "refresh", Field: "Refresh", Kind: Duration, Place: Lookups, Least: 1, OrZero: true,
-		Default: "DNS `0s`: none; SRV `30s`", Range: "`1s` or more, or `0s`", Source: "ours; deviates from gRFC A37 if answers rotate",
+		Default: "DNS `0s`: none; SRV `30s`", Range: "`1s` or more, or `0s`", Source: "ours; not as in gRFC A37 if answers rotate",
 	},
 	{
 		Name: "removeAfter", Field: "RemoveAfter", Kind: Count, Place: Lookups, Least: 1,
