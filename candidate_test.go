@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// waiting makes a call every 5 ms for the duration d. It returns how many of them the picker
-// queues.
+// waiting makes a call every 5 ms for the duration d. It returns how many of these calls the picker
+// tells to wait.
 func (h *fleet) waiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
@@ -28,7 +28,7 @@ func (h *fleet) waiting(d time.Duration) int {
 	return waiting
 }
 
-// put updates the target. The new priorities have the given names, highest first.
+// put updates the target, whose priorities are then the named ones, highest first.
 func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.t.Helper()
 	var parts []topology.Target
@@ -43,7 +43,7 @@ func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.update(topology.Join(settings, topology.Targets(parts)))
 }
 
-// When an update adds an unreachable priority above the one in use, no call waits for it. Once it
+// An update adds an unreachable priority above the one in use. No call waits for it. Once it
 // connects, calls go to it after the failback delay.
 func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
@@ -61,7 +61,7 @@ func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	}, 1, 1)
 }
 
-// When an update restores a removed priority above the one in use, no call waits for it.
+// An update puts a removed priority back above the one in use. No call waits for it.
 func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
@@ -75,8 +75,8 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	}, 1, 1)
 }
 
-// Priority a is READY again and its failback delay is running. An update that appends priority c
-// neither ends the delay nor makes calls wait for a.
+// Priority a has connected again, but its failback delay has not passed. An update that appends
+// priority c neither ends the delay nor makes calls wait for a.
 func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {

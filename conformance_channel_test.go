@@ -25,8 +25,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// A wait-for-ready call outlasts every failure of a channel. Other calls fail with UNAVAILABLE and
-// the reason for the failure.
+// Whatever fails in a channel, a wait-for-ready call waits on. Other calls fail with UNAVAILABLE
+// and the reason of the failure.
 func TestWaitForReadyOutlastsEveryFailure(t *testing.T) {
 	for name, config := range policies {
 		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// policies maps the name of each policy of this module to a test configuration. Where a
-// configuration has a child policy, %q stands in for the child policy's name.
+// policies has a configuration for each policy of this module. %q is the name of its child policy,
+// if it has one.
 var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {"id": "child"}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {"id": "child"}}]}}}`,
@@ -35,8 +35,8 @@ var policies = map[string]string{
 	"understudy_pick_first":           `{}`,
 }
 
-// conformant is a policy under test, built on a fake channel. The policy's child is a stub policy;
-// a policy without child policies has the subchannel to "a" instead.
+// conformant is a policy under test on a fake channel. Its child is a stub policy or, for a policy
+// without child policies, the subchannel to "a".
 type conformant struct {
 	*testing.T
 	name   string
@@ -46,7 +46,7 @@ type conformant struct {
 	good   balancer.ClientConnState
 }
 
-// eachPolicy runs f for each policy, each time in a synctest bubble of its own.
+// eachPolicy runs f for each policy, each in its own synctest bubble.
 func eachPolicy(t *testing.T, f func(c *conformant)) {
 	t.Helper()
 	for name, config := range policies {
@@ -74,7 +74,7 @@ func eachPolicy(t *testing.T, f func(c *conformant)) {
 	}
 }
 
-// eachParent is like eachPolicy, but skips policies without child policies.
+// eachParent runs f for each policy that has child policies.
 func eachParent(t *testing.T, f func(c *conformant)) {
 	t.Helper()
 	eachPolicy(t, func(c *conformant) {
@@ -101,7 +101,7 @@ func (c *conformant) mustUpdate() {
 	}
 }
 
-// child returns the function that makes the child report a state.
+// child returns the function with which the child reports its state.
 func (c *conformant) child() func(connectivity.State, error) {
 	c.Helper()
 	if c.stubs != nil {
@@ -122,7 +122,6 @@ func (c *conformant) report(state connectivity.State, err error) {
 	synctest.Wait()
 }
 
-// childClosed reports whether the child is closed.
 func (c *conformant) childClosed() bool {
 	if c.stubs != nil {
 		return c.stubs.Built()[0].IsClosed()
@@ -138,9 +137,8 @@ func (c *conformant) picked() string {
 	return "a"
 }
 
-// want checks the published state and the result of a pick. A failed pick only needs to contain the
-// text pick in its error. The error must not be a status error, which would end wait-for-ready
-// calls.
+// want checks the published state and the result of a pick. Of a failed pick, the error must
+// contain the text pick, and must not be a status error, which would end wait-for-ready calls.
 func (c *conformant) want(state connectivity.State, pick string) {
 	c.Helper()
 	synctest.Wait()
@@ -158,7 +156,7 @@ func (c *conformant) want(state connectivity.State, pick string) {
 }
 
 // A parent may call the policy and its picker from inside UpdateState, while the policy handles an
-// event. Such calls must not make the policy connect twice after one connection is lost.
+// event. If one connection is lost, such calls must not make the policy connect twice.
 func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		if c.stubs != nil {
@@ -170,7 +168,7 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 		calls := 0
 		c.cc.OnUpdate(func(state balancer.State) {
 			if calls++; calls > 5 {
-				return // a call may publish another state, so the recursion must end
+				return // each of the calls below may publish another state and so come back here
 			}
 			_, _ = state.Picker.Pick(balancer.PickInfo{})
 			c.policy.ExitIdle()
@@ -197,8 +195,7 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	})
 }
 
-// Nothing is published after Close, no matter which methods are called. The child is closed exactly
-// once.
+// Nothing is published after Close, whichever methods are called. The child is closed exactly once.
 func TestNothingIsPublishedAfterClose(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.mustUpdate()
@@ -235,7 +232,7 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 	})
 }
 
-// Reports that are queued when Close is called are not published once the child is closed.
+// Reports that wait in the queue when Close is called are not published after the child was closed.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.mustUpdate()
@@ -253,8 +250,8 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	})
 }
 
-// Reports, picks and updates may run concurrently with Close. Children hold a lock while they
-// report, so a policy that calls a child under its own lock deadlocks here.
+// Children report, and calls are picked, while updates and Close run. Children hold a lock while
+// they report, so a policy that calls a child while it holds its own lock deadlocks here.
 func TestChildrenReportAtAllTimes(t *testing.T) {
 	for range 20 {
 		eachPolicy(t, func(c *conformant) {
@@ -298,11 +295,11 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 	}
 }
 
-// A policy runs no goroutines. If it did, the bubble would not end, because p is never closed.
+// A policy runs no goroutines. If it did, this bubble would never end, because p is not closed.
 func TestPoliciesRunNoGoroutine(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		p := c.policy
-		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // eachPolicy closes this one
+		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // the policy that eachPolicy closes
 		if err := p.UpdateClientConnState(c.good); err != nil {
 			c.Fatal(err)
 		}
@@ -310,7 +307,7 @@ func TestPoliciesRunNoGoroutine(t *testing.T) {
 	})
 }
 
-// Each update publishes at most one state. An update that repeats the previous one builds no child,
+// An update publishes at most one state. An update that repeats the last one builds no child,
 // connects no subchannel and changes no picks.
 func TestUpdatesThatRepeat(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
@@ -333,7 +330,7 @@ func TestUpdatesThatRepeat(t *testing.T) {
 		c.report(connectivity.Ready, nil)
 		most := 0
 		if c.name == "understudy_priority" || c.name == "understudy_weighted_target" {
-			most = 100 // these two publish a state after each update
+			most = 100 // these two publish after each update
 		}
 		repeat(most)
 		if c.stubs != nil {
@@ -347,14 +344,14 @@ func TestUpdatesThatRepeat(t *testing.T) {
 	})
 }
 
-// Resolver errors, ExitIdle and ResetBackoff reach the child. The child's requests for
-// re-resolution reach the channel.
+// The policy passes resolver errors, ExitIdle and ResetBackoff on to its child, and the child's
+// requests for re-resolution on to the channel.
 func TestCallsReachTheChildren(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
 		c.want(connectivity.TransientFailure, "rpc error: code = NotFound desc = no such host")
 		c.mustUpdate()
-		c.want(connectivity.Connecting, "queue") // the update clears the resolver error
+		c.want(connectivity.Connecting, "queue") // calls no longer fail with the resolver error
 		c.report(connectivity.Ready, nil)
 		c.policy.ResolverError(errors.New("gone"))
 		c.want(connectivity.Ready, c.picked())
@@ -384,10 +381,10 @@ func TestCallsReachTheChildren(t *testing.T) {
 	})
 }
 
-// A child gets its endpoints. Policies with several children remove the first element of an
-// endpoint's path, which names the child; other policies keep the path. Children that read
-// ResolverState.Addresses, such as those of base.NewBalancerBuilder, get the endpoints' addresses.
-// If gRPC's proxy resolver replaces the addresses, each endpoint still goes to the same child
+// A child gets its endpoints. A policy with several children removes the first element of each
+// endpoint's path, which names the child; other policies leave the path as it is. The addresses are
+// also in ResolverState.Addresses, which children such as those of base.NewBalancerBuilder read. If
+// gRPC's proxy resolver replaces the addresses, each endpoint still goes to the same child
 // (decision 10 of docs/scenarios.md).
 func TestChildrenGetEndpoints(t *testing.T) {
 	eachParent(t, func(c *conformant) {
@@ -416,13 +413,12 @@ func TestChildrenGetEndpoints(t *testing.T) {
 	})
 }
 
-// wrongConfig is a configuration of a type that no policy accepts.
 type wrongConfig struct {
 	serviceconfig.LoadBalancingConfig
 }
 
-// A policy rejects a configuration of the wrong type. Calls fail with that error, unless the policy
-// already has a configuration: then it keeps using that one.
+// A policy rejects a configuration of the wrong type. If it has no earlier configuration, calls
+// fail with that error; otherwise it goes on with the earlier one.
 func TestAConfigurationOfAnotherType(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		wrong := func() {
@@ -449,8 +445,9 @@ func TestAConfigurationOfAnotherType(t *testing.T) {
 	})
 }
 
-// If a child rejects its update, the policy treats the child as failed, and returns and publishes
-// its error. A child that is READY or IDLE stays in use instead, and no error is returned.
+// If a child rejects its update, the policy treats the child as failed: it returns and publishes
+// the child's error. If the child is READY or IDLE, the policy goes on using it and returns no
+// error.
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	no := status.Error(codes.Internal, "no good")
 	eachParent(t, func(c *conformant) {
@@ -481,7 +478,7 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 		refuse(connectivity.Connecting)
 		stays(connectivity.Idle, "queue")
 		refuse(connectivity.TransientFailure)
-		// A child that accepts its update but reports a failure causes no error.
+		// A child that accepts its update and then reports a failure is not an error of the update.
 		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			s.Report(connectivity.TransientFailure, errors.New("down"))
 			return nil
@@ -491,8 +488,8 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// A child that returns ErrBadResolverState only requests re-resolution. Calls fail with the error
-// of the child's picker if it has reported one.
+// A child that returns ErrBadResolverState only asks for re-resolution. If it has also reported a
+// failing picker, calls fail with the error of that picker.
 func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	eachParent(t, func(c *conformant) {
 		var own error

@@ -25,7 +25,7 @@ type metric struct {
 	labels []string
 }
 
-// inPrometheus returns the metrics in docs/metrics.md, by their names in Prometheus.
+// inPrometheus returns the metrics in docs/metrics.md, by their Prometheus names.
 func inPrometheus(t *testing.T) map[string]metric {
 	t.Helper()
 	document, err := os.ReadFile("docs/metrics.md")
@@ -50,8 +50,8 @@ func inPrometheus(t *testing.T) map[string]metric {
 
 var names = regexp.MustCompile(`(understudy|grpc)_\w+`)
 
-// check reports an error unless query uses one documented metric and only its labels. It returns
-// the metric's name.
+// check fails the test unless query uses one documented metric and only labels that it has. It
+// returns the metric's name.
 func check(t *testing.T, where, query, legend string, known map[string]metric) string {
 	t.Helper()
 	var of metric
@@ -72,7 +72,7 @@ func check(t *testing.T, where, query, legend string, known map[string]metric) s
 	return of.name
 }
 
-// The dashboard queries only documented metrics and labels, shows the rates of counters, and has a
+// The dashboard queries only documented metrics and labels. It shows counters as rates, and has a
 // panel for each important metric.
 func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
 	data, err := os.ReadFile("docs/grafana-dashboard.json")

@@ -36,7 +36,8 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	return err.Error()
 }
 
-// If the DialOptions are invalid, calls fail, whichever source the target uses.
+// If Options are invalid, calls on a channel with their DialOptions fail, whichever source the
+// target uses.
 func TestDialOptionsHoldForEverySource(t *testing.T) {
 	const complaint = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}
@@ -47,7 +48,7 @@ func TestDialOptionsHoldForEverySource(t *testing.T) {
 		if got := callError(t, target, good.DialOptions()...); strings.Contains(got, complaint) {
 			t.Errorf("%s: %s, want no error about ServiceConfig", target, got)
 		}
-		// The first of several DialOptions applies.
+		// If DialOptions are given twice, the first apply.
 		if got := callError(t, target, append(good.DialOptions(), bad.DialOptions()...)...); strings.Contains(got, complaint) {
 			t.Errorf("%s: good before bad: %s, want the first to apply", target, got)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The caller's keepalive and connect parameters override those in Options.
+// Keepalive and connect parameters that the caller gives as dial options override those of Options.
 func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	options := understudy.Options{
 		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, PermitWithoutStream: true},
@@ -42,7 +42,7 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 				r := &records{}
 				o := options
 				o.Logger = slog.New(r)
-				m := newMemory(t) // the servers allow one ping in 5 minutes
+				m := newMemory(t) // servers that allow one ping in 5 minutes
 				m.set(true, "b0")
 				m.with("failover:///tier:///a1", o, test.more...)
 				m.with("failover:///tier:///b1", o, test.more...)
@@ -67,7 +67,7 @@ func (m *mine) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return tier{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
 }
 
-// A resolver that the caller passes as a dial option overrides ours.
+// A resolver that the caller gives as a dial option is used instead of ours.
 func TestTheCallersResolverHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(t), &mine{}
@@ -87,8 +87,8 @@ func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grp
 	}
 }
 
-// gRPC ignores the default service config, because our resolvers send one. The service config in
-// Options applies.
+// The service config of Options applies. One that is given to gRPC as the default does not, because
+// our resolvers send a service config.
 func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
 	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, test := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 
 func Example() {
 	options := understudy.Recommended()
-	options.RetryMethods = []string{"/helloworld.Greeter/SayHello"} // safe to retry
+	options.RetryMethods = []string{"/helloworld.Greeter/SayHello"} // calls that are safe to repeat
 	cc, err := understudy.NewClient("us-east.example.com:443,eu-west.example.com:443", options,
 		grpc.WithTransportCredentials(credentials.NewTLS(nil)))
 	if err != nil {
@@ -30,7 +30,7 @@ func Example() {
 	// Output: failover:///us-east.example.com:443,eu-west.example.com:443
 }
 
-// This example shows that NewClient reports mistakes immediately and suggests a fix.
+// NewClient reports a mistake at once and suggests a correction.
 func ExampleNewClient_mistakes() {
 	creds := grpc.WithTransportCredentials(credentials.NewTLS(nil))
 	_, scheme := understudy.NewClient("dns:///a.example.com:443", understudy.Recommended(), creds)
@@ -46,15 +46,15 @@ func ExampleNewClient_mistakes() {
 }
 
 func ExampleRegisterSpecNames() {
-	// Call this at the top of main, before any channel is created.
+	// Call this at the beginning of main, before the first channel.
 	if err := understudy.RegisterSpecNames(); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
 }
 
-// A readiness probe reports this process as ready if one of its priorities can take calls. In this
-// example the backend is down.
+// A readiness probe answers that this process is ready if one of its priorities can take calls.
+// Here, the backend is down.
 func Example_readiness() {
 	var inUse atomic.Pointer[understudy.PriorityInUse]
 	changed := make(chan bool, 1)

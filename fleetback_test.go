@@ -18,12 +18,12 @@ var recommended = topology.Settings{
 	FailbackDelay: 10 * time.Second, FailbackJitter: 20 * time.Second, MaxFailbackDelay: 30 * time.Second,
 }
 
-// crowd is a set of clients with the same two priorities. Each client makes one call per second.
+// crowd is a set of clients with the same two priorities. Each makes one call a second.
 type crowd struct {
 	t       *testing.T
 	clients []*fleet
-	calls   map[string]int // number of calls by endpoint, in the current second
-	moved   int            // number of clients whose call in the current second went to another priority than the previous one
+	calls   map[string]int // calls of each endpoint in this second
+	moved   int            // clients whose call went to another priority than the one a second before
 	last    []string
 	due     map[int][]*lbtest.SubConn // connections by the step in which they become READY
 }
@@ -39,14 +39,14 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{t: t, last: make([]string, crowdSize), due: map[int][]*lbtest.SubConn{}}
 	for range crowdSize {
 		h := newFleet(t, recommended, 2, 2)
-		h.settle() // let the standby connect, now that the first priority is READY
+		h.settle() // the first priority is READY, so the standby connects
 		c.clients = append(c.clients, h)
 	}
 	return c
 }
 
-// second simulates one second. It returns the calls for each endpoint and the number of clients
-// whose priority changed.
+// second lets one second pass. It returns the calls of each endpoint, and how many clients changed
+// their priority.
 func (c *crowd) second() (calls map[string]int, moved int) {
 	c.calls, c.moved = map[string]int{}, 0
 	steps := int(time.Second / crowdStep)
@@ -88,7 +88,7 @@ func (c *crowd) lose() {
 	}
 }
 
-// restore schedules the connections to the first priority at random times within the given
+// restore lets the connections to the first priority come back at random times within the given
 // duration.
 func (c *crowd) restore(within time.Duration) {
 	for _, h := range c.clients {
@@ -121,8 +121,8 @@ func (c *crowd) connect() {
 	synctest.Wait()
 }
 
-// A thousand clients lose a priority and reconnect at the same time or at random times. No backend
-// gets more than 1.2 times its share of calls, and failbacks spread over the whole window.
+// A thousand clients lose a priority and connect again, all at once or at random times. No backend
+// gets more than 1.2 times its share of the calls, and the clients return over the whole window.
 func TestAThousandClientsComeBack(t *testing.T) {
 	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -50,8 +50,8 @@ func (r *records) messages(whole bool) (messages []string) {
 	return messages
 }
 
-// calls makes calls at an interval. It returns the number of failed calls and, by priority, the
-// number of successful calls.
+// calls makes one call every interval. It returns how many failed, and how many succeeded in each
+// priority.
 func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
 	tiers = map[byte]int{}
 	for range length / every {
@@ -65,8 +65,8 @@ func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed
 	return failed, tiers
 }
 
-// If servers close each connection after eight seconds, no call fails or leaves the first priority,
-// even with one endpoint per priority.
+// The servers close each connection after eight seconds. No call fails or leaves the first
+// priority, even if that has one endpoint.
 func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &records{}
@@ -84,7 +84,7 @@ func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	})
 }
 
-// outages makes calls while some or all endpoints are down, and returns the number of failed calls.
+// outages makes calls while some or all endpoints are down, and returns how many failed.
 func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
 		m.set(true, down...)
@@ -95,8 +95,8 @@ func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) 
 	return failed
 }
 
-// Where Recommended has no advantage over the zero Options, it does no harm either: no more calls
-// fail, and the same messages are logged.
+// Where Recommended is no better than the zero Options, it is no worse, either: no more calls fail,
+// and the same lines are logged.
 func TestRecommendedDoesNoHarm(t *testing.T) {
 	for name, world := range map[string]struct {
 		target string
@@ -121,8 +121,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 					logged[recommended] = r.messages(false)
 				})
 			}
-			// The maximum backoff plus a jitter of a fifth. The two runs may differ by this much by
-			// chance.
+			// The longest backoff with its jitter of a fifth: by chance, the two runs may differ by
+			// this much.
 			const backoff = 12 * time.Second
 			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)
@@ -134,8 +134,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 	}
 }
 
-// Servers with gRPC's default enforcement policy close connections on which pings are too frequent,
-// and this is logged once. With ServerKeepalive, nothing is logged.
+// By default, gRPC servers close connections on which pings are too frequent. The log says so once.
+// With ServerKeepalive, nothing is logged.
 func TestServersThatRefuseKeepalivePings(t *testing.T) {
 	o := understudy.Recommended()
 	for name, test := range map[string]struct {

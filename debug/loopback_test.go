@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// LoopbackOnly rejects host names other than localhost, because a web site may point such a name to
-// a loopback address.
+// LoopbackOnly rejects all host names but those of this machine, because a web site may make its
+// own name resolve to a loopback address.
 func TestLoopbackOnly(t *testing.T) {
 	server := httptest.NewServer(LoopbackOnly(Handler()))
 	defer server.Close()

@@ -21,9 +21,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// TestA37 runs the scenarios in testdata/a37. They show the messages to a channel with several
-// discovery mechanisms. Mechanisms called eds… push clusters, and mechanisms called dns… are polled.
-// The output of each command consists of the messages to the channel and the requests to sources:
+// TestA37 runs the scenarios in testdata/a37: what a channel with several discovery mechanisms
+// receives. Mechanisms named eds… push clusters, and those named dns… are polled. The output of
+// a command is what the channel received and what the sources were asked:
 //
 //	build eds dns     build a channel with these mechanisms, in this order
 //	cluster eds       eds sends a cluster: one line per locality, "PRIORITY LOCALITY ADDRESS…", and
@@ -102,19 +102,19 @@ func (s *a37) build(t *testing.T, names []string) {
 		s.sources[name] = source
 		part := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
 		if strings.HasPrefix(name, "eds") {
-			part.Source = &source.scripted // does not support ResolveNow
+			part.Source = &source.scripted // scripted itself has no ResolveNow
 		}
 		parts = append(parts, part)
 	}
 	s.resolver = build(t, of(parts), s)
 }
 
-// policyAsks requests a re-resolution for a child, as the priority policy does.
+// policyAsks requests a re-resolution for a child in the way of the priority policy.
 func (s *a37) policyAsks(child string) {
 	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }
 
-// UpdateState records each priority of the update as a line.
+// UpdateState records one line for each priority.
 func (s *a37) UpdateState(state resolver.State) error {
 	s.last = hierarchy.Unseal(state)
 	config := s.configured()
@@ -142,7 +142,6 @@ func (s *a37) UpdateState(state resolver.State) error {
 	return nil
 }
 
-// priorityConfig holds the fields of the priority policy's configuration that scenarios show.
 type priorityConfig struct {
 	Priorities []string
 	Children   map[string]struct {
@@ -151,7 +150,6 @@ type priorityConfig struct {
 	}
 }
 
-// configured returns the configuration in the channel's last update.
 func (s *a37) configured() priorityConfig {
 	var config struct {
 		LoadBalancingConfig []map[string]priorityConfig
@@ -162,7 +160,6 @@ func (s *a37) configured() priorityConfig {
 	return config.LoadBalancingConfig[0]["understudy_priority"]
 }
 
-// dropsIn returns the drops in the configuration of a child.
 func dropsIn(config json.RawMessage) string {
 	_, text, found := strings.Cut(string(config), `"dropCategories":`)
 	if !found {
@@ -182,7 +179,6 @@ func dropsIn(config json.RawMessage) string {
 	return strings.Join(drops, " ")
 }
 
-// answerOf parses the argument of the command cluster.
 func answerOf(t *testing.T, name, text string) discovery.Answer {
 	t.Helper()
 	var endpoints []flat.Endpoint

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// If a program imports a source but not package understudy, Build returns an error that names the
-// missing import.
+// A program that imports a source must also import package understudy. If it does not, Build
+// returns an error that names the import.
 func TestASourceAlone(t *testing.T) {
 	discovery.Register("alone", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Source: &scripted{}}}, nil

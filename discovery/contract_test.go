@@ -15,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A source can confirm its answer instead of repeating it. The channel then gets no update.
+// A source may confirm its last answer instead of sending it again. The channel then gets no
+// update.
 func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -37,7 +38,7 @@ func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	})
 }
 
-// Confirm has no effect before the source has sent an answer since it was started.
+// Confirm does nothing until the source has sent an answer since its start.
 func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -53,7 +54,7 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
 			time.Sleep(40 * time.Minute)
 			r = build(t, b, cc)
-			s.Fail(errors.New("down")) // makes the channel use the stored answer
+			s.Fail(errors.New("down")) // the channel now uses the stored answer
 			s.Confirm()
 			r.Close()
 			if got := cc.take(); got != want {
@@ -63,8 +64,8 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	})
 }
 
-// If no endpoint of an answer can take calls and the source then fails, the errors of calls contain
-// both reasons. Confirm removes the failure.
+// No endpoint of the answer can take calls, and the source fails, too. The errors of calls then
+// give both reasons. Confirm removes the second one.
 func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -84,7 +85,7 @@ func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	})
 }
 
-// If there is no result within 2 s, the text of Trying is logged, once.
+// If a source has no result after 2 s, the text of Trying is logged, once.
 func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -111,8 +112,8 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	})
 }
 
-// If all other mechanisms have failed, the errors of calls also contain the text of Trying of the
-// one that has no answer yet.
+// All other mechanisms have failed. The errors of calls then also contain what the last one is
+// waiting for, which is the text of Trying.
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
@@ -127,7 +128,8 @@ func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	})
 }
 
-// The text of a failure marked with Mistake says so. It is otherwise handled like any failure.
+// The text of a failure that is marked with Mistake says that it is a mistake. The mark has no
+// other effect.
 func TestAMistakeIsShownAsOne(t *testing.T) {
 	s, cc := &scripted{}, &channel{}
 	r := build(t, one(s), cc)
@@ -144,7 +146,7 @@ func TestAMistakeIsShownAsOne(t *testing.T) {
 	}
 }
 
-// Metrics count a failure marked with Refused as a refused answer.
+// A failure that is marked with Refused counts as a refused answer in the metrics.
 func TestAFailureThatRefusesAnAnswerIsCountedSo(t *testing.T) {
 	metrics, s := &lbtest.Recorder{}, &scripted{}
 	r, err := one(s).Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// shapes contains answers with endpoints, each with answers that have the same shape but no
+// shapes are answers with endpoints. Each comes with answers of the same form that have no
 // endpoints.
 var shapes = map[string]struct {
 	some   discovery.Answer
@@ -37,9 +37,9 @@ var shapes = map[string]struct {
 	},
 }
 
-// An answer without endpoints counts as a failure unless Empty is set. The last answer stays in
-// use, even after an idle time. Without a last answer, the errors of calls say why there are no
-// endpoints.
+// An answer without endpoints counts as a failure, unless its field Empty is set. The last answer
+// stays in use, even after the channel was idle. If there is none, the errors of calls say why
+// there are no endpoints.
 func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	for about, shape := range shapes {
 		for i, empty := range shape.empty {
@@ -70,7 +70,8 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// An answer without endpoints that has Empty set replaces the last answer, even after an idle time.
+// An answer without endpoints whose field Empty is set replaces the last answer, even after the
+// channel was idle.
 func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	for about, shape := range shapes {
 		t.Run(about, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				empty := shape.empty[0]
 				empty.Empty = true
 				some := shape.some
-				some.Empty = true // has no effect
+				some.Empty = true // no effect on an answer with endpoints
 				s, cc := &scripted{}, &channel{}
 				b := one(s)
 				r := build(t, b, cc)
@@ -93,7 +94,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				s.Fail(errors.New("down"))
 				r.Close()
 				want := strings.Join([]string{shape.state, shape.nobody, shape.state, shape.nobody, shape.nobody}, "\n")
-				got := strings.ReplaceAll(cc.take(), "child1", "child0") // the names of removed children are not used again
+				got := strings.ReplaceAll(cc.take(), "child1", "child0") // a child that was added again does not get its old name
 				if got != want {
 					t.Errorf("the channel saw\n%s\nwant\n%s", got, want)
 				}
@@ -102,8 +103,8 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	}
 }
 
-// An answer without endpoints from the first of two sources leaves its endpoints in use. Once the
-// source sets Empty, calls go to the second source.
+// The first of two sources sends an answer without endpoints. Its last endpoints stay in use. When
+// it sends the answer with Empty set, calls go to the second source.
 func TestAnEmptyFirstPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}

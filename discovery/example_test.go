@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// catalogue is a registry of services.
 type catalogue interface {
 	LookUp(ctx context.Context, service string) ([]machine, error)
 }
@@ -23,8 +22,8 @@ type machine struct {
 	remote  bool
 }
 
-// register makes targets such as catalogue:///checkout available. Near machines are used first, in
-// proportion to their size, and remote machines while no near one can be used.
+// register makes targets such as catalogue:///checkout available. Calls go to near machines in
+// proportion to their size, and to remote machines if no near one can be used.
 func register(c catalogue) {
 	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		service := t.Endpoint()

@@ -16,7 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A repeated answer causes no update of the channel, and the service config is not parsed again.
+// An answer that repeats the last one causes no update of the channel, and its service config is
+// not parsed again.
 func TestAnswersThatChangeNothing(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -36,11 +37,11 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	if seen := cc.take(); seen != "" || cc.parsed != parsed {
 		t.Errorf("channel saw %q and parsed %d more, want nothing", seen, cc.parsed-parsed)
 	}
-	s.say("10.0.0.2:1") // other endpoints, but the same configuration
+	s.say("10.0.0.2:1") // other endpoints, the same configuration
 	if cc.take() == "" || cc.parsed != parsed {
 		t.Errorf("parsed %d more for the same config", cc.parsed-parsed)
 	}
-	// If attributes cannot be compared, they count as changed.
+	// Attributes that cannot be compared count as changed.
 	s.Update(plain("10.0.0.3:1"))
 	s.Update(plain("10.0.0.3:1"))
 	if got := strings.Count(cc.take(), "state"); got != 2 {
@@ -48,7 +49,7 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A resolver may reuse the slice of its last answer for the next one.
+// A resolver may use the same slice for all of its answers.
 func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	var of resolver.ClientConn
 	wrapped := building(func(cc resolver.ClientConn) { of = cc })
@@ -66,7 +67,7 @@ func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	}
 }
 
-// building is a builder whose Build calls the function. The resolvers send nothing else.
+// building is a builder that calls a function in Build. Its resolvers do nothing.
 type building func(resolver.ClientConn)
 
 func (building) Scheme() string { return "building" }
@@ -76,8 +77,8 @@ func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 	return ended{}, nil
 }
 
-// The priorities of the first mechanism precede those of the second (gRFC A37). Each mechanism has
-// child names, re-resolution and an authority of its own.
+// The priorities of the first mechanism come before those of the second (gRFC A37). The children of
+// each mechanism have their own names, re-resolution and authority.
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
@@ -136,7 +137,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	})
 }
 
-// A failure is logged once for each text, and the last answer stays in use.
+// Each failure is logged once, however often it is repeated, and the last answer stays in use.
 func TestFailures(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -202,7 +203,7 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 	}
 }
 
-// If no mechanism has a usable endpoint, the log and the channel's error contain the name of each
+// If no mechanism has a usable endpoint, the log and the channel's error give the name of each
 // mechanism and its reason.
 func TestWhatIsEmptyIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +229,7 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 	})
 }
 
-// Two mechanisms never have children of the same name.
+// The children of two mechanisms never have the same name, whatever the names of the mechanisms.
 func TestMechanismsShareNoNames(t *testing.T) {
 	cc := &channel{}
 	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
@@ -253,7 +254,7 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	}
 }
 
-// Failures that differ only in the client's local port count as the same failure.
+// Failures that differ only in the client's port are the same failure.
 func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
@@ -266,7 +267,7 @@ func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	}
 }
 
-// The Hostname of an endpoint takes effect only if TrustNames is set.
+// The Hostname of an endpoint has an effect only if TrustNames is set.
 func TestNamesInAnswers(t *testing.T) {
 	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1"})
 	answer.Priorities[0].Localities[0].Endpoints[0].Hostname = "forged"

@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// asking builds resolvers that parse a service config and then send one address, each a different
-// one.
+// asking builds resolvers that parse a service config and then send one address, each another one.
 type asking struct {
 	built  int
 	parsed *serviceconfig.ParseResult
@@ -32,14 +31,14 @@ func (a *asking) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bui
 	return ended{}, nil
 }
 
-// ended is a resolver that sends no further answers.
+// ended is a resolver that sends no more answers.
 type ended struct{}
 
 func (ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (ended) Close()                                {}
 
-// splitting is a source that sends a list with a single mechanism, which wraps a gRPC resolver.
-// When it is started for the second time, it fails instead.
+// splitting is a source that sends a list of mechanisms. The only one in it is a gRPC resolver. If
+// the source is started again, it fails.
 type splitting struct {
 	target *discovery.Target
 	by     resolver.Builder
@@ -58,8 +57,8 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// When a channel is closed, its list of mechanisms is stored for the next channel. The wrapped
-// resolvers in it must not keep the closed channel in memory.
+// When a channel closes, its list of mechanisms is stored for the next channel. The gRPC resolvers
+// in the list do not keep the closed channel in memory.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
 	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
@@ -92,7 +91,7 @@ func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	}
 }
 
-// awaitGone runs the garbage collector until gone is closed.
+// awaitGone collects garbage until gone is closed.
 func awaitGone(t *testing.T, gone <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// If a source hangs when an idle channel is used again, the channel gets the stored answer after
-// two seconds.
+// When an idle channel becomes active again, its source hangs. After two seconds, the channel gets
+// the stored answer.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -39,7 +39,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 			t.Errorf("after two seconds the channel saw %q, want %q", got, known)
 		}
 		<-time.After(time.Minute)
-		s.Fail(errors.New("cannot be reached")) // the error of the hanging source
+		s.Fail(errors.New("cannot be reached")) // the source stops hanging and fails
 		if got := cc.take(); got != "" || logged.Count(line) != before+1 {
 			t.Errorf("the channel saw %q, and the log says %d times what is used; want nothing, and once", got, logged.Count(line)-before)
 		}
@@ -75,8 +75,7 @@ func TestASourceThatAnswersInTime(t *testing.T) {
 	})
 }
 
-// With several sources, each has the two seconds. One that hangs does not delay the others beyond
-// that.
+// Each of several sources has two seconds. One that hangs does not delay the others any longer.
 func TestOneOfTwoSourcesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
@@ -97,9 +96,8 @@ func TestOneOfTwoSourcesHangs(t *testing.T) {
 	})
 }
 
-// The source of a list hangs, so after two seconds the stored list of mechanisms is used. Its
-// mechanisms have little time left to answer. One that answers quickly is used with its new answer
-// nevertheless.
+// The source of a list hangs. After two seconds, the stored list is used, which leaves its
+// mechanisms little time to answer. One that answers quickly is still used with its new answer.
 func TestAListOfPartsHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs, looksUp, cc := &scripted{}, &scripted{}, &channel{}
@@ -124,8 +122,7 @@ func TestAListOfPartsHangs(t *testing.T) {
 	})
 }
 
-// If an answer arrives at the same instant at which the stored answer would be used, the new answer
-// is used.
+// If an answer arrives at the very moment when the stored one would be used, the new one is used.
 func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -150,7 +147,7 @@ func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	}
 }
 
-// lastOf returns the first address of the channel's last update.
+// lastOf returns the first address in the last update.
 func lastOf(cc *channel) string {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()

@@ -30,17 +30,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// logged captures the log.
 var logged = testlog.Keep()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// machines is a catalogue whose content does not change.
 type machines []machine
 
 func (m machines) LookUp(context.Context, string) ([]machine, error) { return m, nil }
 
-// backend is a server on loopback.
 type backend struct {
 	*grpc.Server
 	name, address string
@@ -57,7 +54,7 @@ func startBackend(name string) *backend {
 	return b
 }
 
-// caller makes calls until one reaches b, and then returns b's name.
+// caller makes calls until one reaches b, and returns the name of b.
 func (b *backend) caller(conn *grpc.ClientConn) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -73,7 +70,7 @@ func (b *backend) caller(conn *grpc.ClientConn) string {
 	}
 }
 
-// channel is a fake resolver.ClientConn that records each update as a line.
+// channel is a fake channel that records each update as a line.
 type channel struct {
 	resolver.ClientConn
 	mu       sync.Mutex
@@ -89,7 +86,7 @@ func (c *channel) add(format string, args ...any) {
 	c.lines = append(c.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns the lines that were recorded since the last call.
+// take returns the lines since its last call.
 func (c *channel) take() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +96,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the state while there is no answer; it has no endpoints
+	if awaiting.Is(state) { // the state until there is an answer
 		return nil
 	}
 	var endpoints []string
@@ -120,7 +117,6 @@ func (c *channel) UpdateState(state resolver.State) error {
 
 func (c *channel) ReportError(err error) { c.add("error %v", err) }
 
-// rawConfig is an unparsed service config.
 type rawConfig struct {
 	serviceconfig.Config
 	json string
@@ -131,16 +127,15 @@ func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
 }
 
-// config returns the last service config.
 func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfig).json }
 
-// scripted is a source that a test controls.
+// scripted is a source that answers when the test tells it to.
 type scripted struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver // like the embedded Receiver, but its methods do not wait until the channel is updated
+	raw     *discovery.Receiver // the same receiver, without waiting for the update of the channel
 	inStart func(*scripted)
 	closed  int
-	refuses string // the text of Start's error, or "" if Start succeeds
+	refuses string // the error of Start, or "" for none
 }
 
 func (*scripted) Check(bool) error { return nil }
@@ -156,7 +151,6 @@ func (s *scripted) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: func() { s.closed++ }}, nil
 }
 
-// say sends an answer with these endpoints in priority 0.
 func (s *scripted) say(addresses ...string) error {
 	var endpoints []flat.Endpoint
 	for _, a := range addresses {
@@ -165,7 +159,7 @@ func (s *scripted) say(addresses ...string) error {
 	return s.Update(flat.Answer(endpoints...))
 }
 
-// resolving is a source that supports ResolveNow.
+// resolving is a scripted source that supports ResolveNow.
 type resolving struct {
 	scripted
 	onAsk func()
@@ -187,12 +181,10 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// of returns a builder for targets of scheme x with these mechanisms.
 func of(parts []discovery.Mechanism, opts ...given.Option) options.Builder {
 	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, opts...)
 }
 
-// one returns a builder for one source.
 func one(s discovery.Source, opts ...given.Option) options.Builder {
 	return of([]discovery.Mechanism{{Source: s}}, opts...)
 }
@@ -207,7 +199,7 @@ func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Res
 	return r
 }
 
-// failure returns the error of calls to a priority without endpoints.
+// failure returns the errors of calls to priorities without endpoints.
 func (c *channel) failure() (text string) {
 	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.last)).Failures {
 		text += why

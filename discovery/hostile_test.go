@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A source may answer inside Start, and may be closed during an update (row E5 of
-// docs/scenarios.md). A deadlock would fail the synctest bubble.
+// A source may answer during Start, and may be closed during an update (row E5 of
+// docs/scenarios.md). If this deadlocked, the synctest bubble would fail.
 
 func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-// If one of several sources cannot be started, only its mechanism fails. If there is no other
-// source, Build fails.
+// If a source cannot be started, its mechanism fails and the others work. If it is the only one,
+// Build fails.
 func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	bad := &scripted{refuses: "no such thing"}
 	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
@@ -67,7 +67,8 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	}
 }
 
-// A channel leaves idle mode, but its source cannot be started again. The stored answer is used.
+// When an idle channel becomes active again, its source cannot be started. The channel uses the
+// stored answer.
 func TestASourceThatDoesNotStartAgain(t *testing.T) {
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	b, cc := one(s), &channel{}
@@ -105,7 +106,7 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 		cc, s := &channel{}, &scripted{}
 		r := build(t, one(s), cc)
 		cc.onUpdate = func(resolver.State) {
-			s.say("10.0.0.2:1") // queued: an update is in progress
+			s.say("10.0.0.2:1") // waits in the queue, because an update is in progress
 			r.Close()
 			s.say("10.0.0.3:1")
 		}
@@ -116,7 +117,7 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 	})
 }
 
-// A source may call the receiver from inside ResolveNow.
+// A source may call its receiver from inside ResolveNow.
 func TestCallsBackFromInsideACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &resolving{}
@@ -134,7 +135,8 @@ func TestCallsBackFromInsideACall(t *testing.T) {
 	})
 }
 
-// A source with ResolveNow gets re-resolution requests, even if its answers have localities.
+// A source that supports ResolveNow is asked for re-resolution, even if its answers have
+// localities.
 func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	cc, s := &channel{}, &resolving{onAsk: func() {}}
 	r := build(t, one(s), cc)
@@ -145,7 +147,8 @@ func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	}
 }
 
-// Answers that arrive concurrently cause no overlapping updates of the channel. Run with -race.
+// When answers arrive at the same time, the updates of the channel do not overlap. This needs the
+// race detector.
 func TestManyCallsAtOnce(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	busy := make(chan struct{}, 1)
@@ -176,7 +179,8 @@ func TestManyCallsAtOnce(t *testing.T) {
 	r.Close()
 }
 
-// Errors of sources reach gRPC without their status codes (decision 13 of docs/scenarios.md).
+// An error of a source reaches gRPC without its status code, which would end wait-for-ready calls
+// (decision 13 of docs/scenarios.md).
 func TestNoErrorWrapsAStatus(t *testing.T) {
 	final := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
 	cc, s := &plainChannel{}, &scripted{}

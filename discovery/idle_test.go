@@ -18,7 +18,7 @@ import (
 )
 
 // While a channel is idle, its last answer is stored until an hour after the source last confirmed
-// it. If the source fails when the channel is used again, the stored answer is used.
+// it. If the source then fails, the channel uses the stored answer.
 func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -39,7 +39,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 
 		const old = "x: down; the endpoints that were confirmed 59m0s ago are used"
 		before := logged.Count(old)
-		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // while the channel is in use, the answer stays confirmed
+		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // an answer stays confirmed while its channel is in use
 		<-time.After(59 * time.Minute)
 		if got, want := use(b, here, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("after 59 minutes: channel saw %q, want %q", got, want)
@@ -50,14 +50,14 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		if got, want := use(b, here, func() { s.say("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
 			t.Errorf("a source that works: channel saw %q, want its answer alone: %q", got, want)
 		}
-		// Using a stored answer does not confirm it.
+		// To use a stored answer does not confirm it.
 		<-time.After(59 * time.Minute)
 		use(b, here, fail)
 		<-time.After(2 * time.Minute)
 		if got, want := use(b, here, fail), "error x: down"; got != want {
 			t.Errorf("after 61 minutes: channel saw %q, want %q", got, want)
 		}
-		// A stored answer is used only for the same target with the same options.
+		// A stored answer is used only for the same target and the same options.
 		use(b, here, func() { s.Update(plain) })
 		for _, other := range []string{use(b, target("x:///z"), fail), use(one(s), here, fail)} {
 			if other != "error x: down" {
@@ -70,7 +70,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// losing is a source that loses its server without noticing. Its Confirmed returns the time of the
+// losing is a source that lost its server and has not noticed. Confirmed returns the time of the
 // loss.
 type losing struct {
 	scripted
@@ -94,7 +94,7 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 		<-time.After(80 * time.Minute)
 		r.Close()
 		cc.take()
-		// At the time of Close, the last confirmation was 30 minutes ago.
+		// The loss was 30 minutes before Close.
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
 			<-time.After(20 * time.Minute)
 			r := build(t, b, cc)
@@ -107,7 +107,7 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 	})
 }
 
-// After a failure, the source recovers and confirms the stored answer, which is then stored again.
+// After a failure, the source confirms the stored answer, which is then stored again.
 func TestRecoveryAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -139,8 +139,8 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 	})
 }
 
-// Channels of programs with equal options share the stored answer of a target. With different
-// options, they do not.
+// Channels with the same target and equal options share a stored answer. Channels with other
+// options do not.
 func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -11,13 +11,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// If an option of the target conflicts with one of the program, the target's is used. The log notes
-// this once.
+// If an option of the target contradicts one of the program, the target's applies, and the log says
+// so once.
 func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
 		opt       given.Option
-		want, not string // what the service config must contain, and what it must not
+		want, not string // parts of the service config that must and must not be there
 		note      string
 	}{
 		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, emptied, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},
@@ -45,7 +45,7 @@ func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	}
 }
 
-// If no mechanism uses the source that an option is for, the log notes this.
+// An option for a source that no mechanism uses is logged.
 func TestAnOptionOfAnotherSourceIsLogged(t *testing.T) {
 	type other struct{}
 	build := func(opts ...given.Option) int {

@@ -12,15 +12,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// shelf is an option of this test's source.
+// shelf is an option of the source in this test.
 type shelf struct{ name string }
 
 func withShelf(name string) given.Option {
 	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
-// looked returns a builder for a source that looks up names. The source writes the values of
-// refresh and removeAfter that it reads to said.
+// looked returns a builder of a source that looks up names. It writes the refresh interval and
+// removeAfter that the source gets to said.
 func looked(said *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
@@ -29,8 +29,8 @@ func looked(said *string, opts ...given.Option) given.Resolvers {
 	}, opts...)
 }
 
-// Options of lookups come, in this order of precedence, from the mechanism's own parameters, the
-// target's parameters, the program, the mechanism's builder, and the source's defaults.
+// The options of lookups are taken from the mechanism's own parameters, the target's parameters,
+// the program, the mechanism's builder and the source's defaults, in this order.
 func TestOptionsOfParts(t *testing.T) {
 	for _, test := range []struct {
 		part, query  string
@@ -61,8 +61,8 @@ func TestOptionsOfParts(t *testing.T) {
 	}
 }
 
-// Options of policies are those of the whole target. Those of a mechanism's builder have no effect,
-// and those in a mechanism's query are an error.
+// The options of policies are those of the whole target. The builder of a mechanism cannot change
+// them, and in the query of a mechanism they are an error.
 func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	var said string
 	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// outliers returns an OutlierDetection with an interval of this many seconds.
+// outliers returns an OutlierDetection whose interval has this many seconds.
 func outliers(t *testing.T, seconds int64) string {
 	t.Helper()
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}})
@@ -25,8 +25,8 @@ func outliers(t *testing.T, seconds int64) string {
 	return read.JSON()
 }
 
-// intervals returns, for each priority in the last service config, its name and the interval of its
-// outlier detection. 10s is the interval without outlier detection.
+// intervals lists the priorities in the last service config with the interval of their outlier
+// detection, which is 10s if there is none.
 func (l *lab) intervals() string {
 	var all []string
 	for _, m := range regexp.MustCompile(`"([^"]*)":\{"config":\[\{"understudy_outlier_detection":\{"interval":"([^"]*)"`).FindAllStringSubmatch(l.cc.config(), -1) {
@@ -35,8 +35,8 @@ func (l *lab) intervals() string {
 	return strings.Join(all, ", ")
 }
 
-// A mechanism's outlier detection applies to all its priorities (gRFC A50). If only that changes,
-// the policies get an update, and the mechanism's source is not restarted.
+// The outlier detection of a mechanism applies to all its priorities (gRFC A50). If nothing else
+// changes, the policies get an update and the mechanism's source goes on.
 func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -55,7 +55,7 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 		}
 	}
 	want("a/child0 1s, b/child0 10s")
-	tell(outliers(t, 1), "") // the same
+	tell(outliers(t, 1), "") // the same again
 	l.saw("")
 	tell(outliers(t, 2), outliers(t, 3))
 	l.saw(both)
@@ -66,8 +66,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	if a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Mechanism a gets another source and another outlier detection. The latter applies even to the
-	// old endpoints, which stay in use until the new source answers.
+	// Mechanism a gets another source and another outlier detection. The old endpoints stay in use
+	// until the new source answers, and the new outlier detection already applies to them.
 	next := &scripted{}
 	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
@@ -75,8 +75,7 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	want("a/child0 4s")
 }
 
-// With pick_first, outlier detection has no effect, because pick_first would ignore an ejection.
-// The log notes this once.
+// With pick_first, which ignores ejections, outlier detection has no effect. The log says so once.
 func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
 	l := newLab(t, given.Set("PickFirst", true))
@@ -94,8 +93,7 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	}
 }
 
-// If the target turns outlier detection on or off, this takes precedence over the settings of the
-// clusters.
+// If the target turns outlier detection on or off, the settings of clusters do not apply.
 func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	for query, want := range map[string]string{"": `"interval":"1s"`, "?outlierDetection=true": emptied, "?outlierDetection=false": `"interval":"10s"`} {
 		cc, whole, a := &channel{}, &scripted{}, &scripted{}
@@ -112,7 +110,8 @@ func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	}
 }
 
-// The configuration is JSON. If it is invalid, the mechanism fails with an error that names it.
+// The configuration is JSON. If it is invalid, the mechanism fails, and the error names the
+// mechanism.
 func TestOutlierDetectionInJSON(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lab is a channel with one source. The source sends lists of mechanisms (Receiver.Parts).
+// lab is a channel with one source. That source sends lists of mechanisms (Receiver.Parts).
 type lab struct {
 	t     *testing.T
 	cc    *channel
@@ -27,7 +27,7 @@ func newLab(t *testing.T, opts ...given.Option) *lab {
 	return l
 }
 
-// parts sends a list. The arguments are the names and sources of its mechanisms, alternating.
+// parts sends a list. Its arguments are names, each followed by its source.
 func (l *lab) parts(namesAndSources ...any) {
 	var list []discovery.Mechanism
 	for i := 0; i < len(namesAndSources); i += 2 {
@@ -43,8 +43,8 @@ func (l *lab) saw(want string) {
 	}
 }
 
-// The mechanisms of a list are in priority order. The channel receives nothing before the first one
-// has answered.
+// The mechanisms of a list are in priority order. The channel gets nothing before the first one has
+// answered.
 func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -54,13 +54,13 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l.saw("")
 	a.say("10.0.0.1:1")
 	l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
-	// Sending the same list again changes nothing.
+	// The same list again changes nothing.
 	l.parts("a", a, "b", b)
 	if l.saw(""); a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// The next list has another order and a new first mechanism. The new one is left out until it
-	// has answered.
+	// The next list has another order and a new first mechanism. That one is left out until it has
+	// answered.
 	c := &scripted{}
 	l.parts("c", c, "b", b, "a", a)
 	l.saw("")
@@ -69,8 +69,8 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
 		t.Errorf("config %s does not have all priorities in order", l.cc.config())
 	}
-	// When a mechanism is no longer in the list, its source is closed, and later reports of that
-	// source have no effect.
+	// The source of a mechanism that is no longer in the list is closed. What it still reports has
+	// no effect.
 	l.parts("c", c, "a", a)
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	b.say("10.0.0.9:1")
@@ -79,7 +79,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// The previous list stays in use until the new one has an answer.
+// The list before stays in use until a mechanism of the new one has answered.
 func TestPartsMakeBeforeBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -92,14 +92,14 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		l.saw("")
 		b.Fail(errors.New("no b"))
 		l.saw("")
-		a.say("10.0.0.2:1") // a is still in use, so its answer takes effect
+		a.say("10.0.0.2:1") // a is still in use, so the channel gets its answer
 		l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
 		c.say("10.0.0.3:1")
 		l.saw(`state 10.0.0.3:1["c/child0" "/"]`)
 		if a.closed != 1 {
 			t.Errorf("a was closed %d times", a.closed)
 		}
-		// A list waits for a slow mechanism until the failover timeout has expired.
+		// A list waits for a slow mechanism until the failover timeout has passed.
 		d, e := &scripted{}, &scripted{}
 		l.parts("d", d, "e", e)
 		e.say("10.0.0.5:1")
@@ -113,7 +113,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 	})
 }
 
-// A source may send answers and lists in turn.
+// A source may send an answer after a list, and the other way round.
 func TestPartsAndAnswersInTurn(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}
@@ -134,8 +134,8 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	}
 }
 
-// If a new list gives a mechanism another source, its old answer stays in use until the new source
-// has answered, even if the new source fails.
+// A new list gives a mechanism another source. Its old answer stays in use until the new source has
+// answered, even if the new source fails first.
 func TestPartWithAnotherSource(t *testing.T) {
 	l := newLab(t)
 	one, two, three := &scripted{}, &scripted{}, &scripted{}
@@ -161,8 +161,7 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// If a new list changes the sources of two mechanisms, the channel receives both changes in one
-// update.
+// A new list changes the sources of two mechanisms. The channel gets both changes in one update.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
 	now := func(address string) *scripted {
@@ -179,8 +178,8 @@ func TestPartsChangeTogether(t *testing.T) {
 	l.saw(`state 10.3.0.1:1["a/child0" "/"] 10.3.0.2:1["b/child0" "/"]`)
 }
 
-// Errors of mechanisms contain their names. If no mechanism has an address, calls fail with these
-// errors.
+// The error of a mechanism contains its name. If no mechanism has an address, calls fail with all
+// of these errors.
 func TestErrorsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -188,7 +187,7 @@ func TestErrorsOfParts(t *testing.T) {
 		l.parts("a", a, "b", b)
 		a.Fail(errors.New("no such cluster"))
 		l.saw("error x: no part has an address: a: no such cluster; b: cannot start")
-		// Without endpoints in use, a new list replaces the previous one immediately.
+		// If no endpoints are in use, a new list replaces the old one at once.
 		c := &scripted{}
 		l.parts("c", c)
 		c.Fail(errors.New("nor that"))
@@ -203,7 +202,8 @@ func TestErrorsOfParts(t *testing.T) {
 	})
 }
 
-// A mechanism whose source has no ResolveNow ignores re-resolution requests, others do not.
+// A mechanism ignores requests for re-resolution if its source has no ResolveNow. Others pass them
+// on.
 func TestPartsResolveOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -221,8 +221,8 @@ func TestPartsResolveOnTheirOwn(t *testing.T) {
 	})
 }
 
-// A source may send a list from inside Start, and the mechanisms of the list may answer from inside
-// theirs. Closing the channel closes all sources.
+// A source may send a list from inside Start, and the sources in the list may answer from inside
+// theirs. When the channel closes, all of them are closed.
 func TestPartsInStart(t *testing.T) {
 	a := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Mechanism{{Name: "a", Source: a}}) }}
@@ -242,8 +242,8 @@ func TestPartsInStart(t *testing.T) {
 	}
 }
 
-// If a mechanism sends a list, the names of the listed mechanisms begin with its own name, and they
-// all have its authority.
+// If a mechanism sends a list, the names of the mechanisms in it begin with its own name, and they
+// have its authority.
 func TestPartsWithinAPart(t *testing.T) {
 	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{
@@ -266,7 +266,7 @@ func TestPartsWithinAPart(t *testing.T) {
 	}
 }
 
-// While a channel is idle, its list and the answers of the listed mechanisms are stored.
+// While a channel is idle, its list and the answers of the mechanisms in it are stored.
 func TestPartsAndIdleness(t *testing.T) {
 	whole, a := &scripted{}, &scripted{}
 	b := one(whole)

@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// A new list of mechanisms may wait for the full failover timeout, even if the list that it
-// replaces has waited before.
+// A new list may wait for the whole failover timeout, even if the list before has already waited.
 func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	for name, between := range map[string]func(l *lab, a *scripted){
 		"taken back":         func(l *lab, a *scripted) { l.parts("a", a) },
@@ -54,8 +53,7 @@ func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	}
 }
 
-// If new lists arrive at intervals that are shorter than the failover timeout, one of them takes
-// effect nevertheless.
+// If a new list arrives before each failover timeout has passed, one of them still takes effect.
 func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -75,10 +73,10 @@ func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// waits is a source that answers once, on a goroutine of its own. Like Close of a gRPC resolver,
-// its Close waits for that goroutine.
+// waits is a source that answers once, on its own goroutine. Its Close waits for that goroutine, as
+// a gRPC resolver's does.
 type waits struct {
-	rest            func() // called before the answer is sent
+	rest            func()
 	over            chan struct{}
 	closing, closed atomic.Bool
 }
@@ -99,14 +97,14 @@ func (w *waits) Start(to *discovery.Receiver) (discovery.Started, error) {
 	}}, nil
 }
 
-// A source is replaced while it sends an answer. Its answer updates the channel on its own stack,
-// which takes a minute, and its Close waits for it. This is no deadlock, because Close is called
-// without a lock that the answer needs.
+// A source is replaced while it sends an answer. The answer updates the channel on the source's own
+// stack, which takes a minute, and the source's Close waits for that. This does not deadlock,
+// because no lock that the answer needs is held around Close.
 func TestPartReplacedWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
-		part := &waits{rest: func() { time.Sleep(time.Second) }} // time for the test to replace the mechanism
+		part := &waits{rest: func() { time.Sleep(time.Second) }} // so that the test can replace the mechanism
 		l.whole.raw.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 		time.Sleep(2 * time.Second)
 		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
@@ -124,7 +122,7 @@ func TestPartReplacedWhileItAnswers(t *testing.T) {
 	})
 }
 
-// Answers with text that is not UTF-8 cannot be compared, so each of them counts as new.
+// Answers with text that is not UTF-8 cannot be compared, so each counts as new.
 func TestAnswersThatAreNotUTF8AreTold(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// If the client's location is unknown, a preference has no effect. The log notes this once, along
-// with mistakes in the environment variables. Without a preference, nothing is logged.
+// If the client does not know its location, a preference has no effect. The log says so once, and
+// names mistakes in the environment variables. Without a preference, nothing is logged.
 func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	const note, wrong = "the location of this client is unknown", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {
@@ -45,7 +45,7 @@ func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// If zoneCallers names a zone without endpoints, the log notes this once.
+// If zoneCallers names a zone that has no endpoints, the log says so once.
 func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	const note = "zoneCallers names zones that the source does not, which count as without endpoints: "
 	answer := func(zone string) discovery.Answer {
@@ -75,7 +75,7 @@ func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	}
 }
 
-// If the endpoints have no localities, the preference has no effect. The log notes this once.
+// If the endpoints have no localities, a preference has no effect, and the log says so once.
 func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	const note = "prefer=zone has no effect on endpoints without localities"
 	source, before := &scripted{}, logged.Count(note)
@@ -96,18 +96,18 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	}
 }
 
-// The log also notes once if the endpoints lack what the preference needs: a zone, a region, a node
-// or hints.
+// The log also says so once if the endpoints lack what the preference needs: a zone, a region, a
+// node or hints.
 func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 	for _, test := range []struct {
 		prefer string
 		of     discovery.Locality
-		lacks  string // what the endpoints lack, or "" if the preference has an effect
+		lacks  string // what the endpoints lack; "" if the preference has an effect
 	}{
 		{"zone", discovery.Locality{}, "zone"},
 		{"zone&region=r", discovery.Locality{}, "zone or region"},
 		{"zone&region=r", discovery.Locality{Region: "s"}, ""},
-		{"zone", discovery.Locality{Region: "r"}, "zone"}, // region r does not help: the client's own region is unknown
+		{"zone", discovery.Locality{Region: "r"}, "zone"}, // the region does not help, because the client does not know its own
 		{"node", discovery.Locality{SubZone: "s"}, "node or zone"},
 		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
 		{"hints", discovery.Locality{Zone: "z"}, "hints"},

@@ -11,14 +11,13 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// board is a registry that notifies its watchers of changes.
+// board is a registry that tells its watchers about changes.
 type board struct {
 	mu       sync.Mutex
 	machines []string
 	watchers map[chan struct{}]bool
 }
 
-// put replaces the machines and wakes the watchers.
 func (b *board) put(machines ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -26,7 +25,7 @@ func (b *board) put(machines ...string) {
 	for news := range b.watchers {
 		select {
 		case news <- struct{}{}:
-		default: // a wake-up is already pending
+		default: // the watcher will wake up anyway
 		}
 	}
 }
@@ -45,7 +44,6 @@ func (b *board) watch() (news chan struct{}, end func()) {
 	}
 }
 
-// answer returns the current machines as an answer.
 func (b *board) answer() discovery.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,13 +57,11 @@ func (b *board) answer() discovery.Answer {
 	}
 }
 
-// watched is a source that pushes.
+// watched is a source that pushes its answers.
 type watched struct{ *board }
 
-// Check implements discovery.Source. There is nothing to check locally.
 func (watched) Check(bool) error { return nil }
 
-// Start implements discovery.Source.
 func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("waiting for the board")
 	done := make(chan struct{})
@@ -77,16 +73,16 @@ func (w watched) Start(r *discovery.Receiver) (discovery.Started, error) {
 			case <-done:
 				return
 			case <-news:
-				_ = r.Update(w.answer()) // a refusal is logged anyway, and the next change brings another answer
+				_ = r.Update(w.answer()) // a refused answer is logged, and the next change brings another one
 			}
 		}
 	}()
 	return discovery.Started{Close: func() { close(done) }}, nil
 }
 
-// This source pushes its answers, and all channels of the process share it. It is closed with the
-// last channel; an expensive watch can linger for some seconds. A program registers the source in
-// an init function.
+// All channels of the process share this source, which pushes its answers. It is closed with the
+// last channel that uses it; a source that is expensive to start can stay open for some seconds
+// more. A program registers it in an init function.
 func ExampleShared() {
 	old, fresh := startBackend("the old machine"), startBackend("the new one")
 	defer fresh.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// As long as a source that pushes does not fail, its last answer counts as confirmed until Close,
-// however old it is.
+// While a source that pushes does not fail, its last answer counts as confirmed, however old it is,
+// until Close.
 func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &scripted{}, &scripted{}
@@ -33,7 +33,7 @@ func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	})
 }
 
-// failing is a source that reports a failure and has no answer.
+// failing is a source that fails and never answers.
 type failing struct{}
 
 func (failing) Check(bool) error { return nil }
@@ -43,8 +43,8 @@ func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The answer of a mechanism in a list counts as confirmed until another source replaces the
-// mechanism's source, however old the answer is.
+// The answer of a mechanism in a list counts as confirmed, however old it is, until the mechanism
+// has another source.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// If a mechanism is missing from a list and is in a list again within an hour, it has its last
-// answer again, however old that is.
+// If a mechanism is missing from a list and is back within an hour, it has its last answer again,
+// however old that is.
 func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	}
 }
 
-// The answer of a channel gave way to those of other channels, because the store was full. It is
-// stored again when its source confirms it and there is room.
+// The stored answer of a channel was dropped for those of other channels, because the store was
+// full. When its source confirms the answer and there is room, it is stored again.
 func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -110,7 +110,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 			others = append(others, build(t, one(other), &channel{}))
 			other.say("10.0.0.2:1")
 		}
-		for _, o := range others { // an hour after Close, their answers are removed
+		for _, o := range others { // an hour after they close, their answers are dropped
 			o.Close()
 		}
 		for range 20 {
@@ -128,7 +128,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	})
 }
 
-// nesting is a source that sends a list with the mechanism "inner".
+// nesting is a source that sends a list with one mechanism, "inner".
 type nesting struct{ of discovery.Source }
 
 func (nesting) Check(bool) error { return nil }
@@ -138,7 +138,7 @@ func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// A list inside a list is refused: calls fail with an error, and the sources of the inner list are
+// A list inside a list is refused. Calls fail with an error, and the sources of the inner list are
 // not started.
 func TestPartsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// everything calls each method of a receiver that reports something.
+// everything calls each method with which a source reports something.
 func everything(r *discovery.Receiver, text string) {
 	r.Trying(text)
 	r.Fail(errors.New(text))
@@ -26,7 +26,7 @@ func everything(r *discovery.Receiver, text string) {
 	_ = r.Remembered()
 }
 
-// After Close, reports of the source have no effect. They are neither logged nor stored.
+// After Close, what the source reports is neither used nor logged nor stored.
 func TestAReceiverAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -59,7 +59,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 	})
 }
 
-// Close is not called if the source could not be started. A started source may leave Close nil.
+// A source that could not be started is not closed. A source need not set Close.
 func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
@@ -79,7 +79,7 @@ func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// Check of a source that wraps another one includes Check of the latter.
+// If a source wraps another one, its Check asks that one, too.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
@@ -90,7 +90,8 @@ func TestCheckIsAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// A receiver with hooks calls the hooks that are set instead of the original receiver's methods.
+// A receiver with hooks calls each hook that is set. For the others, it calls the receiver that it was
+// made from.
 func TestAReceiverWithHooks(t *testing.T) {
 	everything(new(discovery.Receiver), "to nobody")
 	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// refreshed starts a resolver that looks z up at an interval. It must run in a bubble.
+// refreshed starts a resolver that looks up z at an interval, in a synctest bubble.
 func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAfter int) resolver.Resolver {
 	t.Helper()
 	z.began = time.Now()
@@ -22,8 +22,8 @@ func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAf
 	return build(t, one(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
 }
 
-// The time between lookups is the interval with a jitter of 10%. This holds even for intervals for
-// which gRPC's resolver would delay the lookup.
+// The time between two lookups is the interval, with a jitter of 10%. This also holds for intervals
+// that are shorter than the pause of gRPC's resolver.
 func TestRefreshAsksAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestRefreshAsksAgain(t *testing.T) {
 			}
 			for i := range lookups[1:] {
 				apart := lookups[i+1] - lookups[i] - z.took
-				// With an interval just above 30 s, jitter may make it shorter than 30 s, and
-				// gRPC's resolver then waits until 30 s have passed.
+				// The jitter may make an interval just above 30 s shorter than 30 s. gRPC's
+				// resolver then waits until 30 s have passed.
 				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
 					t.Errorf("every %v: lookup %d came %v after the previous one", every, i+1, apart)
 				}
@@ -54,8 +54,7 @@ func TestRefreshAsksAgain(t *testing.T) {
 	}
 }
 
-// An address is removed after it was missing from removeAfter answers in a row. A new address is
-// used at once.
+// An address is removed when removeAfter answers in a row lack it. A new address is used at once.
 func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1 c:1", "c:1 b:1", "c:1", "b:1 c:1", "c:1", "c:1", "c:1"}}
@@ -78,9 +77,9 @@ func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	})
 }
 
-// Errors and answers without addresses change nothing, are logged once each, and do not count as
-// answers that lack an address. The next lookup follows after the interval, although gRPC's
-// resolver is in backoff.
+// Errors, and answers without addresses, change nothing. Each is logged once, and none counts as an
+// answer that lacks an address. The next lookup comes after the interval, although gRPC's resolver
+// is in backoff.
 func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1 b:1", "b:1", "", "", "!no server", "!no server"}}
@@ -109,7 +108,7 @@ func TestRefreshAfterFailures(t *testing.T) {
 	})
 }
 
-// A lookup is not interrupted when it takes longer than the interval.
+// A lookup that takes longer than the interval is not interrupted.
 func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1", "b:1", "a:1"}, took: 20 * time.Second}
@@ -123,8 +122,8 @@ func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	})
 }
 
-// A re-resolution request goes to gRPC's resolver, which delays the lookup. The lookup after that
-// follows one interval after the answer.
+// A request for re-resolution goes to gRPC's resolver, which delays the lookup. The next lookup
+// comes one interval after the answer.
 func TestRefreshPassesRequestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1"}}
@@ -143,8 +142,8 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 	})
 }
 
-// Close may come at any time. No lookup follows, and nothing is reported. The bubble would not end
-// if a goroutine remained.
+// Close may come at any time. No lookup follows it, and nothing is reported. If a goroutine stayed
+// behind, the bubble would not end.
 func TestRefreshEndsWithClose(t *testing.T) {
 	for at := range 25 {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 			r := refreshed(t, z, cc, time.Second, 1)
 			time.Sleep(time.Duration(at) * 100 * time.Millisecond)
 			r.Close()
-			synctest.Wait() // Close does not wait for the update that is in progress
+			synctest.Wait() // Close does not wait for an update that has begun
 			cc.take()
 			z.taken()
 			time.Sleep(time.Minute)
@@ -164,7 +163,8 @@ func TestRefreshEndsWithClose(t *testing.T) {
 	}
 }
 
-// unwilling is a source that answers whenever it is started, or refuses to start.
+// unwilling is a source that answers whenever it is started. While refuses is set, it cannot be
+// started.
 type unwilling struct{ refuses atomic.Bool }
 
 func (*unwilling) Check(bool) error { return nil }
@@ -177,7 +177,7 @@ func (u *unwilling) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// If the source cannot be started again, the failure is reported, and another attempt follows.
+// If the source cannot be started again, the failure is reported, and the start is tried again.
 func TestRefreshOfASourceThatDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &unwilling{}

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// steered is a source that counts its starts, requests and updates.
+// steered is a source that counts how often it is started, asked and accepted.
 type steered struct {
 	mu        sync.Mutex
 	receivers []*discovery.Receiver // one for each start
@@ -19,8 +19,8 @@ type steered struct {
 	busy      chan struct{}         // if set, ResolveNow blocks until it is closed
 	open      int
 	asked     int
-	updates   int   // number of accepted updates
-	refused   error // error that the receiver returns for each update
+	updates   int // accepted updates
+	refused   error
 }
 
 func (*steered) Check(bool) error { return nil }
@@ -49,7 +49,6 @@ func (s *steered) note(f func()) {
 	f()
 }
 
-// take counts an update and returns the error in refused.
 func (s *steered) take(discovery.Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +56,6 @@ func (s *steered) take(discovery.Answer) error {
 	return s.refused
 }
 
-// last returns the receiver of the most recent start.
 func (s *steered) last() *discovery.Receiver {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +91,8 @@ func wantSaw(t *testing.T, s *steered, want string) {
 	}
 }
 
-// After a failure or a refused answer, a gRPC resolver is in backoff and would delay ResolveNow.
-// The source is closed and started again instead.
+// After a failure or a refused answer, a gRPC resolver would delay ResolveNow, because it is in
+// backoff. So the source is closed and started again.
 func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	for _, refused := range []error{nil, errors.New("refused")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -121,8 +119,8 @@ func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// When a source has been closed and started again, reports through the old receiver have no effect,
-// not even on the timer.
+// What a source reports to the receiver of an earlier start has no effect, not even on the timer of
+// the next request.
 func TestRefreshForgetsOldRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -142,8 +140,8 @@ func TestRefreshForgetsOldRounds(t *testing.T) {
 	})
 }
 
-// If Close is called while the source is being restarted, the source is closed right after the
-// start and gets no request.
+// If the channel closes while the source is being started again, the source is closed right after
+// its start and is not asked.
 func TestRefreshIsClosedInARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -158,8 +156,8 @@ func TestRefreshIsClosedInARestart(t *testing.T) {
 	})
 }
 
-// The channel is closed during a call of ResolveNow, and the interval ends during that call, too.
-// The source then gets no further request and is not started again.
+// The channel closes while ResolveNow runs, and the interval ends while it runs, too. The source is
+// then not asked again and not started again.
 func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steered{busy: make(chan struct{})}

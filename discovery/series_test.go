@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A management server may name any number of clusters. Metrics therefore count the reports of all
-// mechanisms in a list under the name of the mechanism that sent the list.
+// A management server may name any number of clusters. So the metrics count all mechanisms of a
+// list under the name of the mechanism that sent it.
 func TestPartsAreCountedAsTheWhole(t *testing.T) {
 	for name, label := range map[string]string{"": "x", "whole": "whole"} {
 		metrics, whole := &lbtest.Recorder{}, &scripted{}

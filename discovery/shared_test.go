@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// registry is a source that counts the calls of its functions.
+// registry is a source that counts how often it is started and asked.
 type registry struct {
 	scripted
 	starts, asked int
-	told          int // number of calls of EndpointsFailed
+	told          int // calls of EndpointsFailed
 }
 
 func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
@@ -29,7 +29,7 @@ func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// sharing runs channels that share one source, in a synctest bubble.
+// sharing runs channels that share a source, in a synctest bubble.
 type sharing struct {
 	*registry
 	t    *testing.T
@@ -66,15 +66,15 @@ const (
 	state2 = `state 10.0.0.2:1["child0" "/"]`
 )
 
-// Channels with the same key share one source. A later channel receives the current answer before
-// Build returns.
+// Channels with the same key share one source. A channel that opens later has the current answer
+// before Build returns.
 func TestASharedSourceIsStartedOnce(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
 		s.say("10.0.0.1:1")
 		s.sees(a, state1)
 		b, rb := s.open()
-		if got := b.take(); got != state1 { // Build has sent it the answer
+		if got := b.take(); got != state1 { // during Build
 			t.Errorf("the late channel saw %q, want %q", got, state1)
 		}
 		s.say("10.0.0.2:1")
@@ -94,7 +94,7 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 	})
 }
 
-// A shared source is closed when no channel has used it for the duration linger.
+// A shared source is closed when no channel has used it for as long as linger.
 func TestASharedSourceLingers(t *testing.T) {
 	share(t, 10*time.Second, func(s *sharing) {
 		for range 3 {
@@ -106,7 +106,7 @@ func TestASharedSourceLingers(t *testing.T) {
 		if s.starts != 1 || s.closed != 0 {
 			t.Errorf("after less than 10 s it was started %d times, and closed %d times", s.starts, s.closed)
 		}
-		s.say("10.0.0.2:1") // no channel uses the source at this time
+		s.say("10.0.0.2:1") // no channel uses the source now
 		cc, r := s.open()
 		s.sees(cc, state2)
 		r.Close()
@@ -123,8 +123,8 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A channel that joins late receives the failure that was reported since the last answer, unless a
-// confirmation or another answer has ended it.
+// A channel that opens later gets the failure since the last answer, unless a confirmation or an
+// answer has ended it.
 func TestALateChannelHasTheFailure(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -156,7 +156,7 @@ func TestALateChannelHasTheFailure(t *testing.T) {
 	})
 }
 
-// A slow channel does not delay the others. When it is ready, it receives only the latest answer.
+// A slow channel does not delay the others. When it is ready, it gets only the latest answer.
 func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		slow, rs := s.open()
@@ -177,8 +177,8 @@ func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// If Start of the shared source fails, the next channel tries again. A source that did not start is
-// not closed.
+// If a shared source could not be started, the next channel tries again. A source that did not
+// start is not closed.
 func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &registry{}
@@ -199,8 +199,8 @@ func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// If a channel rejects an answer, the source's ResolveNow is called. It is called again for this
-// channel only after the channel has accepted an answer.
+// If a channel rejects an answer, the source is asked (ResolveNow). For this channel it is asked
+// again only after the channel has accepted an answer.
 func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()

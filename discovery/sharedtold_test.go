@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// listener is a receiver that records calls, one word each.
+// listener is a receiver that records each call as one word.
 type listener struct {
 	words   []string
 	started discovery.Started
@@ -40,7 +40,7 @@ func listen(t *testing.T, s discovery.Source) *listener {
 	return l
 }
 
-// take returns the calls that were recorded since the last call of take.
+// take returns the calls since its last call.
 func (l *listener) take() string {
 	synctest.Wait()
 	words := strings.Join(l.words, " ")
@@ -48,8 +48,8 @@ func (l *listener) take() string {
 	return words
 }
 
-// All users of a shared source receive its reports. One that joins later receives only the reports
-// that still hold.
+// All users of a shared source get its reports. A user that comes later gets only those that still
+// hold.
 func TestWhatASharedSourceSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -88,7 +88,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 				t.Errorf("the early member got %q, want %q", got, step.early)
 			}
 			late := listen(t, source)
-			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // confirmations and the end of a doubt that never began change nothing
+			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // what changes nothing: confirmations, and the end of a doubt that never began
 			if got != step.late {
 				t.Errorf("after %q a late member got %q, want %q", step.early, got, step.late)
 			}

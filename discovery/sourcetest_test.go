@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// Sources made from a resolver keep the contract, with and without refresh, and for answers and
-// failures.
+// A source that wraps a gRPC resolver keeps the contract, with and without refresh, whether the
+// resolver answers or fails.
 func TestTheContractOfSourcesOverResolvers(t *testing.T) {
 	for about, answers := range map[string][]string{
 		"well":     {"a:1"},

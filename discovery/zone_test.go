@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// zone is a DNS name with resolvers that behave like gRPC's: they look up the name when they are
-// built, and then on request, but at most every 30 s. After a failure, the next lookup follows a
+// zone is a DNS name. Its resolvers behave like gRPC's: they look up the name when they are built
+// and then when asked, but at most every 30 s. After a failure, the next lookup comes after a
 // backoff of at least 1 s.
 type zone struct {
 	mu      sync.Mutex
-	answers []string // addresses or "!error", one string for each lookup; the last is repeated
+	answers []string // for each lookup: addresses, or "!error"; the last one is repeated
 	lookups []time.Duration
 	builds  int
 	took    time.Duration // how long a lookup takes
@@ -32,7 +32,7 @@ func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return r, nil
 }
 
-// next returns the result of the next lookup.
+// next returns what the next lookup finds.
 func (z *zone) next() string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -50,7 +50,7 @@ func (z *zone) set(answers ...string) {
 	z.answers = answers
 }
 
-// taken returns the times of the lookups since the last call of taken.
+// taken returns the times of the lookups since its last call.
 func (z *zone) taken() []time.Duration {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *zoneResolver) run() {
 	}
 }
 
-// pass waits. It returns false if the resolver is closed.
+// pass lets time pass. It returns false if the resolver is closed meanwhile.
 func (r *zoneResolver) pass(d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// If a control plane uses ever more names of categories, only the first ones get metric series of
+// A control plane may send ever more names of categories. Only the first ones get metric series of
 // their own.
 func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// buildCost is the cost of building a scheduler and making its first pick, per endpoint.
+// buildCost is measured per endpoint: building a scheduler and making its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {

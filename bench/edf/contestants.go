@@ -14,15 +14,14 @@ import (
 )
 
 // contestant is one way of picking an endpoint. loop makes n picks. Each contestant has its own
-// loop, so that the compiler can optimize the calls in it as usual.
+// loop, because the compiler cannot inline a call through a shared function value.
 type contestant struct {
 	name  string
 	loop  func(n int)
-	close func() // nil if there is nothing to close
+	close func()
 }
 
-// contestants returns one contestant per column of the table. The first is the floor: a single
-// atomic add.
+// The first contestant is the floor, which the others are compared with: a single atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		floor(),
@@ -74,8 +73,8 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// textbook is a straightforward implementation of A34's queue, with a lock, a binary heap and
-// floating-point deadlines.
+// textbook implements gRFC A34's queue in the obvious way: a lock, a binary heap and floating-point
+// deadlines.
 type textbook struct {
 	mu      sync.Mutex
 	entries []textbookEntry

@@ -85,8 +85,8 @@ func roundRobin(weights []uint32) contestant {
 	return newPolicy(roundrobin.Name, "", len(weights)).contestant("grpc-go round_robin")
 }
 
-// weightedRoundRobin returns grpc-go's policy, which takes the weights from load reports,
-// without the initial blackout period.
+// weightedRoundRobin returns grpc-go's policy of that name. It takes the weights from load reports,
+// and its blackout period is off, so that reports count at once.
 func weightedRoundRobin(weights []uint32) contestant {
 	p := newPolicy(weightedroundrobin.Name, `{"blackoutPeriod": "0s"}`, len(weights))
 	weightOf := map[string]uint32{}

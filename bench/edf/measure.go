@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// cell contains the measurements of a contestant. All but allocs are medians.
 type cell struct {
 	name             string
 	serial, parallel float64 // ns per pick
@@ -81,7 +80,8 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// onAllCores runs n iterations of loop on all cores, in small portions.
+// onAllCores runs n iterations of loop on all cores. The cores take small portions in turn, so that
+// all of them end at about the same time.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64

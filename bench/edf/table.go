@@ -15,7 +15,6 @@ const (
 	robinColumn = 6
 )
 
-// table prints rows and tracks the worst value for each target.
 type table struct {
 	parallelRatio, serial, allocs, overRobin, buildTime, buildBytes worst
 	overTextbook                                                    worst

@@ -18,14 +18,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// tree runs the policies that topology generates for one locality, without a network.
+// tree is the tree of policies that a channel with one locality uses. The connections below it are
+// fakes.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
 	translator topology.Translator
 	published  chan struct{} // holds an element if a state was published
 	complete   chan int      // the number of endpoints in the picker that was last used
-	picking    chan struct{} // closed when the picking goroutine has ended
+	picking    chan struct{}
 }
 
 func newTree() *tree {
@@ -78,7 +79,6 @@ func answerOf(weights []uint32) *discovery.Answer {
 	return &discovery.Answer{Service: "bench", Priorities: []discovery.Priority{{Localities: []discovery.Locality{locality}}}}
 }
 
-// stateOf returns the resolver state that the tree receives for the answer.
 func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
 	generated, err := t.translator.Translate(answer)
 	must(err)
@@ -90,8 +90,6 @@ func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
 	return state
 }
 
-// bringUp makes all endpoints READY one by one, and waits until a picker with all of them is
-// used.
 func (t *tree) bringUp(state balancer.ClientConnState) {
 	must(t.policy.UpdateClientConnState(state))
 	subConns := t.cc.SubConns()
@@ -104,16 +102,15 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 	}
 }
 
-// generatedTree returns a contestant that picks from the policies that a channel with one of this
-// project's resolvers uses.
+// generatedTree picks from the policies that a channel with one of this project's resolvers uses.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// watchedTree returns the same contestant as generatedTree, but with package debug, which also
-// counts the ends of calls.
+// watchedTree is generatedTree in a program that imports package debug, which also counts the ends
+// of calls.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

@@ -13,8 +13,8 @@ type work struct {
 	allocs, bytes uint64
 }
 
-// costOf runs f counts times and returns the medians of its cost. Each run gets a new value from
-// prepare, which is passed to done afterwards.
+// costOf runs f counts times and returns the median of each cost. prepare makes the argument of a
+// run, and done releases it; neither is measured.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
 	var samples []work
 	for range counts {

@@ -19,7 +19,6 @@ var distributions = []distribution{
 	}},
 }
 
-// weights returns n weights, the same in each run.
 func (d distribution) weights(n int) []uint32 {
 	r := rand.New(rand.NewPCG(34, uint64(n)))
 	weights := make([]uint32, n)

@@ -72,7 +72,6 @@ func listen(port string, ips []string) (listeners []net.Listener, took string, e
 	return listeners, port, nil
 }
 
-// tier is a backend process that listens on several IP addresses.
 type tier struct {
 	name    string
 	ips     []string

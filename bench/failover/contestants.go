@@ -17,16 +17,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// contestant creates channels to two groups of backends.
+// contestant is a library or a setting of it whose channels know two groups of backends.
 type contestant struct {
 	name        string
-	connections int // open connections of a channel before the failure
+	connections int // connections that a channel has open before the failure
 	dial        func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error)
 }
 
 const baseline = "grpc-go round_robin"
 
-// bare disables features that grpc-go does not have, such as a standby and outlier detection.
+// bare switches off what grpc-go does not have, such as a standby and outlier detection.
 var bare = understudy.Options{}
 
 // standby keeps connections to both groups open, as round_robin does.

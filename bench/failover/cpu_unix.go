@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time that this process has used, on all cores.
+// cpuTime includes the time of all cores.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

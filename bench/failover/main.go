@@ -44,7 +44,8 @@ func exitOn(err error) {
 	}
 }
 
-// compare runs all contestants in each round, one after the other, and prints the table.
+// compare prints a table. All contestants run in each round, so that a slow minute of the machine
+// affects all of them.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
 	if len(all) == 0 {
@@ -103,8 +104,9 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// profiled returns a function that runs another function while writing a CPU profile and a trace,
-// if their names are set. Each run writes its own files; "go tool pprof" merges several profiles.
+// profiled returns a function that runs another function while it writes a CPU profile and a trace,
+// if their file names are not empty. Each run writes its own files, which "go tool pprof" can
+// merge.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

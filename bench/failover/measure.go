@@ -11,12 +11,11 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// result is the result of one run of a contestant.
 type result struct {
 	all, median time.Duration // time until all channels, and half of them, got answers again
 	cpu         time.Duration // CPU time that this process used meanwhile
 	attempts    int           // calls made meanwhile
-	lookups     int           // DNS look-ups
+	lookups     int
 }
 
 // settled is the maximum duration of a run.
@@ -131,7 +130,6 @@ type counter struct {
 
 func newCounter() *counter { return &counter{news: make(chan struct{})} }
 
-// await waits until n connections are open.
 func (c *counter) await(ctx context.Context, n int) error {
 	for {
 		c.mu.Lock()
@@ -148,7 +146,6 @@ func (c *counter) await(ctx context.Context, n int) error {
 	}
 }
 
-// HandleConn implements stats.Handler.
 func (c *counter) HandleConn(_ context.Context, s stats.ConnStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,11 +159,8 @@ func (c *counter) HandleConn(_ context.Context, s stats.ConnStats) {
 	c.news = make(chan struct{})
 }
 
-// TagConn implements stats.Handler.
 func (c *counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// TagRPC implements stats.Handler.
 func (c *counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC implements stats.Handler.
 func (c *counter) HandleRPC(context.Context, stats.RPCStats) {}

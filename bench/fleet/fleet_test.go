@@ -66,7 +66,7 @@ func polylines(t *testing.T, path string) (lines int) {
 	}
 }
 
-// The pages in the repository match the recording.
+// The pages in the repository are those that this program writes for the recording.
 func TestTiersPageIsThatOfTheRecord(t *testing.T) {
 	r, err := parseRecord(recorded)
 	if err != nil {

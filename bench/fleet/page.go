@@ -85,7 +85,6 @@ func table(b *strings.Builder, f fleet, results []result, cell func(r result, k 
 	}
 }
 
-// thousands formats n with a comma before the last three digits.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// Size of the plot and position of the area inside the axes, in pixels.
 const (
 	width, height            = 760, 420
 	left, right, top, bottom = 70, 590, 50, 370
@@ -33,7 +32,7 @@ func begin(b *strings.Builder) {
 // axes converts numbers of calls, and overloads on a logarithmic scale, to coordinates.
 type axes struct {
 	calls int
-	most  float64 // a power of 10
+	most  float64 // the upper end of the overload axis, a power of 10
 }
 
 func (a axes) x(calls int) float64 {
@@ -44,7 +43,6 @@ func (a axes) y(overload float64) float64 {
 	return bottom - math.Log10(overload)/math.Log10(a.most)*(bottom-top)
 }
 
-// plot returns an SVG image of the overload of each result over the number of calls.
 func plot(f fleet, results []result) string {
 	a := axes{calls: f.calls, most: 10}
 	for _, r := range results {
@@ -85,7 +83,8 @@ func line(b *strings.Builder, a axes, r result, class int) {
 	fmt.Fprintf(b, "<polyline points=%q class=\"c%d\"/>\n", strings.TrimSpace(points.String()), class)
 }
 
-// labels writes the name of each line at its end, from the lowest line up.
+// labels writes the name of each line at its right end. It goes from the lowest line up and keeps
+// the names apart.
 func labels(b *strings.Builder, a axes, results []result) {
 	const apart = 16
 	end := func(i int) float64 { return results[i].overload[len(results[i].overload)-1] }

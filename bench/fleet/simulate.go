@@ -22,13 +22,13 @@ type result struct {
 	overload []float64
 	// worst holds, with the same index, the largest multiple of a fair share of any endpoint.
 	worst []float64
-	// busy holds, with the same index, the fraction of endpoints that have got any call.
+	// busy holds, with the same index, the fraction of endpoints that have received any call.
 	busy []float64
 }
 
 type client func() int
 
-// simulate runs the fleet with each way of picking. Its results are deterministic.
+// simulate runs the fleet once for each way of picking. Its results are the same in each run.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{

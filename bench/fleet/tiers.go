@@ -19,7 +19,7 @@ type record struct {
 	seconds                       [][]int
 }
 
-// cost is an amount of memory and a number of goroutines.
+// cost is what one client or one connection uses.
 type cost struct{ bytes, goroutines int }
 
 // A row of seconds has these columns: the calls to each backend, those of p0 first; the connection
@@ -85,7 +85,7 @@ func (r record) column(c, from, to int) []int {
 	return all
 }
 
-// busiest returns, for each second, the maximum of the columns first to end-1.
+// busiest returns, for each second of from to to-1, the largest of the columns first to end-1.
 func (r record) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -94,7 +94,7 @@ func (r record) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// steady returns the median of the last 30 seconds.
+// steady returns the median of the last 30 seconds, which is when the fleet has settled.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)

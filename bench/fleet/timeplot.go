@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// series is a line in a plot over time. class selects its color.
+// series is a line in a plot over time. class selects its color in the style sheet.
 type series struct {
 	name   string // "" for a line that shares the label of the previous line
 	class  int
 	values []int // one per second
 }
 
-// scale maps values to the range 0 to 1, where most is 1, and returns the values of grid lines.
+// scale maps values to the range 0 to 1, where the value most becomes 1. grid returns the values
+// that get a grid line.
 type scale struct {
 	at   func(n, most int) float64
 	grid func(most int) []int
@@ -34,7 +35,8 @@ var linear = scale{
 	},
 }
 
-// logarithmic shows small values next to thousands. It shows 0 below 1.
+// logarithmic shows small values and thousands in the same plot. A 0, which has no logarithm, is
+// drawn below 1.
 var logarithmic = scale{
 	at: func(n, most int) float64 {
 		const zero = 0.08

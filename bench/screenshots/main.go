@@ -35,7 +35,6 @@ func main() {
 	}
 }
 
-// Window sizes.
 var (
 	desk     = chromium.View{Width: 1100, Height: 900}
 	deskDark = chromium.View{Width: 1100, Height: 900, Dark: true}
@@ -79,7 +78,7 @@ type camera struct {
 const calm = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// take takes a screenshot of a page when condition holds.
+// take takes a screenshot of a page as soon as the JavaScript condition holds.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -169,7 +168,6 @@ func (c *camera) press(ctx context.Context, demo, label string) error {
 	return page.Until(ctx, fmt.Sprintf(`%s !== %q`, said, before))
 }
 
-// startDemo starts a demo with --hold, and returns the URL of its page.
 func startDemo(ctx context.Context) (page string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "screenshots-")
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// With -attack.for, each attack lasts for the given time, and the test also limits how long a probe
-// may take ("make attack" does this). Without it, each attack uses a limited number of streams, and
-// the duration of probes is only logged.
+// "make attack" sets -attack.for. Each attack then lasts that long, and the test fails if a probe
+// takes too long. Without it, each attack uses a few streams, and the duration of probes is only
+// logged.
 var (
 	attackFor  = flag.Duration("attack.for", 0, "how long each attack lasts, and probes are timed")
 	attackBy   = flag.String("attack.by", "", "of the attacker's own process: the attack")
@@ -35,8 +35,7 @@ const (
 	mostDelay  = 50 * time.Millisecond
 )
 
-// TestAttacks checks that attacks neither stop the server from serving other clients nor make it
-// exceed a bound on its memory.
+// Attacks neither stop the server from serving other clients nor drive its memory above a bound.
 func TestAttacks(t *testing.T) {
 	if *attackBy != "" {
 		attackServer(*attackBy, *attackAt)
@@ -50,7 +49,7 @@ func TestAttacks(t *testing.T) {
 }
 
 // withstand attacks a server from another process. Meanwhile it probes the server as a normal
-// client, and at the end it checks how much memory the server used.
+// client would, and at the end it checks how much memory the server used.
 func withstand(t *testing.T, name string) {
 	s := serving(t, nil, "--log-level", "debug")
 	conn := s.dial(t)
@@ -87,7 +86,7 @@ func withstand(t *testing.T, name string) {
 	}
 }
 
-// fetch requests the endpoints of a cluster on a new stream, and fails the test unless they arrive.
+// fetch fails the test unless the endpoints of a cluster arrive on a new stream.
 func fetch(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -102,7 +101,6 @@ func fetch(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// peak returns the peak memory of a process in MB.
 func peak(t *testing.T, pid int) (mb int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -114,8 +112,8 @@ func peak(t *testing.T, pid int) (mb int) {
 	return kb / 1000
 }
 
-// attackServer attacks from many connections. Each connection attacks again as soon as its stream
-// ends.
+// attackServer attacks over many connections at once. Each connection attacks again as soon as its
+// stream has ended.
 func attackServer(name, address string) {
 	rounds, hold, ctx := 1, time.Second, context.Background()
 	if *attackFor > 0 {

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// attack is one stream of an attacker. It returns when the server ends the stream or the attack is
-// complete.
+// attack is what an attacker does on one stream. It returns when the attack is complete or the
+// server has ended the stream.
 type attack func(ctx context.Context, to adsClient, n int) error
 
 var attacks = map[string]attack{
@@ -34,7 +34,6 @@ type (
 	adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 )
 
-// pause waits for a second.
 func pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -51,7 +50,7 @@ func madeUpTypes(ctx context.Context, to adsClient, _ int) error {
 	return drained(stream, err)
 }
 
-// drained reads from a stream until the stream ends.
+// drained reads until the stream ends.
 func drained(stream adsStream, err error) error {
 	for err == nil {
 		_, err = stream.Recv()
@@ -59,8 +58,8 @@ func drained(stream adsStream, err error) error {
 	return err
 }
 
-// rejections rejects every response with a different reason of the given length, in bytes. After
-// each rejection, it also changes the requested name and changes it back.
+// rejections rejects every response with a different reason, which has the given length in bytes.
+// After each rejection it also requests another name and then the first one again.
 func rejections(ctx context.Context, to adsClient, reason int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	if err != nil {
@@ -108,7 +107,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-// namesOf returns n names that appear in no other request.
+// namesOf returns n names. No two requests share a prefix, so no other request has these names.
 func namesOf(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -117,7 +116,7 @@ func namesOf(prefix string, n int) []string {
 	return names
 }
 
-// manyNames requests as many names as a stream may request, and then other names.
+// manyNames requests as many names as a stream may have, and then replaces them with other names.
 func manyNames(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 10 && err == nil; i++ {
@@ -130,7 +129,7 @@ func manyNames(ctx context.Context, to adsClient, n int) error {
 	return drained(stream, err)
 }
 
-// manyNamesInIncrements requests half a million names.
+// manyNamesInIncrements adds up to half a million names on one stream.
 func manyNamesInIncrements(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.DeltaAggregatedResources(ctx)
 	for i := 0; i < 100 && err == nil; i++ {
@@ -142,7 +141,6 @@ func manyNamesInIncrements(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-// longTypes requests types with names of a megabyte.
 func longTypes(ctx context.Context, to adsClient, _ int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 16 && err == nil; i++ {
@@ -151,7 +149,7 @@ func longTypes(ctx context.Context, to adsClient, _ int) error {
 	return drained(stream, err)
 }
 
-// idleStreams opens streams that request some thousand names each, and keeps the streams open.
+// idleStreams opens streams with some thousand names each and leaves them open.
 func idleStreams(ctx context.Context, to adsClient, n int) error {
 	var last adsStream
 	for i := range 8 {

@@ -13,10 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/chromium"
 )
 
-// wide is a desktop window.
 var wide = chromium.View{Width: 1600, Height: 1000}
 
-// browse opens the page of a demo that keeps running (--hold).
+// browse opens the page of a demo that runs until the test ends.
 func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *chromium.Page) {
 	t.Helper()
 	demo := hold(t, t.TempDir(), args...)
@@ -57,12 +56,11 @@ func until(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	}
 }
 
-// says returns the JavaScript condition that the headline of the channel begins with text.
+// says returns a JavaScript condition: the headline of the channel begins with text.
 func says(text string) string {
 	return fmt.Sprintf(`document.querySelector(".headline")?.innerText.startsWith(%q)`, text)
 }
 
-// press presses the button with the given accessible label.
 func press(ctx context.Context, t *testing.T, page *chromium.Page, label string) {
 	t.Helper()
 	if err := page.Press(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
@@ -70,14 +68,13 @@ func press(ctx context.Context, t *testing.T, page *chromium.Page, label string)
 	}
 }
 
-// unfolded returns the JavaScript condition that the named element is unfolded, or, if is is false,
-// that it is folded.
+// unfolded returns a JavaScript condition: the named element is unfolded (is true) or folded.
 func unfolded(name string, is bool) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("main details")].find(d => d.querySelector(".name")?.innerText === %q)?.open === %v`, name, is)
 }
 
-// When priority 0 is killed, the page shows that priority 1 takes over, and why. When priority 0 is
-// restored, the page shows that calls return to it. The page updates without a reload.
+// When priority 0 is killed, the page says that calls go to priority 1, and why. When priority 0 is
+// restored, it says that they are back. The page shows this without a reload.
 func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -86,7 +83,7 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/Not p0 us-east\/a, us-east\/b: connection refused by 127\.0\.0\.1:/.test(document.querySelector(".why").innerText)`)
 	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
 	until(ctx, t, page, `[...document.querySelectorAll(".controls .state")].filter(e => e.innerText === "killed").length === 3`)
-	if err := page.Key(ctx, chromium.Tab); err != nil { // the keyboard focus stays on the button
+	if err := page.Key(ctx, chromium.Tab); err != nil { // the page was updated, and the button must still have the keyboard focus
 		t.Fatal(err)
 	}
 	until(ctx, t, page, `document.activeElement.getAttribute("aria-label") === "Kill: p0 us-east/a, us-east/b"`)
@@ -97,8 +94,8 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	}
 }
 
-// The page unfolds the priority in use while it updates. Elements that the reader has unfolded stay
-// unfolded.
+// When calls move to another priority, the page unfolds that priority. Elements that the reader has
+// unfolded stay unfolded.
 func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -116,7 +113,7 @@ func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `document.activeElement.closest("details")?.dataset.key === "events"`)
 }
 
-// The page and its buttons also work on a phone and without JavaScript.
+// The page and its buttons work on a phone and without JavaScript.
 func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740, NoScript: true})
 	const fits = `document.documentElement.scrollWidth <= innerWidth`
@@ -137,8 +134,8 @@ func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+fits)
 }
 
-// On a phone, the headline stays visible above the buttons, so that the reader sees the effect of a
-// button on the calls without scrolling.
+// On a phone, the headline is visible while the buttons are, so that the reader sees what a button
+// does to the calls without scrolling.
 func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740})
 	const seen = ` && (([answer, button]) => answer.top >= 0 && button.bottom <= innerHeight && answer.bottom <= button.top)([".headline", %q].map(s => document.querySelector(s).getBoundingClientRect()))`
@@ -152,7 +149,8 @@ func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	}
 }
 
-// holds reports whether a condition holds. No condition holds on a page that is being replaced.
+// holds reports whether a condition is true on the page. While the browser loads another page, it
+// is false.
 func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition string) (does bool) {
 	t.Helper()
 	if err := page.Eval(ctx, condition, &does); err != nil && ctx.Err() != nil {
@@ -161,7 +159,7 @@ func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	return does
 }
 
-// The page shows the reason of an ejection, and shares follow weights that are typed in.
+// The page shows why an endpoint is ejected. Shares follow weights that the user types in.
 func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -169,8 +167,9 @@ func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/ejected by failures in a row, for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
 	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Kill: us-east/b")
-	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // the page was loaded again
-	// Select only the shares of the first priority, because the standby has endpoints, too.
+	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // the browser has loaded the page again
+	// Take only the first three shares, which are those of the first priority: the standby shows
+	// shares, too.
 	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].slice(0, 3).map(e => e.innerText.trim()).join(", ")`
 	until(ctx, t, page, shares+` === "66.7 %, 33.3 %, 0 %"`)
 	until(ctx, t, page, `(document.querySelectorAll('.controls input[type="number"]')[1].value = 3) === 3`)

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// asDemo makes this test binary act as the understudy command.
+// asDemo is an environment variable that makes this test binary act as the understudy command.
 const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
 
-// A demo with --hold leaves no backend process behind, whichever signal ends it and even if some
-// backends hang or have been restored. An interrupt counts as success.
+// A demo with --hold leaves no backend process behind, whichever signal ends it, and even if some
+// backends hang or were restarted. An interrupt is a normal end: the exit code is 0.
 func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -125,7 +125,8 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// awaitEnd returns when the process has ended or is a zombie.
+// awaitEnd returns when the process has ended. A zombie, which nobody has waited for, counts as
+// ended.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

@@ -8,13 +8,12 @@ import (
 	"testing"
 )
 
-// heldDemo is a demo with --hold in its own process.
 type heldDemo struct {
 	*exec.Cmd
-	page string // URL of the demo's page
+	page string
 }
 
-// hold starts a demo and returns when its page is served.
+// hold starts a demo with --hold and returns when its page can be opened.
 func hold(t *testing.T, dir string, args ...string) *heldDemo {
 	t.Helper()
 	d := &heldDemo{Cmd: exec.Command(os.Args[0], append([]string{"demo", "--hold"}, args...)...)}

@@ -20,7 +20,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// evil is a hostile name or error.
 const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>` + "\x1b[31m\u202e\u2066\x00"
 
 // hostile is a source whose names and errors are all hostile.
@@ -38,8 +37,9 @@ func (hostile) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, err
 }
 
-// Hostile names and errors are shown as text on one line, and fit the width of a phone. Even if
-// they were taken for HTML, the Content-Security-Policy would stop a script.
+// Names and errors with HTML and control characters are shown as text, on one line, no wider than a
+// phone. If the page took them for HTML by mistake, its Content-Security-Policy would still stop
+// their script.
 func TestHostileNamesInTheBrowser(t *testing.T) {
 	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Name: evil, Source: hostile{}}}, nil

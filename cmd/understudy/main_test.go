@@ -23,7 +23,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
 }
 
-// An interrupt is not reported as wrong input: explain exits with 1, not with 2.
+// An interrupted explain exits with 1, a failure, and not with 2, wrong input.
 func TestInterruptedExplainIsNoWrongInput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte("endpoints: []\n"), 0o600); err != nil {

@@ -2,6 +2,6 @@
 
 package main
 
-// underRace reports whether the race detector is on. With it, a process needs several times as much
+// underRace reports whether the race detector is on: a process then needs several times as much
 // memory.
 const underRace = true

@@ -19,12 +19,12 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// patience bounds the wait for events that must occur.
+// patience bounds the wait for events that must happen.
 const patience = 30 * time.Second
 
 const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: 127.0.0.1, portValue: 1}}}}]}]`
 
-// served is a process that runs understudy serve.
+// served is a process that runs "understudy serve".
 type served struct {
 	*exec.Cmd
 	out              *bufio.Reader // the log of the process; read only when the test calls log
@@ -34,8 +34,8 @@ type served struct {
 	err              error // result of the process, set before ended is closed
 }
 
-// serving starts a server with a file of one endpoint, or with the paths in args, and reads its log
-// until it is serving. Its stdout and stderr are pipes that hold only 4 KiB, so that they fill up
+// serving starts a server and reads its log until it serves. If args has no paths, the server gets
+// a file of one endpoint. Its stdout and stderr are pipes of only 4 KiB, so that they fill up
 // quickly.
 func serving(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
@@ -77,7 +77,6 @@ func smallPipe(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// log returns the next log line with that message.
 func (s *served) log(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	must(t, s.outPipe.SetReadDeadline(time.Now().Add(patience)))
@@ -94,7 +93,7 @@ func (s *served) log(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// get returns the status and the body of a page on the metrics port.
+// get returns the status and the body of a page on the port of the metrics.
 func (s *served) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: patience}
@@ -107,7 +106,6 @@ func (s *served) get(t *testing.T, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// dial opens a connection to the server and closes it when the test ends.
 func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -116,7 +114,7 @@ func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// probe fails the test unless the server's health check succeeds.
+// probe fails the test unless a health check of the server succeeds.
 func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -126,7 +124,7 @@ func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// ends waits until the process ends.
+// ends waits until the process has ended.
 func (s *served) ends(t *testing.T) {
 	t.Helper()
 	select {

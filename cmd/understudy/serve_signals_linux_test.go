@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// On SIGHUP, the server reads a file again even if the file seems unchanged.
+// On SIGHUP, the server reads its files again, even those that seem unchanged.
 func TestSIGHUPLooksAtTheFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	writeFile(t, path, oneEndpoint)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling side of a pseudo-terminal, and its output.
+// terminal is the controlling end of a pseudo-terminal, and what the program has written to it.
 type terminal struct {
 	t    *testing.T
 	ours *os.File
@@ -25,8 +25,7 @@ type terminal struct {
 	more chan struct{}
 }
 
-// newTerminal opens a pseudo-terminal of the given size. theirs is the end for the program under
-// test.
+// newTerminal opens a pseudo-terminal. theirs is the end that the program under test gets.
 func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -73,7 +72,7 @@ func (term *terminal) resize(columns, rows uint16) {
 	}
 }
 
-// await waits until the output contains text, and returns the output since the last call.
+// await waits until the output contains text, and returns all output since the last call.
 func (term *terminal) await(text string) string {
 	term.t.Helper()
 	patience := time.After(time.Minute)
@@ -99,8 +98,7 @@ const (
 	left    = "\x1b[?25h\x1b[?1049l"
 )
 
-// The view restores the terminal, whatever makes it end, and the exit code distinguishes success
-// from failure.
+// However the view ends, it restores the terminal. The exit code tells success from failure.
 func TestWatchGivesTheTerminalBack(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -139,7 +137,7 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 			if coloured := strings.Contains(shown, "\x1b[2m"); coloured == (test.env == "NO_COLOR=1") {
 				t.Errorf("with %s the view has colours: %v", test.env, coloured)
 			}
-			if name != "for" { // in that case, the watch may have ended already
+			if name != "for" { // with --for, the watch may have ended by now
 				term.resize(50, 10)
 				again := term.await("q ends")
 				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // an earlier frame may still have the old size
@@ -165,7 +163,7 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 	}
 }
 
-// A terminal without escape sequences gets plain lines.
+// On a terminal without escape sequences, the watch prints plain lines.
 func TestADumbTerminalGetsLines(t *testing.T) {
 	term, theirs := newTerminal(t, 70, 20)
 	command := exec.Command(os.Args[0], "watch", "127.0.0.1:1")

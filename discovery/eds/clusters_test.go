@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// This is the example of gRFC A37: endpoints from EDS first, and plain DNS as the last resort.
-// Changes of the clusters reach the channel.
+// The example of gRFC A37: endpoints from EDS come first, and plain DNS is the last resort. The
+// channel follows changes of the clusters.
 func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -29,12 +29,12 @@ func TestClusters(t *testing.T) {
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
-		// A new first cluster is not used before its endpoints arrive.
+		// A cluster that is new at the front is used only when its endpoints have arrived.
 		catalogue.Set(adstest.Aggregate("shop", "new", "near", "rest"), adstest.EDS("new"))
 		s.expect("")
 		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
 		s.expect(`10.3.0.1:1 new/child0, 10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["new/child0","near/child0","backup"]`)
-		// The root cluster may change its type.
+		// The root cluster changes its type.
 		catalogue.Set(adstest.EDS("shop"), adstest.Cluster("shop", "10.4.0.1:1"))
 		s.expect(`10.4.0.1:1 shop/child0 of ["shop/child0"]`)
 		if got := fmt.Sprint(s.names); got != "[backup.example.com:443]" {
@@ -43,8 +43,9 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// A cluster without endpoints is removed from the aggregate and comes back in place of another one.
-// Until it has endpoints, the replaced cluster stays in use, not the last resort.
+// A cluster is removed from the aggregate, is put back in place of another one, and has no
+// endpoints. The replaced cluster stays in use until it has some; calls do not go to the last
+// resort.
 func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -69,8 +70,8 @@ func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	})
 }
 
-// A cluster's outlier detection applies to its priorities (gRFC A50). If an update makes it
-// invalid, the last good configuration stays in use.
+// The outlier detection of a cluster applies to its priorities (gRFC A50). If an update makes it
+// invalid, the last valid one applies.
 func TestOutlierDetectionOfClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -103,7 +104,7 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 	})
 }
 
-// A cluster that is no aggregate may name its ClusterLoadAssignment differently (service_name).
+// A cluster that is not an aggregate may have its endpoints under another name (service_name).
 func TestServiceNameOfACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -116,8 +117,8 @@ func TestServiceNameOfACluster(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be used becomes a priority without endpoints. Its error contains the path
-// from the target's cluster to it.
+// A cluster that cannot be used becomes a priority without endpoints. Its error gives the path to
+// it from the target's cluster.
 func TestClustersThatLeadNowhere(t *testing.T) {
 	maglev := adstest.EDS("bad")
 	maglev.LbPolicy = clusterv3.Cluster_MAGLEV
@@ -155,7 +156,7 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// The first update waits for a slow cluster, but at most for holdFor.
+// The first update waits for a slow cluster, but no longer than holdFor.
 func TestClustersThatAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -172,7 +173,7 @@ func TestClustersThatAreSlow(t *testing.T) {
 	})
 }
 
-// If none of the clusters can be used, the errors of calls contain the error of each.
+// If no cluster can be used, the errors of calls give the reason for each.
 func TestNoClusterAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -189,8 +190,8 @@ func TestNoClusterAtAll(t *testing.T) {
 	})
 }
 
-// The first server fails in the middle of a change of its resources. The channel never mixes
-// resources of both servers.
+// The first server goes down in the middle of a change. The channel never gets clusters of one
+// server with endpoints of the other.
 func TestServersAreNeverMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -201,10 +202,10 @@ func TestServersAreNeverMixed(t *testing.T) {
 		s.start(second, other.Serve)
 		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
-		first.Set(adstest.Aggregate("shop", "a", "d")) // the server has no cluster d
+		first.Set(adstest.Aggregate("shop", "a", "d")) // the server has no cluster d, so the change is incomplete
 		synctest.Wait()
 		s.stop(server)
-		time.Sleep(10 * time.Second) // the second server has no endpoints of c
+		time.Sleep(10 * time.Second) // the second server has no endpoints of its cluster c
 		if got := s.saw(); strings.Contains(got, "10.2.") || got != "" && !strings.HasPrefix(got, "10.1.0.1:1 a/child0") {
 			t.Errorf("channel saw %s, want the first server's endpoints only", got)
 		}
@@ -224,7 +225,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 	})
 }
 
-// A channel that leaves idle mode while its server is down uses its last good clusters.
+// A channel becomes active again while its server is down. It uses its last good clusters.
 func TestClustersOfAnIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -243,8 +244,8 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 	})
 }
 
-// Another channel keeps the stream open. A channel that leaves idle mode then gets its endpoints at
-// once, even if one of its clusters has none.
+// Another channel keeps the stream to the server open. So a channel that becomes active again has
+// its endpoints at once, even if one of its clusters has none.
 func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// serveTLS starts a management server for 127.0.0.1. It requires a client certificate if clients is
-// not nil.
+// serveTLS starts a management server on 127.0.0.1. If clients is not nil, clients need a
+// certificate.
 func serveTLS(t *testing.T, a *testcert.Authority, clients *x509.CertPool) string {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{a.Pair("server", "127.0.0.1").Load(t)}}
@@ -57,7 +57,7 @@ func tlsBootstrap(address, ca string, pair testcert.Pair) string {
 		address, ca, pair.Certificate, pair.Key)
 }
 
-// A renewed client certificate is used without a restart.
+// A renewed client certificate is used without a restart of the program.
 func TestBootstrapWithMutualTLS(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -104,7 +104,8 @@ func TestDefaultCredentials(t *testing.T) {
 	}
 }
 
-// Channels whose credentials cannot be compared with == do not share a stream.
+// Channels share a stream only if their credentials are equal. Those that Go cannot compare with ==
+// count as different.
 func TestCredentialsThatCannotBeCompared(t *testing.T) {
 	type sliced struct {
 		credentials.TransportCredentials

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// Example connects to the management server with mutual TLS and the system's root certificates.
+// The management server is reached with mutual TLS and the system's root certificates.
 func Example() {
 	var certificate tls.Certificate // from tls.LoadX509KeyPair
 	options := understudy.Recommended()

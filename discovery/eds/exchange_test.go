@@ -14,11 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// longestPause exceeds the longest backoff between connection attempts, 120 s plus its jitter.
+// longestPause is more than the longest backoff between two connection attempts, which is 120 s and
+// its jitter.
 const longestPause = 150 * time.Second
 
-// shopOf returns the resources of an aggregate with the given clusters and, as the last one, a
-// cluster in DNS. Addresses of endpoints begin with prefix.
+// shopOf returns the resources of an aggregate with these clusters and, as the last one, a cluster
+// in DNS. The addresses of endpoints begin with prefix.
 func shopOf(prefix string, clusters ...string) []proto.Message {
 	all := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
 	for i, c := range clusters {
@@ -27,7 +28,7 @@ func shopOf(prefix string, clusters ...string) []proto.Message {
 	return all
 }
 
-// Two management servers are started and stopped, before and while the channel has endpoints.
+// Two management servers are started and stopped, both before and after the channel has endpoints.
 func TestServersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -46,10 +47,10 @@ func TestServersTakeTurns(t *testing.T) {
 		s.stop(server)
 		s.stop(second)
 		time.Sleep(time.Hour)
-		s.expect("") // the last good clusters stay in use
+		s.expect("") // no update: the last good clusters stay in use
 		s.start(second, other.Serve)
 		time.Sleep(longestPause)
-		s.expect("") // still: the channel has all resources, so it does not switch to the second server
+		s.expect("") // no update: the channel lacks no resource, so it does not switch to the second server
 		s.stop(second)
 		first.Set(adstest.Cluster("a", "10.1.0.9:1"))
 		s.start(server, first.Serve)
@@ -58,8 +59,8 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
-// The first server comes back with a cluster that needs no EDS. The channel then lacks no resource,
-// so it uses that server again.
+// The first server is back, with a cluster whose endpoints are in DNS. The channel then lacks no
+// resource, so it uses that server again.
 func TestServerIsBackWithANameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -73,7 +74,7 @@ func TestServerIsBackWithANameAlone(t *testing.T) {
 	})
 }
 
-// Two management servers swap their addresses. The channel uses whichever server is at the first
+// Two management servers swap their addresses. The channel uses the one that is at the first
 // address.
 func TestServersExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,8 +109,8 @@ func TestServersExchange(t *testing.T) {
 	})
 }
 
-// Two servers fail at random times. Their endpoints are never mixed, a channel with endpoints never
-// loses all of them, and finally the first server is used.
+// Two servers fail at random times. Their endpoints are never mixed, a channel that has endpoints
+// never loses all of them, and in the end the first server is used.
 func TestServersAtRandom(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,8 +157,8 @@ func TestServersAtRandom(t *testing.T) {
 	}
 }
 
-// checkStates checks the recorded states. It reports whether the channel has received endpoints,
-// now or before (began).
+// checkStates checks the recorded states. began reports whether the channel had endpoints before,
+// and the result whether it has had any by now.
 func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 	t.Helper()
 	for _, line := range slices.Collect(strings.Lines(saw)) {

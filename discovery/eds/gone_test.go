@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// backendAt starts a backend in the site's network.
+// backendAt starts a backend in the network of the site.
 func (s *site) backendAt(address string) (stop func()) {
 	l := bufconn.Listen(1 << 20)
 	b := grpc.NewServer()
@@ -32,7 +32,8 @@ func (s *site) backendAt(address string) (stop func()) {
 	return func() { s.stop(address) }
 }
 
-// cables are the connections to management servers, which cut makes silent.
+// cables are the connections to management servers. cut stops all data on them without closing
+// them.
 type cables struct {
 	*site
 	mu   sync.Mutex
@@ -59,9 +60,9 @@ func (c *cables) cut() {
 	}
 }
 
-// A management server disappears without closing its connections, another one takes its address,
-// and the endpoints move. The failing connections to the old endpoints make the client check its
-// stream, so calls reach the new endpoints within 36 s.
+// A management server disappears without closing its connections. Another one takes its address,
+// and then the endpoints move. Failing connections to the old endpoints make the client check its
+// stream to the server, so calls reach the new endpoints within 36 s.
 func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 	for about, target := range map[string]string{"endpoints": "/a", "a cluster": "/a?cds=true", "an aggregate": "/all?cds=true"} {
 		t.Run(about, func(t *testing.T) {
@@ -94,7 +95,7 @@ func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 				c.start(server, adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.2:80")).Serve)
 				c.backendAt("10.1.0.2:80")
 				stop()
-				synctest.Wait() // wait until the connection is closed, so that the call does not use it
+				synctest.Wait() // the client sees that the connection is closed, so that the next call does not use it
 				began := time.Now()
 				call()
 				if took := time.Since(began); took > 36*time.Second {

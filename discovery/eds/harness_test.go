@@ -21,7 +21,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 30 * time.Second
 
-// channel is a resolver.ClientConn that sends its states and errors to Go channels.
 type channel struct {
 	resolver.ClientConn
 	states chan resolver.State
@@ -33,7 +32,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
+	if awaiting.Is(s) { // the state until there is an answer
 		return nil
 	}
 	push(c.states, s)
@@ -41,8 +40,8 @@ func (c *channel) UpdateState(s resolver.State) error {
 }
 func (c *channel) ReportError(err error) { push(c.errors, err) }
 
-// push sends v to a Go channel. If its buffer is full, push drops the oldest value, so that it
-// never blocks a source. Without a buffer, push blocks.
+// push sends v to a Go channel. If the buffer is full, it drops the oldest value, so that a source
+// never blocks. Without a buffer, push blocks.
 func push[T any](to chan T, v T) {
 	if cap(to) == 0 {
 		to <- v
@@ -90,7 +89,6 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// serve starts a management server and returns its address.
 func serve(t *testing.T, script adstest.Script, opts ...grpc.ServerOption) string {
 	t.Helper()
 	l := listen(t)
@@ -99,7 +97,7 @@ func serve(t *testing.T, script adstest.Script, opts ...grpc.ServerOption) strin
 	return l.Addr().String()
 }
 
-// constant serves cluster "c" with one endpoint.
+// constant serves cluster "c" with one endpoint, which does not change.
 func constant(s *adstest.Stream) error {
 	if _, err := s.Recv(); err != nil {
 		return err

@@ -20,13 +20,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hostility is a misbehavior of a management server.
+// hostility is one way in which a management server misbehaves.
 type hostility struct {
-	answer func(*adstest.Stream) error // handles the second phase of the first stream, and each later stream
-	bytes  func(net.Conn)              // called on each connection except the first, instead of gRPC
-	metric string                      // name of a metric that must reach count
+	answer func(*adstest.Stream) error // handles the rest of the first stream, and all of each later stream
+	bytes  func(net.Conn)              // handles each connection but the first, instead of gRPC
+	metric string                      // the metric that must count the failure
 	count  int64
-	log    string // text expected in a log line that also names the server
+	log    string // text of a log line that must also name the server
 }
 
 var hostilities = map[string]hostility{
@@ -71,7 +71,7 @@ var hostilities = map[string]hostility{
 	},
 	"half a response, then a reset": {
 		bytes:  halfAResponse,
-		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // gRPC's wording of the error depends on timing
+		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // how gRPC words the error depends on timing
 	},
 	"RESOURCE_EXHAUSTED forever": {
 		answer: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
@@ -83,9 +83,9 @@ var hostilities = map[string]hostility{
 	},
 }
 
-// A server sends one backend and then misbehaves. No call fails or reaches another backend, and a
-// metric and the log report what is wrong. Then the server behaves again and sends a second
-// backend, which gets the calls.
+// A server sends one backend and then misbehaves. No call fails, none reaches another backend, and
+// a metric and the log report what is wrong. When the server behaves again, it sends a second
+// backend, which then gets the calls.
 func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -145,8 +145,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate is a listener. Its first connection, and all connections after mended is closed, go to gRPC;
-// the others go to the function bytes if it is set.
+// gate is a listener. gRPC gets its first connection, and all connections after mended is closed.
+// The others go to the function bytes, if there is one.
 type gate struct {
 	net.Listener
 	bytes  func(net.Conn)
@@ -164,12 +164,12 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// raw is an encoded message. A nil element is 1 MiB of zeros.
+// raw is an encoded message in pieces. A nil piece is 1 MiB of zeros.
 type raw [][]byte
 
 var zeros = make([]byte, 1<<20)
 
-// rawCodec sends raw messages unchanged.
+// rawCodec sends raw messages as they are.
 type rawCodec struct{ encoding.CodecV2 }
 
 func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -187,10 +187,10 @@ func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return all, nil
 }
 
-// halfAResponse speaks just enough HTTP/2 to send the beginning of a response, and then resets the
+// halfAResponse speaks enough HTTP/2 to send the first half of a response, and then resets the
 // connection.
 func halfAResponse(c net.Conn) {
-	// Nothing may be sent before the client has opened a stream.
+	// A server may send a response only on a stream that the client has opened.
 	if !readUntilHeaders(c) {
 		return
 	}
@@ -208,7 +208,7 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 
-// readUntilHeaders reads frames until the client opens a stream. It reports whether that happened.
+// readUntilHeaders reads frames until the client opens a stream, and reports whether it did.
 func readUntilHeaders(c net.Conn) bool {
 	c.Write(frame(4, 0, 0, nil))
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel that leaves idle mode while its management server is down uses the last confirmed
-// endpoints.
+// A channel becomes active again while its management server is down. It uses the endpoints that
+// the server last confirmed.
 func TestIdleChannelAndADeadServer(t *testing.T) {
 	address := backend(t)
 	l := listen(t)

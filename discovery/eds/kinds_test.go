@@ -30,7 +30,7 @@ func withEndpoints(name string, kind clusterv3.Cluster_DiscoveryType, address st
 	}
 }
 
-// No call fails while a cluster changes its type.
+// No call fails when a cluster changes its type.
 func TestClusterChangesItsType(t *testing.T) {
 	before, after := backend(t), backend(t)
 	host, text, err := net.SplitHostPort(after)
@@ -60,7 +60,7 @@ func TestClusterChangesItsType(t *testing.T) {
 		c.until(before)
 		c.stays(before, 10)
 	}
-	// An invalid cluster is rejected, and the old one stays in use.
+	// An invalid cluster is rejected, and the one before stays in use.
 	for _, wrong := range []*clusterv3.Cluster{withEndpoints("shop", clusterv3.Cluster_ORIGINAL_DST, after), adstest.Aggregate("shop", "shop")} {
 		catalogue.Set(wrong)
 		if wrong.GetClusterType() == nil {
@@ -75,8 +75,8 @@ func TestClusterChangesItsType(t *testing.T) {
 	}
 }
 
-// callAllTheTime makes calls, none of which may fail, until stop is called. stop returns the number
-// of calls.
+// callAllTheTime makes calls until stop is called, and none of them may fail. stop returns how many
+// there were.
 func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,8 +100,8 @@ func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	}
 }
 
-// If one channel uses a cluster directly and another one through an aggregate, the cluster is
-// requested once.
+// One channel uses a cluster directly, another one through an aggregate. The cluster is requested
+// once.
 func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -133,8 +133,8 @@ func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	})
 }
 
-// By Envoy's rules, a response that lacks a cluster deletes that cluster. This client ignores the
-// deletion, as gRFC A53 allows.
+// In Envoy's protocol, a response without a cluster deletes that cluster. This client keeps it, as
+// gRFC A53 allows.
 func TestClusterThatIsNoLongerSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

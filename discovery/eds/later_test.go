@@ -17,22 +17,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// silent is a resolver.ClientConn that reports the number of endpoints in each state and keeps
-// nothing of the state.
+// silent is a channel that tells the number of endpoints in each state and does not keep the state.
 type silent struct {
 	*channel
 	came chan int
 }
 
 func (c silent) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
+	if awaiting.Is(s) { // the state until there is an answer
 		return nil
 	}
 	c.came <- len(s.Endpoints)
 	return nil
 }
 
-// open starts a resolver and waits for n endpoints.
 func open(t *testing.T, text string, n int) silent {
 	t.Helper()
 	c := silent{newChannel(), make(chan int, 100)}
@@ -46,7 +44,8 @@ func open(t *testing.T, text string, n int) silent {
 	return c
 }
 
-// A channel that is opened later uses the resources that the server has already sent to others.
+// A channel that opens later gets the resources that the server has already sent for other
+// channels.
 func TestLaterChannelsShareWhatCame(t *testing.T) {
 	const n, channels = 2000, 40
 	for name, path := range map[string]string{"endpoints": "/c", "clusters": "/shop?cds=true"} {
@@ -74,7 +73,7 @@ func settled() int64 {
 	return int64(live())
 }
 
-// When a cluster is replaced, the memory of its old version is freed.
+// When a server replaces a cluster, the memory of the old version is freed.
 func TestAnEditedClusterIsForgotten(t *testing.T) {
 	const edits = 30
 	static := func(n int) *clusterv3.Cluster {

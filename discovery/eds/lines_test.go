@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Text from a server cannot break a log line or an error into two lines.
+// Whatever text a server sends, an error stays on one line, in the log and in calls.
 func TestWhatAServerSaysStaysALine(t *testing.T) {
 	const evil = "busy\nERROR: [understudy] forged\x1b[31m"
 	for about, script := range map[string]adstest.Script{

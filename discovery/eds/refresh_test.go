@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// rotating is a DNS resolver. Successive lookups of a name return its answers in turn.
+// rotating is a DNS resolver. The answers for a name are given in turn.
 type rotating struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -54,9 +54,9 @@ func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*rotatingName) Close() {}
 
-// DNS names in clusters are looked up at the target's refresh interval, and an address is removed
-// after removeAfter answers in a row without it. Here the answers rotate through three subsets, so
-// removeAfter=3 removes nothing.
+// DNS names in clusters are looked up at the refresh interval of the target. An address is removed
+// when removeAfter answers in a row lack it. Here each answer has one of three addresses in turn,
+// so removeAfter=3 removes none.
 func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 			network := &adsclient.Network{Dial: s.dial}
 			b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 			defer s.open(b, "eds://"+server+"/shop?cds=true"+parameters)()
-			time.Sleep(3 * 34 * time.Second) // long enough for all subsets
+			time.Sleep(3 * 34 * time.Second) // long enough for all three answers
 			const all = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
 			if got := s.saw(); strings.HasSuffix(got, all) != quiet {
 				t.Errorf("%s: channel saw\n%s", parameters, got)
@@ -90,7 +90,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	}
 }
 
-// pending is a DNS resolver that does not answer by itself.
+// pending is a DNS resolver that answers only when the test tells it to.
 type pending struct {
 	mu   sync.Mutex
 	open []resolver.ClientConn
@@ -108,8 +108,9 @@ func (d *pending) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
 func (*pending) Close()                                {}
 
-// The first server is down, and a DNS name in the second server's clusters is still being looked
-// up. Until it has an address, the first server's clusters stay in use with their own endpoints.
+// The first server is down. In the second server's clusters is a DNS name that is still being
+// looked up. Until the lookup ends, the first server's clusters stay in use, with their own
+// endpoints.
 func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -133,8 +134,8 @@ func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	})
 }
 
-// After an idle time, the server has the endpoints but no longer the clusters. The last good
-// clusters stay in use, and updates of their endpoints take effect.
+// The channel was idle. Now the server still has the endpoints but no longer the clusters. The last
+// good clusters stay in use, and changes of their endpoints reach the channel.
 func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

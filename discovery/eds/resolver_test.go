@@ -26,8 +26,8 @@ func TestClusterBecomesState(t *testing.T) {
 			t.Errorf("service config %s lacks %s", config, want)
 		}
 	}
-	// gRPC's proxy resolver drops the attributes of endpoints. Their paths are then restored from a
-	// copy (hierarchy.Seal).
+	// gRPC's proxy resolver drops the attributes of endpoints, and with them the paths. Unseal
+	// restores the paths from a copy in the state.
 	bare := state
 	bare.Endpoints = []resolver.Endpoint{{Addresses: state.Endpoints[0].Addresses}}
 	if got := hierarchy.Path(hierarchy.Unseal(bare).Endpoints[0]); len(got) != 2 {
@@ -70,13 +70,13 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Close does not wait for an update that is in progress.
+// Close returns although an update is in progress.
 func TestCloseDuringAnUpdate(t *testing.T) {
 	gone := make(chan struct{})
 	t.Cleanup(func() { close(gone) })
 	c := newChannel()
-	c.states = make(chan resolver.State) // unbuffered: UpdateState blocks until the test is ready
-	built := make(chan struct{})         // UpdateState would otherwise block inside Build
+	c.states = make(chan resolver.State) // without a buffer: UpdateState blocks until the test receives
+	built := make(chan struct{})         // Build must have returned before UpdateState blocks
 	script := func(s *adstest.Stream) error {
 		<-built
 		return constant(s)
@@ -93,7 +93,7 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 		close(closed)
 	}()
 	wait(t, "return of Close", closed)
-	go func() { // the stream ends only after UpdateState has returned
+	go func() { // the stream ends only when UpdateState has returned
 		select {
 		case <-c.states:
 		case <-gone:

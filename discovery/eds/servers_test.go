@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// managers are two management servers, each with a backend of its own. The first server rejects all
-// streams until up is set.
+// managers are two management servers, each with its own backend. The first one rejects all streams
+// until up is set.
 type managers struct {
 	up                          atomic.Bool
 	first, second               string
@@ -33,7 +33,7 @@ func newManagers(t *testing.T) *managers {
 	return m
 }
 
-// While the first server is down, calls go to the second server's endpoints. No call fails.
+// While the first server is down, calls go to the endpoints of the second one. No call fails.
 func TestServersInOrder(t *testing.T) {
 	m := newManagers(t)
 	c := newTraffic(t, "eds://"+m.first+","+m.second+"/c")
@@ -46,7 +46,7 @@ func TestServersInOrder(t *testing.T) {
 	}
 }
 
-// The servers of a bootstrap are tried in order, each with its own credentials.
+// The servers in a bootstrap are tried in order, each with its own credentials.
 func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	m := newManagers(t)
 	one := func(address string) string {
@@ -63,8 +63,8 @@ func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	})
 }
 
-// With the rule of gRFC A95, the second server is used as soon as the first cannot be reached, even
-// if the channel already has endpoints.
+// By the rule of gRFC A95, the client uses the second server as soon as it cannot reach the first
+// one, even if it has endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T, m *managers) *traffic{
 		"parameter": func(t *testing.T, m *managers) *traffic {
@@ -79,7 +79,7 @@ func TestFallbackOnReachabilityOnly(t *testing.T) {
 			alive := make(chan struct{})
 			m.first = serve(t, func(s *adstest.Stream) error {
 				if s.Number == 1 {
-					s.Recv() // a response that comes before the request is ignored
+					s.Recv() // the client ignores a response that comes before its request
 					s.Respond("1", "n", adstest.Cluster("c", m.firstBackend))
 					<-alive
 				}

@@ -53,8 +53,7 @@ func TestHundredThousandEndpoints(t *testing.T) {
 	runtime.KeepAlive(state)
 }
 
-// A response of 1 GiB is rejected because of the length at its beginning, so the client does not
-// allocate memory for it.
+// A response of 1 GiB takes no memory: the client rejects it when it reads the length.
 func TestTooLargeAResponseTakesNoMemory(t *testing.T) {
 	refused := make(chan struct{})
 	l := listen(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// backend starts a server that sends its own address in the "backend" header of each response.
+// backend starts a server that gives its own address in the response header "backend".
 func backend(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
@@ -54,7 +54,7 @@ func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	return &traffic{t, conn, m}
 }
 
-// call returns the address of the backend that answers a call. No call may fail.
+// call returns the address of the backend that answered. The call must not fail.
 func (c *traffic) call() string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -66,7 +66,7 @@ func (c *traffic) call() string {
 	return strings.Join(header.Get("backend"), ",")
 }
 
-// stays makes n calls. All must reach want.
+// stays makes n calls, which must all reach want.
 func (c *traffic) stays(want string, n int) {
 	c.t.Helper()
 	for range n {
@@ -76,7 +76,6 @@ func (c *traffic) stays(want string, n int) {
 	}
 }
 
-// until makes calls until one reaches want.
 func (c *traffic) until(want string) {
 	c.t.Helper()
 	for end := time.Now().Add(patience); c.call() != want; {

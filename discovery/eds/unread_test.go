@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// While the bootstrap file cannot be read, or is invalid, calls fail with an error that names it.
+// While the bootstrap file does not exist or is invalid, calls fail with an error that names it.
 func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
@@ -74,8 +74,8 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	}
 }
 
-// A certificate file that is only partially written, or does not match its key, is read again.
-// Until it is valid, a failover target uses its other mechanism.
+// A certificate file that is half written, or does not match its key, is read again. Until the two
+// match, a failover target uses its other mechanism.
 func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -97,7 +97,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for n := 0; n != 2; { // first the endpoint from DNS alone, then also that of the server
+	for n := 0; n != 2; { // first the endpoint from DNS alone, then the server's as well
 		n = len(wait(t, "state", list.states).Endpoints)
 		if n == 1 {
 			rename(t, renewed.Key, pair.Key)
@@ -106,7 +106,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	wait(t, "state", c.states)
 }
 
-// A file that the bootstrap names is read again until it can be read.
+// If a file that the bootstrap names cannot be read, it is read again until it can be.
 func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	cert := testcert.New(t)
 	path := filepath.Join(t.TempDir(), "ca.pem")
@@ -115,12 +115,12 @@ func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	c := build(t, "eds:///c?cds=true")
 	expectError(t, c, "ca_certificate_file: open "+path)
 	rename(t, cert.File(), path)
-	expectError(t, c, address) // the file was read, but the server does not use TLS
+	expectError(t, c, address) // the file was read, and the connection then fails because the server does not use TLS
 }
 
 func TestAChannelThatIsClosedBeforeItsBootstrapIsRead(t *testing.T) {
 	t.Setenv(bootstrapFileVar, filepath.Join(t.TempDir(), "bootstrap.json"))
-	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // still waiting at the end of the test; TestMain checks that no goroutine is left
+	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // still waiting when the test ends; TestMain checks that this leaves no goroutine
 }
 
 // While a channel is idle, its bootstrap becomes unreadable. The next call uses the last good

@@ -23,8 +23,8 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// Updates from the server that arrive while the channel is busy become a single update of the
-// channel.
+// The server sends many updates while the channel handles one. The channel gets them as a single
+// update.
 func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	const last = 200
 	addresses := make([]string, last)
@@ -33,7 +33,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	}
 	taken, built := make(chan struct{}), make(chan struct{})
 	script := func(s *adstest.Stream) error {
-		<-built // UpdateState would otherwise block inside Build
+		<-built // Build must have returned before UpdateState blocks
 		for i := 1; i <= last; i++ {
 			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
 				return err
@@ -51,7 +51,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 		}
 	}
 	c := newChannel()
-	c.states = make(chan resolver.State) // unbuffered: UpdateState blocks until the test is ready
+	c.states = make(chan resolver.State) // without a buffer: UpdateState blocks until the test receives
 	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	for len(wait(t, "state", c.states).Endpoints) != last {
 		states++
 	}
-	// Some updates may still be on their way to the channel when the server receives the last ACK.
+	// Some updates may have been on their way to the channel when the server received the last ACK.
 	const few = 5
 	if states > few {
 		t.Errorf("%d updates became %d states, want a few", last, states)
@@ -84,12 +84,12 @@ func tenThousand() *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// If an update changes the weight of one endpoint among 10,000, no new connection is opened.
+// An update that changes the weight of one endpoint among 10,000 opens no connection.
 func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 	before := tenThousand()
 	after := proto.CloneOf(before)
 	after.Endpoints[3].LbEndpoints[7].LoadBalancingWeight = wrapperspb.UInt32(999)
-	const heavy = "10.3.0.7:443" // after the update, it has half the weight of its locality, and each locality gets a tenth of the calls
+	const heavy = "10.3.0.7:443" // its new weight is half of its locality's, and each of ten localities gets a tenth of the calls
 	next := make(chan struct{})
 	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n1", before); err != nil {
@@ -116,7 +116,7 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		for _, sc := range cc.SubConns() {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		<-time.After(time.Second) // with many endpoints, pickers are updated with a delay
+		<-time.After(time.Second) // if there are many endpoints, a new picker is published after a delay
 		synctest.Wait()
 		if got := shareOf(cc, heavy); got != 1 {
 			t.Errorf("%d of 10,000 picks before the update, want 1", got)

@@ -57,7 +57,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// strict is a channel that rejects every service config, which makes Build fail.
+// strict is a channel that rejects every service config. Build then fails.
 type strict struct{ channel }
 
 func (*strict) ParseServiceConfig(string) *serviceconfig.ParseResult {
@@ -124,7 +124,7 @@ func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
 	}
 }
 
-// Resolvers that know nothing of endpoints send addresses. Old ones call NewAddress.
+// Old resolvers send addresses instead of endpoints, and still older ones call NewAddress.
 func TestAddressesWithoutEndpoints(t *testing.T) {
 	type key struct{}
 	f, cc := newFakes(), &channel{}

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// A resolver may answer during Build and may be closed during an update (row E5 of
-// docs/scenarios.md). A deadlock would fail the synctest bubble.
+// A resolver may answer during Build, and the channel may close during an update (row E5 of
+// docs/scenarios.md). If this deadlocked, the synctest bubble would fail.
 
 func TestPartsMayAnswerWhileTheyAreBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		cc.onUpdate = func(resolver.State) {
-			f.resolvers["b"].answer("10.0.2.1:1") // not applied yet, because an update is in progress
+			f.resolvers["b"].answer("10.0.2.1:1") // waits in the queue, because an update is in progress
 			r.Close()
 		}
 		f.resolvers["a"].answer("10.0.1.1:1")
@@ -95,14 +95,14 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 		if got := cc.take(); got != "state fake:a [10.0.1.1:1/a]\n" {
 			t.Errorf("channel saw %q, want no update after close", got)
 		}
-		closed := strings.Fields(strings.ReplaceAll(f.take(), "closed ", "")) // the resolvers are closed in any order
+		closed := strings.Fields(strings.ReplaceAll(f.take(), "closed ", "")) // in any order
 		if slices.Sort(closed); !slices.Equal(closed, []string{"a", "b"}) {
 			t.Errorf("closed %q, want each once", closed)
 		}
 	})
 }
 
-// The resolver of a mechanism gets no ResolveNow while it is being closed or afterwards.
+// While a mechanism is being closed, and afterwards, its resolver gets no ResolveNow.
 func TestCloseWhileAPartIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, cc := newFakes(), &channel{}
@@ -155,8 +155,8 @@ func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
 	})
 }
 
-// Resolvers that answer concurrently cause no overlapping updates. The last update contains the
-// last answer of each mechanism. Run with -race.
+// When resolvers answer at the same time, the updates of the channel do not overlap. The last
+// update has the last answer of each mechanism. This needs the race detector.
 func TestManyAnswersAtOnce(t *testing.T) {
 	f, cc := newFakes(), &channel{}
 	var asker atomic.Pointer[func(string, bool)]

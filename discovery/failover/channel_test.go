@@ -29,7 +29,7 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// Two mechanisms may contain the same address.
+// Two mechanisms may have the same address.
 func TestTheSamePartTwice(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
@@ -39,7 +39,7 @@ func TestTheSamePartTwice(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// An idle channel closes its resolver. The next call builds another one.
+// An idle channel closes its resolver. The next call builds a new one.
 func TestAfterAnIdleTime(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///%s,passthrough:///192.0.2.1:1", us.address), plaintext, grpc.WithIdleTimeout(50*time.Millisecond))
@@ -55,8 +55,7 @@ func TestAfterAnIdleTime(t *testing.T) {
 	}
 }
 
-// grpc.NewClient does not validate targets of resolvers, so mistakes are reported by the first
-// call.
+// grpc.NewClient does not check targets. The first call reports a mistake in one.
 func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 	for target, want := range map[string]string{
 		"failover:///":                                        "failover: target has no parts",
@@ -108,12 +107,12 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("a call that waits failed: %v", err)
 	}
 
-	// After an answer without addresses, the previous addresses stay in use.
+	// The answer has no addresses, so those of the last one stay in use.
 	n.set("eu", nil)
 	await(t, conn, "eu as eu")
 }
 
-// A call to a mechanism without endpoints fails with that mechanism's error.
+// A call to a mechanism without endpoints fails with the error of that mechanism.
 func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	n := newNames()
 	eu := startTier(t, "eu", insecure.NewCredentials())
@@ -138,7 +137,7 @@ func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	}
 }
 
-// The program's retry policy is in effect before and after an update.
+// The retry policy of the program applies before and after an update.
 func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
 	var calls atomic.Int64
 	everyOther := func() bool { return calls.Add(1)%2 == 1 }

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// check validates a target like understudy.Validate, but does not read files.
+// check does what understudy.Validate does, except for reading files.
 func check(target string, opts ...given.Option) error {
 	u, err := url.Parse(target)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// journal records events in order, one line each.
+// journal records events, one per line.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -29,8 +29,7 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take waits until all other goroutines are blocked, and returns the events since the last call of
-// take.
+// take waits until all other goroutines are blocked, and returns the events since its last call.
 func (j *journal) take() string {
 	settle.Wait()
 	j.mu.Lock()
@@ -43,18 +42,17 @@ func (j *journal) take() string {
 	return s
 }
 
-// channel is a fake resolver.ClientConn.
 type channel struct {
 	resolver.ClientConn
 	journal
-	refuse   error                // returned by UpdateState
+	refuse   error                // the error of UpdateState
 	onUpdate func(resolver.State) // called by UpdateState
 	last     resolver.State
 	config   string // the last service config
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the state while there is no answer; it has no endpoints
+	if awaiting.Is(state) { // the state until there is an answer
 		return nil
 	}
 	c.add("state%s", c.describe(state))
@@ -72,13 +70,12 @@ func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
 }
 
-// rawConfig is an unparsed service config.
 type rawConfig struct {
 	serviceconfig.Config
 	json string
 }
 
-// describe lists the mechanisms of a state with their addresses and server names.
+// describe lists the mechanisms of a state, with their addresses and server names.
 func (c *channel) describe(state resolver.State) string {
 	var config struct {
 		LoadBalancingConfig []map[string]struct{ Priorities []string }
@@ -104,7 +101,7 @@ func (c *channel) describe(state resolver.State) string {
 	return s
 }
 
-// fakes builds fake resolvers for targets fake:///NAME.
+// fakes builds resolvers for targets of the form fake:///NAME.
 type fakes struct {
 	journal
 	resolvers map[string]*fake
@@ -151,7 +148,6 @@ func (r *fake) Close() {
 	}
 }
 
-// answer sends the channel one endpoint for each address.
 func (r *fake) answer(addresses ...string) {
 	state := resolver.State{Endpoints: []resolver.Endpoint{}}
 	for _, a := range addresses {
@@ -164,7 +160,7 @@ func (r *fake) answer(addresses ...string) {
 
 func (r *fake) fail(text string) { r.cc.ReportError(errors.New(text)) }
 
-// target returns a failover target with a fake entry for each name.
+// target returns a failover target with one fake mechanism for each name.
 func target(names ...string) resolver.Target {
 	return parsed("failover:///fake:" + strings.Join(names, ",fake:"))
 }
@@ -177,7 +173,7 @@ func parsed(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build builds a failover resolver with a fake entry for each name.
+// build builds a resolver for such a target.
 func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
 	return given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target(names...), cc, resolver.BuildOptions{})
 }

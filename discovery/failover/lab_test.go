@@ -25,7 +25,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// authority is a certificate authority for tests.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -65,7 +64,7 @@ func sign(t *testing.T, template, parent *x509.Certificate, public *ecdsa.Public
 	return cert
 }
 
-// server returns credentials for a server, with a certificate for names.
+// server returns the credentials of a server whose certificate is for names.
 func (a *authority) server(t *testing.T, names ...string) credentials.TransportCredentials {
 	t.Helper()
 	key := newKey(t)
@@ -77,19 +76,19 @@ func (a *authority) server(t *testing.T, names ...string) credentials.TransportC
 	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
 }
 
-// client returns credentials that trust a. They use serverName unless it is empty.
+// client returns credentials of a client that trusts a. If serverName is not empty, it is the name
+// in the certificate.
 func (a *authority) client(serverName string) credentials.TransportCredentials {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
 }
 
-// tier is a server on a loopback port. It answers health checks and returns its name and the call's
-// :authority in a response header.
+// tier is a server on loopback. In a response header, it gives its name and the call's :authority.
 type tier struct {
 	name    string
 	creds   credentials.TransportCredentials
-	fails   func() bool // reports whether the next call fails; may be nil
+	fails   func() bool // whether the next call fails; may be nil
 	address string
 	server  *grpc.Server
 }
@@ -102,7 +101,6 @@ func startTier(t *testing.T, name string, creds credentials.TransportCredentials
 	return s
 }
 
-// start starts the server. A server that is started again keeps its port.
 func (s *tier) start(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
@@ -117,7 +115,7 @@ func (s *tier) start(t *testing.T) {
 }
 
 func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	// gRPC does not retry a call that has received a header, so a failing call gets none.
+	// A failing call gets no header, because gRPC does not retry a call after a header.
 	if s.fails != nil && s.fails() {
 		return nil, status.Error(codes.Unavailable, "made to fail")
 	}
@@ -129,7 +127,7 @@ func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInf
 	return handler(ctx, req)
 }
 
-// call makes a call and returns which server answered, as "NAME as AUTHORITY".
+// call returns the server that answered and the call's authority, as "NAME as AUTHORITY".
 func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (string, error) {
 	var header metadata.MD
 	opts = append(opts, grpc.Header(&header))
@@ -139,7 +137,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (
 	return header.Get("tier")[0] + " as " + header.Get("called")[0], nil
 }
 
-// await makes calls until call returns want.
+// await makes calls until one is answered as in want.
 func await(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -155,7 +153,6 @@ func await(t *testing.T, conn *grpc.ClientConn, want string) {
 	}
 }
 
-// dial opens a channel to target and closes it at the end of the test.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(target, opts...)
@@ -168,7 +165,7 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
 
-// names is a resolver for lab:///NAME.
+// names is a resolver for targets of the form lab:///NAME.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
@@ -186,7 +183,6 @@ func newNames() *names {
 	return &names{addresses: make(map[string][]string), failures: make(map[string]error), watchers: make(map[*watcher]bool)}
 }
 
-// set makes name resolve to addresses or to an error.
 func (n *names) set(name string, failure error, addresses ...string) {
 	n.mu.Lock()
 	n.addresses[name], n.failures[name] = addresses, failure
@@ -213,7 +209,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return w, nil
 }
 
-// ResolveNow sends the name's current addresses or error, if they were set.
+// ResolveNow sends the current addresses or error of the name, if the test has set any.
 func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
 	w.names.mu.Lock()
 	addresses, known := w.names.addresses[w.name]

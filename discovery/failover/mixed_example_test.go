@@ -18,9 +18,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// The names are looked up every 30 s, so new backends are used without waiting for a connection to
-// fail. The target names this example's own DNS server; usually, an entry is just a name and a
-// port.
+// The names are looked up every 30 s, so that new backends get calls although no connection has
+// failed. Usually an entry of the target is just a name and a port; here it also names the DNS
+// server of the example.
 func Example_twoNames() {
 	us, usPort := exampleServer()
 	eu, euPort := exampleServer()
@@ -41,8 +41,8 @@ func Example_twoNames() {
 	// eu answers: true
 }
 
-// Calls go to the endpoints of a management server first, and to those of a DNS name if these fail
-// (gRFC A37).
+// Calls go to the endpoints that a management server sends and, if these fail, to those of a DNS
+// name (gRFC A37).
 func Example_edsBeforeDNS() {
 	first, firstPort := exampleServer()
 	last, lastPort := exampleServer()
@@ -69,15 +69,14 @@ func Example_edsBeforeDNS() {
 	// what DNS knows answers: true
 }
 
-// An entry may have parameters. Its question mark is written %3F, because a plain question mark
-// would begin the parameters of the whole target. Here, the second entry is verified against
-// another name.
+// An entry may have parameters of its own. Its question mark is written %3F, because a plain one
+// would begin the parameters of the whole target. Here, the certificate of the second entry must
+// have another name.
 func ExampleValidate_parameters() {
 	fmt.Println(understudy.Validate("failover:///us.example.com:443,10.0.0.1:443%3Fauthority=eu.example.com?refresh=30s", understudy.Options{}))
 	// Output: <nil>
 }
 
-// exampleServer starts a server and returns its port.
 func exampleServer() (*grpc.Server, int) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
@@ -97,8 +96,7 @@ func exampleClient(target string) *grpc.ClientConn {
 	return conn
 }
 
-// answeredBy makes calls until one of them is answered, and returns the port of the server that
-// answered it.
+// answeredBy makes calls until one is answered, and returns the port of the server.
 func answeredBy(conn *grpc.ClientConn) int {
 	for {
 		var from peer.Peer

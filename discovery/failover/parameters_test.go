@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A target's parameters reach the policies.
+// The policies of a channel follow the parameters of its target.
 func TestParametersOnAChannel(t *testing.T) {
 	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
 	n := newNames()

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// inner describes the mechanisms of a target, one per line: name -> target authority.
+// inner lists the mechanisms of a target, one per line: name -> gRPC target authority.
 func inner(t *testing.T, target string) string {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -45,8 +45,8 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///dns:///us.example.com:443": "dns:///us.example.com:443 -> dns:///us.example.com:443 us.example.com:443",
 		"failover:///dns://192.0.2.53/us:443":   "dns://192.0.2.53/us:443 -> dns://192.0.2.53/us:443 us:443",
 		"failover:///passthrough:///us:443":     "passthrough:///us:443 -> passthrough:///us:443 us:443",
-		// As in grpc.NewClient, a registered scheme needs no slashes after its colon, and an
-		// unregistered one is taken for a host.
+		// As in grpc.NewClient, a registered scheme needs no slashes after its colon. A scheme that
+		// is not registered is taken for a host.
 		"failover:///dns:us:443":         "dns:us:443 -> dns:///us:443 us:443",
 		"failover:///unix:/run/a.sock":   "unix:/run/a.sock -> unix:///run/a.sock localhost",
 		"failover:///unix:///run/a.sock": "unix:///run/a.sock -> unix:///run/a.sock localhost",
@@ -63,13 +63,12 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///fake:///a%252Cb":       "fake:///a%2Cb -> fake:///a,b a,b",
 		"failover:///fake%3A%2F%2F%2Fa":     "fake:///a -> fake:///a a",
 		"failover:///fake:///a b,fake:///c": "fake:///a b -> fake:///a b a%20b\nfake:///c -> fake:///c c",
-		// An entry may be a target of this module. A nested list is replaced by its entries.
+		// An entry may be a target of this module. The entries of a nested list take its place.
 		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
 			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
 		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
-		// An entry may have parameters. If several authorities are given, the innermost one
-		// applies.
+		// An entry may have parameters. Of several authorities, the innermost one applies.
 		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
 			"eds://h:1/shop?authority=y/z -> its own y%2Fz\nb:1 -> dns:///b:1 b:1",
 		"failover:///failover:///a:1%253Fauthority=x%2Cb:1%3Fauthority=y": "a:1?authority=x -> dns:///a:1 x\nb:1 -> dns:///b:1 y",
@@ -157,8 +156,8 @@ func TestTheBuilderIsRegistered(t *testing.T) {
 	}
 }
 
-// FuzzParseTarget checks that no target causes a panic, that errors are one short line, and that
-// mechanisms have distinct names and valid authorities.
+// FuzzParseTarget checks that a target causes no panic, that an error is one short line, and that
+// mechanisms have different names and valid authorities.
 func FuzzParseTarget(f *testing.F) {
 	long := "l" + strings.Repeat("%89", 1000)
 	for _, seed := range []string{

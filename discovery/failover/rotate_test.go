@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// dnsFake replaces gRPC's DNS resolver for one name. Successive lookups return its answers in turn.
+// dnsFake is gRPC's DNS resolver for one name. It gives its answers in turn.
 type dnsFake struct {
 	mu      sync.Mutex
 	answers []string
@@ -68,8 +68,8 @@ func (w *dnsWatch) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*dnsWatch) Close() {}
 
-// memory is an in-memory network with a server at every address. It counts the connections that the
-// client dials and closes.
+// memory is a network in memory with a server at each address. It counts how often the client dials
+// and closes a connection.
 type memory struct {
 	mu            sync.Mutex
 	listeners     map[string]*bufconn.Listener
@@ -104,7 +104,6 @@ func (m *memory) stop() {
 	}
 }
 
-// seen returns how often the client dialled and closed a connection to each address.
 func (m *memory) seen() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +133,8 @@ type named string
 func (named) Network() string  { return "memory" }
 func (n named) String() string { return string(n) }
 
-// inMemory runs f in a bubble with a channel to a DNS name on an in-memory network.
+// inMemory runs f in a synctest bubble, with a channel to a DNS name whose addresses are in a
+// network in memory.
 func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts ...given.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts 
 	})
 }
 
-// shares makes n calls and returns how many each address answered.
+// shares makes n calls and returns how many of them each address answered.
 func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	t.Helper()
 	counts := make(map[string]int)
@@ -169,13 +169,13 @@ func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	return fmt.Sprint(counts)
 }
 
-// The answers for a name rotate through n subsets of its addresses. With removeAfter=n, no
+// Each answer for a name has another subset of its addresses. With removeAfter=n for n subsets, no
 // connection is closed within an hour.
 func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	for _, subsets := range [][]string{{"a:1"}, {"a:1 b:1", "c:1 d:1"}, {"a:1 b:1", "b:1 c:1", "d:1"}, {"a:1", "b:1", "c:1", "d:1", "e:1"}} {
 		d := &dnsFake{answers: subsets}
 		inMemory(t, d, func(network *memory, conn *grpc.ClientConn) {
-			// By then, every subset has been seen.
+			// Each subset has been in an answer by then.
 			time.Sleep(time.Duration(len(subsets)) * 34 * time.Second)
 			before := network.seen()
 			time.Sleep(time.Hour)
@@ -189,8 +189,8 @@ func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	}
 }
 
-// With removeAfter below n, the same rotation closes connections. This shows that the previous test
-// can fail.
+// With removeAfter below the number of subsets, connections are closed, which shows that the
+// previous test can fail.
 func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	inMemory(t, &dnsFake{answers: []string{"a:1", "b:1", "c:1"}}, func(network *memory, _ *grpc.ClientConn) {
 		time.Sleep(10 * time.Minute)
@@ -200,8 +200,8 @@ func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", 2))
 }
 
-// A new backend gets its share of the calls after at most the refresh interval and one lookup. A
-// removed backend gets calls until two answers in a row lack it. No other connection is closed.
+// A new backend gets its share of the calls after one refresh interval and a lookup. A removed
+// backend gets calls until two answers in a row lack it. No other connection is closed.
 func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 	const refresh, jitter = 30 * time.Second, 3 * time.Second
 	d := &dnsFake{answers: []string{"a:1 b:1"}}
@@ -212,13 +212,13 @@ func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 		d.set("b:1 a:1 c:1 d:1")
 		time.Sleep(refresh + jitter)
 		shares(t, conn, 4)
-		synctest.Wait() // wait for the connections
+		synctest.Wait() // all connections are made
 		if got := shares(t, conn, 100); got != "map[a:1:25 b:1:25 c:1:25 d:1:25]" {
 			t.Errorf("after two were added: %s", got)
 		}
 		d.set("c:1 b:1")
 		for answers := range 3 {
-			for d.count() < answers { // wait for the next answer
+			for d.count() < answers { // until the next answer
 				time.Sleep(time.Second)
 			}
 			want := "map[a:1:25 b:1:25 c:1:25 d:1:25]"

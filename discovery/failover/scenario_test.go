@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// TestScenarios runs the files in testdata. The output of each command consists of the events of the
-// channel and of the mechanisms' resolvers:
+// TestScenarios runs the files in testdata. The output of a command is what happened to the channel
+// and to the resolvers of the mechanisms:
 //
 //	build a b c          build a resolver for a target with these entries
 //	answer a 10.0.0.1:1  a's resolver answers
@@ -89,8 +89,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	return s.take()
 }
 
-// take returns the events of the channel, followed by those of the resolvers. The latter are
-// sorted, because they may come from several goroutines.
+// take returns the events of the channel, and then those of the resolvers. It sorts the latter,
+// because they may come from several goroutines.
 func (s *scenario) take() string {
 	lines := strings.SplitAfter(s.fakes.take(), "\n")
 	slices.Sort(lines)

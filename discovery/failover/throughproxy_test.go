@@ -15,9 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// inChild is the environment variable that tells the child processes of TestChannelThroughAProxy
-// which case to run. Each case needs a process of its own, because Go reads the proxy environment
-// once per process.
+// inChild names the case that a child process of TestChannelThroughAProxy runs. Each case has its
+// own process, because Go reads the proxy environment once per process.
 const inChild = "FAILOVER_TEST_CASE"
 
 func TestChannelThroughAProxy(t *testing.T) {
@@ -39,7 +38,7 @@ func TestChannelThroughAProxy(t *testing.T) {
 	}
 }
 
-// testProxyLooksUpNames uses two names that only the proxy can resolve.
+// testProxyLooksUpNames uses names that only the proxy can resolve.
 func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	us := startTier(t, "us", ca.server(t, "us-east.example.com"))
@@ -57,7 +56,7 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	}
 }
 
-// testPartInNoProxy lists the loopback address of the first entry in NO_PROXY, so that it is
+// testPartInNoProxy lists the loopback address of the first entry in NO_PROXY. That entry is
 // dialled directly.
 func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
@@ -78,7 +77,7 @@ func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	await(t, conn, "far as eu-west.example.com:443")
 }
 
-// startProxy starts a proxy and configures it for the process. It must be called before the process
+// startProxy starts a proxy and sets it in the environment. This must happen before the process
 // first uses a proxy.
 func startProxy(t *testing.T) *testproxy.Proxy {
 	t.Helper()

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// backend is a server that refuses the first attempt of each call.
+// backend is a server that refuses the first attempt of each call, so that only a retry succeeds.
 type backend struct {
 	healthpb.UnimplementedHealthServer
 	port      int
@@ -57,8 +57,8 @@ func startBackend(t *testing.T) *backend {
 const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
 	"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
-// Calls fail with an error that names the file until the file appears. Then they go to its
-// endpoints, with the user's service config.
+// Until the file appears, calls fail with an error that names it. Then they go to its endpoints,
+// with the service config of the user.
 func TestOnAChannel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
@@ -85,7 +85,7 @@ func TestOnAChannel(t *testing.T) {
 		t.Fatalf("without the file: %v, want UNAVAILABLE with %q", err, want)
 	}
 	write(t, path, at(first))
-	// This call was made before there was a service config, so it may fail without a retry.
+	// The call was made before there was a service config. It may fail, because it is not retried.
 	_ = check(grpc.WaitForReady(true))
 	if err := check(); err != nil || first.calls.Load() == 0 {
 		t.Fatalf("with the file: %v after %d calls", err, first.calls.Load())

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// static returns a STATIC cluster with one endpoint.
 func static(name, address string) string {
 	return "- name: " + name + "\n  type: STATIC\n  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + address + ", port_value: 1}}}}]}]}\n"
 }
@@ -26,7 +25,6 @@ func aggregate(name, children string) string {
 
 func clustersFile(list ...string) string { return "clusters:\n" + strings.Join(list, "") }
 
-// watchCluster builds a resolver for a cluster of the file.
 func watchCluster(t *testing.T, path, cluster string, opts ...given.Option) *fakeChannel {
 	t.Helper()
 	return watchFile(t, path+"?cluster="+cluster, opts...)
@@ -39,14 +37,15 @@ func TestAggregateInAFile(t *testing.T) {
 	if got, want := c.next(t), `10.0.0.2:1["b/child0" "/"] 10.0.0.3:1["c/child0" "/"] 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Fatalf("state = %s, want %s", got, want)
 	}
-	// A changed order and a changed address do not change the names of the child policies.
+	// The child policies keep their names when an edit changes the order of the clusters and an
+	// address.
 	replace(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.9"), static("b", "10.0.0.2")))
 	for want := `10.0.0.9:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`; ; {
 		if got := c.next(t); got == want {
 			break
 		}
 	}
-	// The only cluster of a file needs no name.
+	// The only cluster of a file need not be named in the target.
 	replace(t, path, clustersFile(static("x", "10.0.0.7")))
 	c = watchFile(t, path)
 	if got, want := c.next(t), `10.0.0.7:1["x/child0" "/"]`; got != want {
@@ -121,7 +120,7 @@ func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	}
 }
 
-// The authority is the name of the target's cluster.
+// The authority of calls is the name of the cluster in the target.
 func TestAuthorityOfACluster(t *testing.T) {
 	for text, want := range map[string]string{
 		"file:///etc/shop.yaml":                       "shop",
@@ -134,7 +133,7 @@ func TestAuthorityOfACluster(t *testing.T) {
 	}
 }
 
-// The fields of a cluster that have no effect are logged once.
+// Fields of a cluster that have no effect are logged, once.
 func TestNotesOfClusters(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n  outlier_detection: {interval: 1s, consecutive_5xx: 3}\n"))
@@ -143,8 +142,8 @@ func TestNotesOfClusters(t *testing.T) {
 	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
 }
 
-// A cluster's outlier detection applies to its priorities. If an edit changes only the outlier
-// detection, the change reaches the policies.
+// The outlier detection of a cluster applies to its priorities. An edit that changes nothing else
+// reaches the policies.
 func TestOutlierDetectionInAFile(t *testing.T) {
 	path := newPath(t)
 	file := func(seconds string) string {
@@ -159,7 +158,8 @@ func TestOutlierDetectionInAFile(t *testing.T) {
 	}
 }
 
-// A cluster's name may look like a path. Logs, debug pages and errors show the whole name.
+// A cluster may have a name that looks like a path. The log, debug pages and errors show the whole
+// name.
 func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
@@ -175,7 +175,7 @@ func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	}
 }
 
-// names is a fake of DNS.
+// names is a fake DNS.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -247,7 +247,7 @@ func TestNamesInClusters(t *testing.T) {
 	if got := c.next(t); !strings.HasPrefix(got, `10.2.0.3:1["strict/child0" "east"] 10.2.0.9:1`) || !strings.Contains(got, `10.2.0.2:1["strict/child1" "west"]`) {
 		t.Errorf("state = %s, want the new address, and the one that is free now", got)
 	}
-	// An edit of another cluster does not cause another lookup of the names.
+	// An edit of another cluster does not make the names be looked up again.
 	builds := dns.built("backup.example.com:443")
 	replace(t, path, strings.Replace(content, "[strict, logical]", "[logical, strict]", 1))
 	for got := c.next(t); !strings.HasPrefix(got, `10.1.0.1:443["logical" "/"]`); {

@@ -11,9 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// Some file systems keep times with a resolution of two seconds. A file that is read in the middle
-// of a write may then have the same size and time when the write is complete. The rest of the write
-// is noticed nevertheless.
+// Some file systems keep times to two seconds only. A file that was read in the middle of a write
+// may then have the same size and time when the write is complete. The source still notices the
+// rest of the write.
 func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

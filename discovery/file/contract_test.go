@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// The file is polled, because a bubble receives no notifications from the system.
+// The source polls the file, because the system does not notify a synctest bubble.
 func TestTheContractOfSources(t *testing.T) {
 	for about, content := range map[string]string{
 		"endpoints": onePort(1),

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The client's endpoints come from a file, and the client has its own service config.
+// The endpoints come from a file, and the service config from the program.
 func Example() {
 	conn, err := understudy.NewClient("file:///etc/checkout/endpoints.yaml?authority=checkout.example.com",
 		understudy.Options{ServiceConfig: `{"methodConfig": [{"name": [{}], "waitForReady": true}]}`},

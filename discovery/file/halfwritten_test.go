@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blockStyle returns a file with one endpoint for each port, in YAML's block style: the file is
-// valid even if it ends in the middle of a port number.
+// blockStyle returns a file with one endpoint for each port, in YAML's block style: even if it ends
+// in the middle of a port number, it is valid.
 func blockStyle(ports ...string) string {
 	text := "endpoints:\n- lb_endpoints:\n"
 	for _, port := range ports {
@@ -18,7 +18,7 @@ func blockStyle(ports ...string) string {
 	return text
 }
 
-// slowly writes pieces into the file at path, in place.
+// slowly writes the pieces into the file in place, with a pause between them.
 func slowly(t *testing.T, path string, between time.Duration, pieces ...string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -36,8 +36,8 @@ func slowly(t *testing.T, path string, between time.Duration, pieces ...string) 
 	}
 }
 
-// A file that is written slowly in place is used only once it is complete. Until then, it may
-// contain the port 844 instead of 8443, or only half of the endpoints.
+// A file that is written slowly in place is used when it is complete. Before that, it may have the
+// port 844 instead of 8443, or only half of the endpoints.
 func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	content := blockStyle("8443", "8444", "8445", "8446")
 	for what, test := range map[string]struct {
@@ -73,7 +73,7 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	}
 }
 
-// The same holds for a file that did not exist before.
+// A file that did not exist before is not used before it is complete, either.
 func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	path, content := newPath(t), blockStyle("8443")
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	})
 }
 
-// A file that never stops changing is not used, and the log notes that it keeps changing.
+// A file that never stops changing is not used, and the log says that it keeps changing.
 func TestAFileThatNeverStandsStill(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

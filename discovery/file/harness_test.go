@@ -23,18 +23,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// logged captures the log.
 var logged = testlog.Keep()
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-// fakeChannel is a fake resolver.ClientConn.
 type fakeChannel struct {
-	resolver.ClientConn // nil; only for methods that grpc-go adds
+	resolver.ClientConn // nil, for methods that grpc-go may add
 	states              chan resolver.State
 	errors              chan error
-	rejects             error // returned for every service config
-	answers             error // returned for every state
+	rejects             error // the error of each service config
+	answers             error // the error of each update
 }
 
 type config struct {
@@ -47,7 +45,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
+	if awaiting.Is(s) { // the state until there is an answer
 		return nil
 	}
 	c.states <- s
@@ -58,10 +56,9 @@ func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
 }
 
-// patient is how long the tests wait for an event that must occur.
+// patient bounds the wait for events that must happen.
 const patient = 20 * time.Second
 
-// next returns the next state, formatted by describe.
 func (c *fakeChannel) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -73,7 +70,7 @@ func (c *fakeChannel) next(t *testing.T) string {
 	}
 }
 
-// untilConfig discards states until one has a configuration that contains all texts.
+// untilConfig drops states until a configuration contains all texts.
 func (c *fakeChannel) untilConfig(t *testing.T, texts ...string) {
 	t.Helper()
 	late := time.After(patient)
@@ -119,7 +116,6 @@ func target(t testing.TB, text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// watchFile builds a resolver for path and closes it at the end of the test.
 func watchFile(t *testing.T, path string, opts ...given.Option) *fakeChannel {
 	t.Helper()
 	channel := newFakeChannel()
@@ -131,7 +127,6 @@ func watchFile(t *testing.T, path string, opts ...given.Option) *fakeChannel {
 	return channel
 }
 
-// onePort returns a file with one endpoint on a port of 192.0.2.1.
 func onePort(port int) string {
 	return fmt.Sprintf("endpoints:\n- lb_endpoints:\n  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: %d}}}\n", port)
 }
@@ -145,7 +140,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// writeBefore writes a file and sets its modification time to the past.
+// writeBefore writes a file that seems to be an hour old.
 func writeBefore(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)
@@ -155,7 +150,6 @@ func writeBefore(t *testing.T, path, content string) {
 	}
 }
 
-// replace replaces the file at path by rename.
 func replace(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path+".new", content)
@@ -183,7 +177,7 @@ func symlink(t *testing.T, to, path string) {
 	}
 }
 
-// expect fails the test unless the next state has the port as its only endpoint.
+// expect fails the test unless the only endpoint in the next state has this port.
 func (c *fakeChannel) expect(t *testing.T, port int) {
 	t.Helper()
 	if got := c.next(t); got != one(port) {
@@ -196,15 +190,14 @@ func newPath(t *testing.T) string {
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
 
-// polled makes the source poll files. Notifications from the system do not work in a synctest
-// bubble.
+// polled makes the source poll its file, because the system does not notify a synctest bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
-// pass lets d pass and waits until all other goroutines are blocked.
+// pass lets time pass and waits until all other goroutines are blocked.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// longest is the longest interval between two reads of a file.
+// longest is the longest interval between two attempts to read a file.
 const longest = 145 * time.Second

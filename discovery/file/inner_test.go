@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// For an EDS cluster in a file, only the endpoints are requested from the server, even if eds:
-// targets would first request a Cluster (cds=true).
+// For an EDS cluster in a file, the client requests only the endpoints from the server, even if the
+// options say that eds: targets request a Cluster first (cds=true).
 func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	}
 }
 
-// The name of a file may consist of any bytes. Each edit takes effect.
+// The name of a file may have any bytes, and edits of the file still take effect.
 func TestFileWhoseNameIsNotUTF8(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "caf\xe9.yaml")
 	write(t, path, onePort(1))

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// notifiers counts this process's inotify instances. By default a user may have 128.
+// notifiers counts the inotify instances of this process. By default, a user may have 128 in all.
 func notifiers(t *testing.T) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/self/fd/*")
@@ -26,8 +26,8 @@ func notifiers(t *testing.T) int {
 	return n
 }
 
-// The channels of a file share one inotify instance. Each channel receives every edit, even after
-// other channels have been opened or closed.
+// All channels of a file share one inotify instance. Each channel sees every edit, also after other
+// channels were opened or closed.
 func TestChannelsOfOneFileShareItsWatch(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))

@@ -11,12 +11,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// All files of a process share one inotify instance. Each channel receives the edits of its own
-// file, and no instance remains after the last Close.
+// All files of a process share one inotify instance. Each channel sees the edits of its own file.
+// After the last Close, the instance is gone.
 func TestManyFilesTakeOneNotifier(t *testing.T) {
 	const files = 40
 	const before = 0
-	for notifiers(t) != before { // the previous test's instance is closed a moment after its last channel
+	for notifiers(t) != before { // a test before this one may have left an instance, which is closed a moment after its last channel
 		runtime.Gosched()
 	}
 	base := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// manyClusters returns a file with an aggregate of clusters, one for each element of ports. Each
-// cluster has the given number of endpoints on its port.
+// manyClusters returns a file with an aggregate and one cluster for each element of ports. All
+// endpoints of a cluster have that port.
 func manyClusters(ports []int, endpoints int) string {
 	var names, list []string
 	for i, port := range ports {
@@ -28,18 +28,17 @@ func manyClusters(ports []int, endpoints int) string {
 	return clustersFile(append(list, aggregate("all", strings.Join(names, ", ")))...)
 }
 
-// heap returns the number of bytes in use after garbage collection.
+// heap returns the bytes in use after garbage collection.
 func heap() int64 {
 	var m runtime.MemStats
-	for range 3 { // objects with finalizers are freed only in a later cycle
+	for range 3 { // an object with a finalizer takes more than one cycle
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// drain discards all pending states. It returns how many endpoints of the last one have the given
-// port.
+// drain drops all pending states, and returns how many endpoints of the last one have this port.
 func (c *fakeChannel) drain(port int) (n int) {
 	for len(c.states) > 0 {
 		n = 0
@@ -52,8 +51,8 @@ func (c *fakeChannel) drain(port int) (n int) {
 	return n
 }
 
-// While the clusters of a file are edited one after the other, only one copy of the file is in
-// memory: old versions are freed, and unchanged clusters do not keep an old version alive.
+// The clusters of a file are edited one after another. Memory holds one copy of the file: unchanged
+// clusters do not keep old versions alive.
 func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	path, ports := newPath(t), make([]int, 25)
 	for i := range ports {
@@ -76,8 +75,8 @@ func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// Many channels to one file are closed one after the other. The answers stored for them take a
-// bounded amount of memory.
+// Many channels to one file are opened and closed in turn. The answers that are stored for them
+// take a bounded amount of memory.
 func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, manyClusters([]int{1, 1, 1}, 700))
@@ -96,8 +95,8 @@ func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	}
 }
 
-// The stored answer of an idle channel is still usable after the file has been deleted and its
-// content has been garbage collected.
+// The stored answer of an idle channel can be used after its file has been deleted and the content
+// garbage collected.
 func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))
@@ -113,6 +112,6 @@ func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 		}
 		r.Close()
 		_ = os.Remove(path)
-		heap() // collects the file's content if nothing refers to it
+		heap() // frees the content unless something refers to it
 	}
 }

@@ -42,7 +42,7 @@ func TestTheStateThatIsSent(t *testing.T) {
 	if !strings.HasPrefix(json, `{"loadBalancingConfig":[{"understudy_priority":{`) || !strings.HasSuffix(json, `],"methodConfig":[]}`) {
 		t.Errorf("service config = %s", json)
 	}
-	for i := range state.Endpoints { // gRPC's proxy resolver drops the attributes in the same way
+	for i := range state.Endpoints { // as gRPC's proxy resolver does
 		state.Endpoints[i].Attributes = nil
 	}
 	if got := describeState(hierarchy.Unseal(state)); got != want {
@@ -88,8 +88,7 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	r.Close()
 	write(t, path, onePort(2))
 	rename(t, path, path+".gone")
-	// When another channel has received an edit made after Close, the first one would have received
-	// it, too.
+	// Once another channel has seen an edit, the closed one would have seen it, too.
 	other := watchFile(t, path)
 	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {
@@ -97,7 +96,7 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	}
 }
 
-// closingChannel closes its resolver during an update.
+// closingChannel is a channel that closes its resolver during an update.
 type closingChannel struct {
 	*fakeChannel
 	built    chan struct{}
@@ -112,7 +111,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 
 // A resolver may be closed during an update of its channel (row E5 of docs/scenarios.md).
 func TestCloseDuringAnUpdate(t *testing.T) {
-	path := newPath(t) // no file yet: an existing file would be sent from inside Build, before c.resolver is set
+	path := newPath(t) // The file does not exist yet: otherwise Build would update the channel before it returns the resolver.
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
@@ -185,8 +184,8 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	}
 }
 
-// If a policy returns ErrBadResolverState for an answer, this is not logged as a refusal: the file
-// may intend a priority without endpoints.
+// If a policy returns ErrBadResolverState for an answer, the log does not call this a refusal: a
+// file may have a priority without endpoints on purpose.
 func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 	for because, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {
 		path := newPath(t)
@@ -199,7 +198,7 @@ func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 		}
 		channel.expect(t, 1)
 		replace(t, path, onePort(2))
-		channel.expect(t, 2) // by then the first answer has been handled
+		channel.expect(t, 2) // the first answer has been handled by now
 		r.Close()
 		if got := logged.Count("answer to " + path); min(got, 1) != want {
 			t.Errorf("%v: logged %d times, want %d", because, got, want)

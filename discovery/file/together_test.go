@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// large returns a file with many endpoints on a port.
 func large(port int) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n- lb_endpoints:\n")
@@ -22,7 +21,6 @@ func large(port int) string {
 	return b.String()
 }
 
-// heard is a receiver that sends what it receives to Go channels.
 type heard struct {
 	answers  chan discovery.Answer
 	failures chan error
@@ -31,7 +29,6 @@ type heard struct {
 func (h *heard) Update(a discovery.Answer) error { h.answers <- a; return nil }
 func (h *heard) Fail(err error)                  { h.failures <- err }
 
-// listen starts a source of the file.
 func listen(t *testing.T, path string) *heard {
 	t.Helper()
 	h := &heard{make(chan discovery.Answer, 10), make(chan error, 10)}
@@ -43,7 +40,6 @@ func listen(t *testing.T, path string) *heard {
 	return h
 }
 
-// next receives a value, or fails the test after a timeout.
 func next[T any](t *testing.T, from chan T) (what T) {
 	t.Helper()
 	select {
@@ -54,7 +50,6 @@ func next[T any](t *testing.T, from chan T) (what T) {
 	return what
 }
 
-// allocated returns the bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -63,8 +58,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A file is parsed once per process. All channels share the result, even those that are opened
-// later, so the cost of an edit does not grow with the number of channels.
+// A process parses a file once. All channels share the result, also those that open later. So an
+// edit costs the same however many channels there are.
 func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, large(1))
@@ -103,13 +98,12 @@ func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	}
 }
 
-// first returns the first endpoint.
 func first(a discovery.Answer) *discovery.Endpoint {
 	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
-// An invalid file is also examined only once for all channels. Finding the position of the mistake
-// costs at most as much as parsing the file again.
+// An invalid file is parsed once for all channels, too. To find the position of the mistake costs
+// no more than to parse the file again.
 func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	for what, mistake := range map[string]string{
 		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),
@@ -147,8 +141,8 @@ func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	}
 }
 
-// Every channel receives the position of an invalid field, even if it opens after the parsed YAML
-// has been garbage collected.
+// Each channel gets the position of an invalid field, even if it opens after the parsed YAML was
+// garbage collected.
 func TestPlacesAreFoundLater(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, onePort(1)+"  priority: 3\n")

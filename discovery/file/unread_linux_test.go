@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// limitFiles prevents the process from opening files until restore is called or the test ends.
-// Tests that use it must not run in parallel with others.
+// limitFiles keeps the process from opening files until restore is called or the test ends. Other
+// tests must not run at the same time.
 func limitFiles(t *testing.T) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -32,8 +32,8 @@ func limitFiles(t *testing.T) (restore func()) {
 	return restore
 }
 
-// If a file is edited while the process has no free file descriptor, the edit takes effect once
-// there is one. The log mentions the problem once.
+// A file is edited while the process can open no file. The edit takes effect once it can, and the
+// log tells of the problem once.
 func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
 		path := newPath(t)
@@ -60,7 +60,7 @@ func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	}
 }
 
-// If a file cannot be read when the channel opens, it is read again soon.
+// If a file cannot be read when the channel opens, it is soon read again.
 func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,6 @@ func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
 	})
 }
 
-// failures is a receiver that counts failures.
 type failures struct {
 	answers
 	count atomic.Int32
@@ -87,8 +86,8 @@ type failures struct {
 
 func (f *failures) Fail(error) { f.count.Add(1) }
 
-// The intervals between attempts to read the file grow, and an edit resets them. If a file is
-// missing or invalid, it is not read again until it changes.
+// The pauses between attempts to read the file grow longer. An edit makes them short again. A file
+// that is missing or invalid is not read again until it changes.
 func TestHowOftenAFileIsReadAgain(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// If a file of clusters disappears for a while, or is written only in part, the channel gets no
-// update and DNS names in the file are not looked up again.
+// A file of clusters disappears for a while, or is written only in part. The channel gets no
+// update, and the DNS names in the file are not looked up again.
 func TestAFileOfClustersThatVanishes(t *testing.T) {
 	dns := &names{
 		answers: map[string][]string{"backup.example.com:443": {"10.1.0.1:443"}, "east.example.com:1": {"10.2.0.1:1"}},
@@ -41,7 +41,7 @@ func TestAFileOfClustersThatVanishes(t *testing.T) {
 	write(t, path, content[:len(content)/2])
 	logged.Wait(t, patient, path+":", "; the endpoints from before stay in use")
 	replace(t, path, content)
-	// The channel's next update comes from this edit, so it got none before.
+	// The next update is that of this edit, so there was none before.
 	replace(t, path, strings.Replace(content, "[a, b, c]", "[a, c, b]", 1))
 	const other = `10.0.0.1:1["a/child0" "/"] 10.1.0.1:443["c" "/"] 10.2.0.1:1["b/child0" "/"]`
 	if got := c.next(t); got != other {

@@ -10,13 +10,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// answers is a receiver that sends answers to the channel.
 type answers chan discovery.Answer
 
 func (a answers) Update(answer discovery.Answer) error { a <- answer; return nil }
 func (a answers) Fail(error)                           {}
 
-// The versions of answers with different contents differ.
+// Answers with different contents have different versions.
 func TestAnswersHaveVersions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.yaml")
 	seen := make(map[string]bool)

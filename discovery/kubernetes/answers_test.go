@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// reply is the server's reply to one request. The body ends after the duration lasts; if that is 0
-// and the code is 200, the body does not end.
+// reply is the server's answer to one request. The body ends after lasts. If lasts is 0 and the
+// code is 200, the body does not end.
 type reply struct {
 	code  int
 	retry string
@@ -22,18 +22,18 @@ type reply struct {
 	lasts time.Duration
 }
 
-// script replies to requests in order, and repeats the last reply.
+// script gives its replies in order, and repeats the last one.
 type script struct {
 	replies []reply
 
 	mu       sync.Mutex
 	began    time.Time
-	requests []string        // kind of each request: "all", "list", or the version from which to watch
-	times    []time.Duration // times of the requests, since the first
+	requests []string        // what each request asked for: "all", "list", or the version from which to watch
+	times    []time.Duration // when, since the first request
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // the request for a Service
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // a request for the Service, not for its slices
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
 	s.mu.Lock()
@@ -68,8 +68,8 @@ func (s *script) seen() (requests string, times []time.Duration) {
 	return strings.Join(s.requests, " "), s.times
 }
 
-// Certain replies contain no slices. They determine which request follows and after which delay,
-// while the known slices stay in use.
+// Some replies contain no slices. Each determines which request follows and after which pause.
+// Meanwhile the known slices stay in use.
 func TestAnswersInPlaceOfSlices(t *testing.T) {
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
@@ -78,7 +78,7 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 	for what, test := range map[string]struct {
 		replies []reply
 		want    string
-		last    time.Duration // minimum time between the end of the previous response and the last request
+		last    time.Duration // at least this long between the end of the last body and the last request
 	}{
 		"gone, as a status":            {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
 		"gone, as an event":            {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},
@@ -117,7 +117,7 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 				for _, reply := range test.replies {
 					time.Sleep(reply.lasts)
 				}
-				time.Sleep(4 * time.Minute) // a silent watch is canceled after 5 to 10 minutes
+				time.Sleep(4 * time.Minute) // a watch without events is canceled after 5 to 10 minutes
 				synctest.Wait()
 				got, times := s.seen()
 				started.Close()

@@ -21,12 +21,12 @@ func many(n int) string {
 	return b.String()[1:]
 }
 
-// A slice that exceeds the bounds does not end the watch. It is left out, or stays in use as it was
-// before. The answer has a note about it until the slice is within the bounds again.
+// A slice that exceeds a bound does not end the watch. A new one is left out, and a known one stays
+// in use as it was. The answer has a note until the slice is within the bounds again.
 func TestOneSliceBeyondTheBounds(t *testing.T) {
 	manyPorts := strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"ports":[`, `"ports":[`+strings.Repeat(`{"port":1},`, 100), 1)
 	for what, test := range map[string]struct {
-		beyond string // the event that replaces slice b, or adds a slice
+		beyond string // the event of a slice beyond the bounds: b changes, or a slice is new
 		note   string
 		out    bool
 	}{
@@ -70,7 +70,7 @@ func TestOneSliceBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// The bounds also apply to the slices at the beginning of a watch and to those in a list.
+// The bounds also hold for the slices at the beginning of a watch and for those in a list.
 func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,8 +100,7 @@ func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	}
 }
 
-// If the server sends too many slices or endpoints, the numbers that are stored stay within the
-// bounds.
+// However many slices and endpoints the server sends, the number in memory is bounded.
 func TestTooManySlices(t *testing.T) {
 	c := newCollection()
 	for i := range 65_000 {
@@ -132,7 +131,7 @@ func TestTooManySlices(t *testing.T) {
 	}
 }
 
-// A response to a list, or the beginning of a watch, that has no end is an error after a minute.
+// If a list, or the beginning of a watch, has not ended after a minute, that is an error.
 func TestBodiesThatNeverEnd(t *testing.T) {
 	for what, test := range map[string]struct {
 		code  int
@@ -170,7 +169,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// Slices that stay in use in an earlier form count towards the bounds as well.
+// A slice that stays in use as it was counts towards the bounds, too.
 func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
 	k := newKnown()
@@ -193,7 +192,7 @@ func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	}
 }
 
-// A slice in memory contains only the fields that are used, even if it arrived in a large event.
+// A slice in memory has only the fields that are used, even if its event was large.
 func TestASliceKeepsNothingOfItsEvent(t *testing.T) {
 	const size = 1 << 20
 	long := strings.Repeat("x", size)

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// fake sends the same reply to each request and then holds the body open.
+// fake gives the same reply to each request and then keeps the body open.
 type fake struct {
 	code int
 	body string

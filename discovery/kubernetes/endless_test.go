@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// endless is a body without an end. A reader that takes more than most bytes from it gets an error,
-// so that a missing bound does not exhaust the memory of the test.
+// endless is a body without an end. Once a reader has taken most bytes, it gets an error, so that a
+// missing bound does not use up the memory of the test.
 type endless struct {
 	begin, repeated string
 	most            int
 	read            int
-	more            bool // more than most bytes were read
+	more            bool // the reader wanted more than most bytes
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -37,7 +37,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func (e *endless) Close() error { return nil }
 
-// RoundTrip returns e as the body of a response. Its status is 200 only for a Service.
+// RoundTrip returns e as a body, with status 200 for a Service and an error status for slices.
 func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	code := http.StatusInternalServerError
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
@@ -46,8 +46,8 @@ func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: e}, nil
 }
 
-// The bounds hold for bodies that never end. Decoders read ahead, so that bounds are exceeded by a
-// buffer at most.
+// The bounds hold for bodies without an end. Decoders read ahead, so they may exceed a bound by one
+// buffer.
 func TestBodiesWithoutAnEnd(t *testing.T) {
 	const ahead = 1 << 20
 	for about, test := range map[string]struct {
@@ -88,7 +88,7 @@ func TestBodiesWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// At most a mebibyte of a token file is read.
+// Of a token file, at most one MiB is read.
 func TestATokenWithoutAnEnd(t *testing.T) {
 	account := t.TempDir()
 	if err := os.WriteFile(filepath.Join(account, "token"), []byte(strings.Repeat("a", 2<<20)), 0o600); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cut breaks off a response after the given time, as a load balancer does with idle connections.
+// cut ends a response after some time, as a load balancer ends idle connections.
 func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	select {
 	case <-ended:
@@ -21,10 +21,10 @@ func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 }
 
 // A server that was restored from a backup accepts a watch from a version that it no longer knows,
-// but sends nothing. The source then requests all slices again, whether the silent watch is cut or
-// lasts until its timeout. After a mere outage, it does not.
+// but sends nothing. When that watch ends, by a cut or by its timeout, the source requests all
+// slices again. After a mere outage it does not.
 func TestARestoreBehindABalancer(t *testing.T) {
-	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour exceeds the timeout of every watch
+	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour is longer than the timeout of any watch
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
@@ -54,8 +54,8 @@ func TestARestoreBehindABalancer(t *testing.T) {
 	}
 }
 
-// A load balancer cuts idle connections, and the Service does not change. Nevertheless, the Service
-// is watched almost all the time.
+// The Service does not change, so a load balancer cuts each watch as idle. The Service is still
+// being watched almost all the time.
 func TestAQuietServiceBehindABalancer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -77,8 +77,8 @@ func TestAQuietServiceBehindABalancer(t *testing.T) {
 	})
 }
 
-// A server without support for initial events returns a list with an invalid version. The source
-// waits between its requests.
+// A server that does not know initial events returns a list with an invalid version. The source
+// pauses between its requests.
 func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -104,7 +104,7 @@ func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
 	})
 }
 
-// If a token is rejected during a watch, the delay between requests grows.
+// If the server rejects the token in each watch, the pauses between requests grow.
 func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	p := newPod(t)
 	asked := make(chan time.Time, 10_000)
@@ -126,7 +126,7 @@ func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	}
 }
 
-// If an error ends watch after watch immediately, it is reported from the second one on.
+// If each watch ends at once with an error, the error is reported from the second time on.
 func TestWatchesThatEndAtOnceAreSaid(t *testing.T) {
 	well := at("ADDED", "a", "10.0.0.1") + bookmark("7", true)
 	for what, test := range map[string]struct {

@@ -22,8 +22,8 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// If the client's location is known, the cluster's hints are followed by default. Otherwise the
-// default has no effect, without a warning. Another preference overrides the default.
+// If the client knows its location, it follows the hints of endpoints by default; otherwise the
+// default does nothing, without a warning. A preference that is set replaces the default.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {
@@ -38,7 +38,7 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 		{"kubernetes:///web.shop?node=n-b", "", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=hints", "b", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=none", "b", "", []string{a, b}},
-		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // endpoint a is in zone b, the client's zone
+		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // endpoint a is in zone b, where the client is
 		{"kubernetes:///web.shop", "b", "none", []string{a, b}},
 		{"kubernetes:///web.shop", "b", "zone", []string{a}},
 		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // no endpoint has a hint for zone c
@@ -49,8 +49,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			t.Setenv("UNDERSTUDY_ZONE", test.zone)
 			before := logged.Count("has no effect")
 			s := newAPIServer(t)
-			// Each hint names the other zone, so that following hints differs from preferring the
-			// own zone.
+			// Each endpoint has a hint for the zone of the other one, so that following hints and
+			// preferring the own zone give different results.
 			s.lines <- hinted("a", a, "b", "a") + hinted("b", b, "a", "b")
 			s.lines <- synced
 			cc, err := understudy.NewClient(test.target,
@@ -61,7 +61,7 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			}
 			defer func() { _ = cc.Close() }()
 			got := make(map[string]bool)
-			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until every wanted endpoint has been seen
+			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until each expected endpoint has answered
 				var p peer.Peer
 				if err := call(t, healthpb.NewHealthClient(cc), grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
 					t.Fatal(err)
@@ -79,8 +79,8 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 	}
 }
 
-// hinted returns an event for a slice with one endpoint in a zone. Its hints name another zone and
-// a node.
+// hinted returns an event of a slice with one endpoint in zone. Its hints are for the zone forZone
+// and for a node.
 func hinted(name, address, zone, forZone string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",`+
@@ -88,7 +88,7 @@ func hinted(name, address, zone, forZone string) string {
 		name, host, zone, forZone, port)
 }
 
-// A cluster without hints causes a warning only if the program prefers hints.
+// If a cluster has no hints, a warning is logged only if the program asked for hints.
 func TestAClusterWithoutHints(t *testing.T) {
 	a := backend(t)
 	for prefer, want := range map[string]int{"": 0, "hints": 1} {

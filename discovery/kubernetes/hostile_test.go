@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A bookmark confirms that the known slices are current. If there are none, it does not confirm the
-// last answer, which came from slices that no longer exist.
+// A bookmark confirms the slices that are known. If there are none, it does not confirm the last
+// answer, whose slices no longer exist.
 func TestABookmarkAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -43,7 +43,7 @@ func TestABookmarkAfterAFailure(t *testing.T) {
 	})
 }
 
-// If the server sends an invalid resource version, the next request is for all slices.
+// After a resource version that is invalid, the next request is for all slices.
 func TestVersionsThatAreLies(t *testing.T) {
 	for what, version := range map[string]string{"long": strings.Repeat("9", 1<<20), "none": ""} {
 		for _, end := range []bool{true, false} {
@@ -65,7 +65,7 @@ func TestVersionsThatAreLies(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					want := "all all"
 					if !end && version == "" {
-						want = "all 7" // the last valid version
+						want = "all 7" // from the last valid version
 					}
 					if kinds, _ := s.requests(); !strings.HasPrefix(kinds, want) {
 						t.Errorf("the requests are %.100s, want %s", kinds, want)
@@ -80,7 +80,7 @@ func TestVersionsThatAreLies(t *testing.T) {
 	}
 }
 
-// A slice with a string that is longer than the API allows is left out. The note about it is short.
+// A slice with a string longer than the API allows is left out, and the note about it is short.
 func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for what, sl := range map[string]*slice{

@@ -18,12 +18,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// pod is a fake environment of a pod, with an API server that accepts one token and sends one
-// slice.
+// pod is the environment of a pod, and an API server that accepts one token and sends one slice.
 type pod struct {
 	*httptest.Server
-	files   string      // the directory of the service account files
-	token   chan string // holds the token that is accepted
+	files   string      // directory of the service account's files
+	token   chan string // holds the token that the server accepts
 	asked   chan *http.Request
 	updates chan string
 	errors  chan error
@@ -55,8 +54,8 @@ func (p *pod) write(t *testing.T, name, text string) {
 	}
 }
 
-// serve sends the initial slices, or a bookmark, and then ends the watch. Without the bookmark, the
-// source would report that each watch ends at once.
+// serve sends the slices, or a bookmark if the client has them, and then ends the watch. Without
+// the bookmark, the source would report a watch that ends at once.
 func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	p.asked <- r
 	token := <-p.token
@@ -73,7 +72,7 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}`)
 }
 
-// start starts a source that has only the configuration of the pod.
+// start starts a source that knows only what the pod's environment tells.
 func (p *pod) start(t *testing.T) {
 	r := new(discovery.Receiver).With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { p.updates <- flat(a); return nil },
@@ -103,8 +102,8 @@ func await[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// In a cluster, the API server's address and roots, the token and the namespace come from the pod.
-// If a token is rejected, its file is read again at once.
+// In a pod, the source takes the address and the roots of the API server, the token and the
+// namespace from the environment. If the token is rejected, its file is read again at once.
 func TestInACluster(t *testing.T) {
 	p := newPod(t)
 	p.start(t)
@@ -173,7 +172,7 @@ func TestInAClusterWithoutANamespace(t *testing.T) {
 	}
 }
 
-// Token and CA files are read again after a minute. A new CA requires a new transport.
+// The files of the token and the CA are read again after a minute. A new CA needs a new transport.
 func TestFilesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pod{files: t.TempDir()}
@@ -217,8 +216,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	})
 }
 
-// Replaced transports close their idle connections after a timeout. Without it, nothing would close
-// the connection of a watch that was open when its transport was replaced.
+// A transport that was replaced closes its idle connections after a timeout. Otherwise nothing
+// would close the connection of a watch that was running at that moment.
 func TestAReplacedTransportClosesIdleConnections(t *testing.T) {
 	h := &host{server: server{account: newPod(t).files}}
 	if _, _, err := h.prepare(); err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// This file is a second implementation of the conversion from slices to an answer. It is slow but
-// simple.
+// This file computes the answer for a set of slices a second time, slowly and simply. A random test
+// compares it with the product.
 
-// given describes a slice of the API.
+// given is a slice as the API has it.
 type given struct {
 	name, service, kind string
-	priority, weight    int // labels; 0 if the label is absent
+	priority, weight    int // labels; 0 if there is none
 	ports               []port
 	endpoints           []givenEndpoint
 }
@@ -38,7 +38,7 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// one is an endpoint of one slice. Other slices may contain the same endpoint.
+// one is an endpoint in one slice. Other slices may have the same endpoint.
 type one struct {
 	givenEndpoint
 	kind             string
@@ -55,16 +55,16 @@ func (o one) is(condition string, otherwise bool) bool {
 	return otherwise
 }
 
-// Absent conditions count as true for ready and serving, and as false for terminating. An endpoint
-// that is ready counts as ready even while it terminates.
+// A missing condition counts as true for ready and serving, and as false for terminating. An
+// endpoint that is ready while it terminates is ready.
 func (o one) ready() bool { return o.is("ready", true) }
 func (o one) lastResort() bool {
 	return !o.ready() && o.is("terminating", false) && o.is("serving", true)
 }
 func (o one) over() bool { return !o.ready() && o.is("terminating", false) && !o.is("serving", true) }
 
-// rank orders endpoints: ready endpoints come first, then endpoints that serve while they
-// terminate, then endpoints that are not ready.
+// rank orders endpoints: those that are ready, then those that terminate but still serve, then the
+// rest.
 func (o one) rank() int {
 	switch {
 	case o.ready():
@@ -85,7 +85,7 @@ func (o one) address() string {
 	return host + ":" + strconv.Itoa(o.port)
 }
 
-// identity returns targetRef.uid, or the address if there is no uid, together with the port.
+// identity returns targetRef.uid, or the address if there is none, and the port.
 func (o one) identity() string {
 	if uid := o.TargetRef["uid"]; uid != "" {
 		return uid + " " + strconv.Itoa(o.port)
@@ -93,14 +93,14 @@ func (o one) identity() string {
 	return o.address()
 }
 
-// same reports whether at most one of a and b can be used: they have the same address, or the same
-// identity and address family.
+// same reports whether a and b are one endpoint: they have the same address, or the same identity
+// and address family.
 func same(a, b one) bool {
 	return a.address() == b.address() || a.identity() == b.identity() && a.kind == b.kind
 }
 
-// beats reports whether a is used instead of b if they are the same. Between endpoints with equal
-// conditions, the order is fixed but arbitrary.
+// beats reports whether a is used instead of b, which is the same endpoint. If their conditions are
+// equal, the order is fixed but arbitrary.
 func beats(a, b one) bool {
 	switch {
 	case a.rank() != b.rank():
@@ -115,7 +115,7 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether o is used: no endpoint in use is the same as o and beats it.
+// holds reports whether o is used, which means that no used endpoint is the same and beats it.
 func holds(o one, all []one) bool {
 	for _, other := range all {
 		if same(o, other) && beats(other, o) && holds(other, all) {
@@ -125,7 +125,7 @@ func holds(o one, all []one) bool {
 	return true
 }
 
-// choose returns the port of a slice, or 0 if the slice has no suitable port.
+// choose returns the port of a slice, or 0 if no port is suitable.
 func choose(ports []port, want string) int {
 	var tcp, h2 []port
 	for _, p := range ports {
@@ -161,7 +161,7 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the answer to expect. If none is set, no answer is expected.
+// expected returns the lines of the expected answer. none means that no answer is expected.
 func expected(q query, there, left []given) (lines []string, none bool) {
 	var all []one
 	portless := false
@@ -176,7 +176,7 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 			}
 			for _, e := range g.endpoints {
 				o := one{e, g.kind, port, g.priority, max(g.weight, 1), i == 1, len(all)}
-				// A deleted slice is used only for endpoints that no existing slice has.
+				// A deleted slice is used only for endpoints that are in no other slice.
 				if i == 1 && slices.ContainsFunc(all, func(k one) bool {
 					return !k.deleted && (k.identity() == o.identity() || k.address() == o.address())
 				}) {
@@ -198,7 +198,6 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 	return describe(q, held), false
 }
 
-// describe returns a line for each endpoint in use.
 func describe(q query, held []one) (lines []string) {
 	anyReady := slices.ContainsFunc(held, one.ready)
 	pods := make(map[string][]one)
@@ -247,7 +246,7 @@ func describe(q query, held []one) (lines []string) {
 	return lines
 }
 
-// actual returns the lines of an answer, in the form of describe.
+// actual returns the lines of an answer in the same form as describe.
 func actual(a discovery.Answer) (lines []string) {
 	hints := func(of []string) (all []named) {
 		for _, n := range of {
@@ -266,7 +265,7 @@ func actual(a discovery.Answer) (lines []string) {
 	return lines
 }
 
-// parse converts g to a slice by way of its JSON.
+// parse makes a slice from the JSON of g.
 func (g given) parse(t *rapid.T) *slice {
 	labels := map[string]string{serviceLabel: g.service}
 	if g.priority > 0 {
@@ -340,7 +339,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 	})
 }
 
-// For random slices, answer agrees with the oracle.
+// For random slices, the product's answer is that of the simple computation in this file.
 func TestTheSetIsThatOfTheSentences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		there, left := draw("s").Draw(t, "there"), draw("l").Draw(t, "left")

@@ -13,11 +13,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// pipe replies to every request for slices with a body that the test controls.
+// pipe answers each request for slices with a body that the test writes.
 type pipe struct{ body io.ReadCloser }
 
 func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // the request for a Service
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // a request for the Service, not for its slices
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: p.body}, nil
@@ -55,8 +55,8 @@ func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
 	})
 }
 
-// When all slices of a Service are deleted, even one by one, they stay in use until 10 s after the
-// last deletion.
+// If all slices of a Service are deleted, even one after another, all stay in use until 10 s after
+// the last deletion.
 func TestSlicesThatGoOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -81,8 +81,8 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 	})
 }
 
-// This also holds if the last deletion is noticed only later: a watch ends with 410, and the
-// initial slices of the next one do not include the slice.
+// The same holds if the source notices the last deletion late: a watch ends with 410, and the next
+// one begins without the slice.
 func TestTheLastSliceIsFoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -111,8 +111,8 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 	})
 }
 
-// A deleted slice expires after 10 s even while the server is unreachable. The update without it
-// does not confirm the other slices.
+// A deleted slice goes after 10 s even if the server is unreachable. The update without it does not
+// confirm the other slices.
 func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -144,7 +144,7 @@ func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// If other slices of its Service remain, a deleted slice expires after 10 s.
+// If the Service has other slices, a deleted one goes after 10 s.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -168,9 +168,8 @@ func TestASliceThatGoesAlone(t *testing.T) {
 	})
 }
 
-// When a Service is deleted and created again, every answer contains the endpoint that it had
-// before, so no connection is lost. The new slices have other names, and the first of them is
-// empty.
+// A Service is deleted and created again. Its slices have new names, and the first one is empty.
+// Each answer still has the endpoint that stays, so its connection is not lost.
 func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -198,7 +197,7 @@ func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	})
 }
 
-// If the account may get Services, the error explains why a Service has no slices.
+// If the account may read Services, the error says why this one has no slices.
 func TestWhyThereIsNoSlice(t *testing.T) {
 	for want, services := range map[string]map[string]string{
 		whyNone:                   nil,

@@ -20,14 +20,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// These tests reproduce failures that users of other resolvers have reported. All pods of a test
-// have the same IP address but different ports, so each pod needs a slice of its own.
+// These tests replay failures that users of other resolvers have reported. All pods of a test have
+// the same IP address and different ports, so each needs its own slice.
 
-// replay is a Service with its pods and a channel to it.
+// replay is a Service, its pods, and a channel to it.
 type replay struct {
 	*kubetest.Server
 	t    *testing.T
-	pods map[string]string // host:port of each pod, by the pod's name
+	pods map[string]string // by name: host:port
 	cc   *grpc.ClientConn
 }
 
@@ -39,7 +39,7 @@ func newReplay(t *testing.T, pods ...string) *replay {
 	return r
 }
 
-// set sets a slice with one pod. rest is added to the JSON of its endpoint.
+// set writes a slice with one pod. rest is JSON that is added to its endpoint.
 func (r *replay) set(slice, pod, rest string) {
 	host, text, _ := net.SplitHostPort(r.pods[pod])
 	var port int
@@ -73,7 +73,7 @@ func (r *replay) call() string {
 	return ""
 }
 
-// goTo waits until calls reach exactly the given pods.
+// goTo waits until calls reach these pods and no others.
 func (r *replay) goTo(when string, want ...string) {
 	r.t.Helper()
 	var last string
@@ -94,8 +94,8 @@ func (r *replay) goTo(when string, want ...string) {
 	r.t.Fatalf("%s calls go to %s, want %v", when, last, want)
 }
 
-// kuberesolver 66: Only the endpoints of the most recently changed slice were used. Endpoints of
-// deleted slices were added, and endpoints without the condition ready were ignored.
+// kuberesolver 66: Only the slice that changed last was used. Endpoints of deleted slices were
+// added, and endpoints without a ready condition were ignored.
 func TestReplayOfKuberesolver66(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	r.set("web-1", "a", "")
@@ -112,8 +112,8 @@ func TestReplayOfKuberesolver66(t *testing.T) {
 	r.goTo("after one was deleted", "a", "d")
 }
 
-// go-zero PR 5659: Each event replaced all known endpoints, so an update lost most of them. The fix
-// was not merged.
+// go-zero PR 5659: Each event has one slice and replaced all known endpoints, so most of them were
+// lost. The fix was not merged.
 func TestReplayOfGoZero5659(t *testing.T) {
 	r := newReplay(t, "a", "b", "c", "d")
 	for i, pod := range []string{"a", "b", "c"} {
@@ -132,7 +132,7 @@ func TestReplayOfGoZero5659(t *testing.T) {
 	r.goTo("after a slice has lost what another one has", "a", "c", "d")
 }
 
-// OpenTelemetry collector contrib 50436: The exporter sent data to pods that were terminating.
+// OpenTelemetry collector contrib 50436: Data was sent to pods that were terminating.
 func TestReplayOfOtelContrib50436(t *testing.T) {
 	r := newReplay(t, "a", "b")
 	r.set("web-1", "a", "")
@@ -149,6 +149,6 @@ func TestReplayOfOtelContrib50436(t *testing.T) {
 			break
 		}
 	}
-	r.set("web-2", "b", `,"conditions":{"ready":false}`) // a is the only pod that serves
+	r.set("web-2", "b", `,"conditions":{"ready":false}`) // a is the only pod that still serves
 	r.goTo("while none is ready", "a")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// sliceOf parses a slice. labels is the name of its Service, which may be followed by further
-// labels. rest is the JSON of its other fields.
+// sliceOf parses a slice. labels is the name of its Service, and may go on with more labels. rest
+// is the JSON of all other fields.
 func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	t.Helper()
 	service, more, _ := strings.Cut(labels, " ")
@@ -22,7 +22,7 @@ func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	return sl
 }
 
-// long formats an answer with all properties of its endpoints.
+// long returns an answer as text, with everything that it says of its endpoints.
 func long(a discovery.Answer) string {
 	var b strings.Builder
 	for i, p := range a.Priorities {
@@ -54,14 +54,14 @@ const (
 	notServing = `"conditions":{"ready":false,"serving":false,"terminating":true}`
 )
 
-// Each case is a sentence about which endpoints are used, or which port.
+// Each case is a sentence of the documentation about which endpoints, or which port, are used.
 func TestSentencesOfTheSet(t *testing.T) {
 	const port80 = `"ports":[{"name":"grpc","port":80}]`
 	v4 := func(endpoints, ports string) string { return "web|IPv4|" + endpoints + "|" + ports }
 	for _, c := range []struct {
 		sentence string
 		query    query
-		slices   []string // the labels, the address type, the endpoints and the ports of each slice
+		slices   []string // for each slice: labels, address type, endpoints and ports
 		want     string
 		note     string // an excerpt of a note
 		why      string // an excerpt of Why

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Targets that differ only in the port, or in which endpoints of the slices they use, share a
-// watch. It ends 30 s after the last of them is closed.
+// Targets that differ only in their port, or in which endpoints they use, share a watch. It ends 30
+// s after the last of them has closed.
 func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended atomic.Int32
@@ -33,7 +33,7 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(2 * time.Second)
-		late, stop := listen(t, s, query{port: "grpc", never: true}) // receives the known endpoints at once
+		late, stop := listen(t, s, query{port: "grpc", never: true}) // gets the known endpoints at once
 		stops = append(stops, stop)
 		if got := late.said(); got != "0s update 0/10.0.0.2:80=healthy" {
 			t.Errorf("a later target received %q", got)
@@ -70,7 +70,7 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		feeds.mu.Lock()
 		defer feeds.mu.Unlock()
-		for of := range feeds.all { // feeds of other tests may still be there
+		for of := range feeds.all { // other tests may have left feeds
 			if of.transport == s {
 				t.Errorf("the feed of %s was not removed", of.services)
 			}
@@ -81,8 +81,8 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	})
 }
 
-// A channel that was idle for less than 30 s receives the known endpoints at once, without a new
-// request. After that time, it needs a new watch.
+// A channel that was idle for less than 30 s gets the known endpoints at once, without a request.
+// After that it needs a new watch.
 func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -111,8 +111,8 @@ func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	})
 }
 
-// The server is unreachable. A target that starts now receives the endpoints that others have, with
-// a doubt (Receiver.Unconfirmed), or otherwise the failure.
+// The server is unreachable. A target that starts now gets the endpoints that other targets have,
+// and learns that they are not confirmed. If there are none, it gets the failure.
 func TestOneThatComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

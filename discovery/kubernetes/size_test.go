@@ -21,7 +21,7 @@ const (
 	perSlice    = 100
 )
 
-// large returns the initial events of a watch in the API server's format: 10,000 pods in 100
+// large returns the first events of a watch as an API server writes them: 10,000 pods in 100
 // slices.
 func large() []byte {
 	var b bytes.Buffer
@@ -42,10 +42,10 @@ func large() []byte {
 	return b.Bytes()
 }
 
-// readyBody replies to every request with the same body and does not end it.
+// readyBody answers each request with the same body, which it does not end.
 type readyBody struct {
 	body  []byte
-	began chan struct{} // receives a value at each request
+	began chan struct{}
 }
 
 func (r *readyBody) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -61,7 +61,6 @@ func (r *readyBody) RoundTrip(q *http.Request) (*http.Response, error) {
 	}{io.MultiReader(bytes.NewReader(r.body), reader), reader}}, nil
 }
 
-// updates is a fake resolver.ClientConn that records updates.
 type updates struct {
 	resolver.ClientConn
 	states chan resolver.State
@@ -74,7 +73,7 @@ func (u *updates) ParseServiceConfig(string) *serviceconfig.ParseResult {
 }
 
 // BenchmarkTenThousandEndpoints measures the CPU time of a channel's first update, with 10,000
-// endpoints in 100 slices, and how much of it decoding the JSON takes. The goal is 200 ms.
+// endpoints in 100 slices, and how much of it is spent on decoding JSON. The goal is 200 ms.
 func BenchmarkTenThousandEndpoints(b *testing.B) {
 	body := large()
 	var whole, parsed time.Duration
@@ -82,7 +81,7 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 		rt := &readyBody{body, make(chan struct{}, 1)}
 		u := &updates{states: make(chan resolver.State, 8)}
 		builder := options.For(Scheme, options.Program{Sources: []any{WithTransport("http://x", rt)}})
-		runtime.GC() // so that the previous iteration's garbage is not counted
+		runtime.GC() // so that the garbage of the last round does not count
 		begin := cpu(b)
 		r, err := builder.Build(targetOf(b, "kubernetes:///checkout.shop:grpc"), u, resolver.BuildOptions{})
 		if err != nil {
@@ -109,7 +108,7 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 	b.ReportMetric(float64(len(body))/largeSlices/perSlice, "bytes/endpoint")
 }
 
-// The source uses at most 1 KiB for each endpoint, including its slices and the answer.
+// A source uses at most 1 KiB per endpoint, for its slices and its answer together.
 func TestASourceIsSmall(t *testing.T) {
 	const most = 1 << 10
 	rt := &readyBody{large(), make(chan struct{}, 1)}

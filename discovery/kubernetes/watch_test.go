@@ -23,11 +23,11 @@ import (
 
 const patience = 30 * time.Second
 
-// apiServer is a scripted API server. The test supplies the lines of the responses.
+// apiServer is an API server whose responses are written by the test, line by line.
 type apiServer struct {
 	*httptest.Server
 	requests chan *http.Request
-	lines    chan string // lines of the response to a watch; "" ends it, and a number ends it with that status code
+	lines    chan string // lines of the response to a watch; "" ends it, and a number refuses it with that status
 	watches  atomic.Int32
 }
 
@@ -123,7 +123,7 @@ func TestChannelsShareAWatchThatIsResumed(t *testing.T) {
 	if n := s.watches.Load(); n != 1 || q.Get("sendInitialEvents") != "true" || !strings.Contains(q.Get("labelSelector"), "(web)") {
 		t.Errorf("%d watches, with %v", n, q)
 	}
-	s.lines <- "" // ends the watch, which is then resumed
+	s.lines <- "" // the watch ends and is resumed
 	if v := s.next(t).URL.Query().Get("resourceVersion"); v != "7" {
 		t.Errorf("it is resumed from %q, want 7", v)
 	}
@@ -166,7 +166,7 @@ func object(event string) string {
 	return strings.TrimSuffix(o, "}")
 }
 
-// A thousand channels to one Service, with different ports and parameters, share one watch.
+// A thousand channels to one Service share one watch, even with different ports and parameters.
 func TestAThousandChannelsCostOneWatch(t *testing.T) {
 	s, rt := newAPIServer(t), &http.Transport{}
 	address := backend(t)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// wellThen returns a serve function. The first request gets one slice before then is called; for
-// other requests, only then is called.
+// wellThen handles the first request by sending a slice and then calling then. It handles other
+// requests by calling then.
 func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int, url.Values, io.Writer, <-chan struct{}) int {
 	return func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
 		if n == 0 {
@@ -22,7 +22,7 @@ func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int
 	}
 }
 
-// A watch requests bookmarks and initial events, and has a random timeout of 300 to 599 seconds.
+// A watch asks for bookmarks and initial events, and has a random timeout of 300 s to 599 s.
 func TestWhatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -52,7 +52,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 }
 
-// A watch that ends is continued from the last version: the first time immediately, and then with
+// A watch that has ended is resumed from the last version, the first time at once and then with
 // backoff.
 func TestAWatchThatEndsIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestAWatchThatEndsIsResumed(t *testing.T) {
 	})
 }
 
-// While the server is down, the known endpoints stay in use. The doubt that is reported
-// (Receiver.Unconfirmed) has the time of the last bookmark.
+// While the server is down, the known endpoints stay in use. The source reports that they have not
+// been confirmed since the last bookmark.
 func TestServerDownForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, began := &scripted{}, time.Now()
@@ -110,7 +110,7 @@ func TestServerDownForAnHour(t *testing.T) {
 		if got := l.said(); !strings.HasPrefix(got, "1m0s doubt since 50s: connection refused") || strings.Contains(got, "fail") || strings.Contains(got, "update") {
 			t.Errorf("when the server went down the receiver got %q", got)
 		}
-		time.Sleep(time.Hour + 2*time.Minute) // the longest backoff is 144 s, and the first watch with a bookmark begins after that
+		time.Sleep(time.Hour + 2*time.Minute) // the longest backoff is 144 s; the first watch with a bookmark begins after it
 		got := l.said()
 		if stop(); !strings.HasSuffix(got, "confirm") || strings.Contains(got, "update") || strings.Contains(got, "fail") {
 			t.Errorf("when the server was back the receiver got %q, want a confirmation", got)
@@ -118,8 +118,8 @@ func TestServerDownForAnHour(t *testing.T) {
 	})
 }
 
-// If a server rejects initial events with 400 or 422, all later requests to it are LIST and WATCH,
-// even for other Services.
+// If a server rejects initial events with 400 or 422, all later requests to this server are LIST
+// and then WATCH, also for other Services.
 func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	for _, code := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity} {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestRefusalIsRememberedForTheServer(t *testing.T) {
 	}
 }
 
-// If the server does not end a watch, it is canceled 30 s after its timeoutSeconds.
+// If the server does not end a watch by its timeoutSeconds, the client cancels it 30 s later.
 func TestAWatchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -176,7 +176,7 @@ func TestAWatchThatHangs(t *testing.T) {
 	})
 }
 
-// If the server returns 403, the error names the missing verbs, the resource, the namespace, the
+// If the server returns 403, the error names the missing verbs, the resource, the namespace and the
 // account, and a command that prints a Role.
 func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func (s statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// An event of an unknown type has no effect except for a note.
+// An event of an unknown type only causes a note.
 func TestUnknownEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -228,8 +228,8 @@ func TestUnknownEvents(t *testing.T) {
 	})
 }
 
-// A burst of events becomes one update, even if the events arrive in pieces and a deleted slice is
-// about to expire.
+// A burst of events becomes one update, even if its events arrive in pieces while the removal of a
+// slice is due.
 func TestABurstIsOneUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -261,7 +261,7 @@ func TestABurstIsOneUpdate(t *testing.T) {
 	})
 }
 
-// Redirects are not followed, because the token would be sent to another server.
+// A redirect is not followed, because the token would go to another server.
 func TestEndlessRedirects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{serve: func(int, url.Values, io.Writer, <-chan struct{}) int { return http.StatusFound }}

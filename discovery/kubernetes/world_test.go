@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// scripted is a fake API server for synctest bubbles. serve handles the requests for slices, which
-// are numbered by n. A negative code makes the request fail with a network error.
+// scripted is an API server for synctest bubbles. serve handles the requests for slices, and n is
+// the number of the request. If it returns a negative code, the request fails with a network error.
 type scripted struct {
 	serve    func(n int, q url.Values, w io.Writer, ended <-chan struct{}) (code int)
-	services map[string]string // JSON of Services by name; nil if the account may not get Services
+	services map[string]string // JSON of each Service; nil if the account must not read Services
 
 	mu    sync.Mutex
 	asked []asked
@@ -77,8 +77,8 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// firstWrite sends a status code to began when the response begins, which is at the first write.
-// That write may be empty.
+// firstWrite sends a status code to began at the first write, which may be empty: that is when the
+// response begins.
 type firstWrite struct {
 	to    io.Writer
 	once  sync.Once
@@ -105,7 +105,7 @@ func (s *scripted) requests() (kinds string, all []asked) {
 	return strings.Join(list, " "), append([]asked(nil), s.asked...)
 }
 
-// listener records the calls of a source's receiver.
+// listener records what a source tells its receiver.
 type listener struct {
 	began time.Time
 	mu    sync.Mutex
@@ -117,7 +117,7 @@ func (l *listener) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprint(time.Since(l.began).Round(time.Millisecond), " ")+fmt.Sprintf(format, args...))
 }
 
-// said returns the calls since the last call of said.
+// said returns the lines since its last call.
 func (l *listener) said() string {
 	synctest.Wait()
 	l.mu.Lock()
@@ -134,7 +134,7 @@ func (l *listener) answer() discovery.Answer {
 	return l.last
 }
 
-// listen starts a source. stop closes the source and waits until its watch ends.
+// listen starts a source. stop closes it and waits until its watch has ended.
 func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func()) {
 	t.Helper()
 	l = &listener{began: time.Now()}
@@ -165,7 +165,8 @@ func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func
 	return l, func() { started.Close(); time.Sleep(linger + time.Second) }
 }
 
-// at returns an event with a slice. endpoints are comma-separated addresses, or JSON objects.
+// at returns the event of a slice. endpoints has addresses with commas between them, or JSON
+// objects.
 func at(kind, name, endpoints string) string {
 	if endpoints != "" && endpoints[0] != '{' {
 		endpoints = `{"addresses":["` + strings.ReplaceAll(endpoints, ",", `"]},{"addresses":["`) + `"]}`
@@ -173,7 +174,7 @@ func at(kind, name, endpoints string) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":80}]}}`+"\n", kind, name, endpoints)
 }
 
-// bookmark returns a BOOKMARK event. If end is set, it marks the end of the initial events.
+// bookmark returns a BOOKMARK event. With end, it is the one that ends the initial events.
 func bookmark(version string, end bool) string {
 	annotations := ""
 	if end {

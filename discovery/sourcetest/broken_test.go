@@ -12,10 +12,10 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// fake is a source that breaks a rule.
+// fake is a source that breaks one rule of the contract.
 type fake struct {
 	check  func() error
-	start  func(r *discovery.Receiver, n int) discovery.Started // n counts the calls of Start, from 0
+	start  func(r *discovery.Receiver, n int) discovery.Started // n counts the starts, from 0
 	fails  error
 	starts int
 }
@@ -35,7 +35,7 @@ func (f *fake) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return f.start(r, f.starts), nil
 }
 
-// complaints is a failer that records errors.
+// complaints is a test that records its errors.
 type complaints struct {
 	mu   sync.Mutex
 	list []string
@@ -49,7 +49,6 @@ func (c *complaints) Errorf(format string, args ...any) {
 	c.list = append(c.list, fmt.Sprintf(format, args...))
 }
 
-// answer returns an answer with these addresses.
 func answer(addresses ...string) discovery.Answer {
 	var l discovery.Locality
 	for _, a := range addresses {
@@ -58,7 +57,7 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// says returns a start function. The started source calls what with its receiver, once.
+// says returns a start function that calls what with the receiver.
 func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		what(r)
@@ -66,10 +65,10 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 	}
 }
 
-// well reports a valid answer.
+// well sends a valid answer.
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
-// broken maps the name of a rule to a source that breaks it and the expected error of Run.
+// broken has, for each rule, a source that breaks it and the error that Run must report.
 var broken = map[string]struct {
 	source fake
 	want   string
@@ -164,7 +163,7 @@ func changing(r *discovery.Receiver) {
 	a.Priorities[0].Localities[0].Endpoints[0].Addresses[0] = "10.0.0.2:1"
 }
 
-// second returns the start function of a source that sends reports only to its newest receiver.
+// second returns the start function of a source that reports only to its newest receiver.
 func second() func(*discovery.Receiver, int) discovery.Started {
 	var last *discovery.Receiver
 	return func(r *discovery.Receiver, _ int) discovery.Started {
@@ -174,7 +173,7 @@ func second() func(*discovery.Receiver, int) discovery.Started {
 	}
 }
 
-// Run finds each broken rule.
+// Run finds each rule that is broken.
 func TestSourcesThatBreakARule(t *testing.T) {
 	for about, test := range broken {
 		t.Run(about, func(t *testing.T) {
@@ -192,6 +191,6 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait sleeps in fake time: the functions of the table run in a bubble, although the table is
-// defined outside.
+// wait sleeps in the fake time of the bubble that calls it, although this table is outside of any
+// bubble.
 func wait(d time.Duration) { <-time.NewTimer(d).C }

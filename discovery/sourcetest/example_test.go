@@ -8,13 +8,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// fixed is a source with constant endpoints.
+// fixed is a source whose endpoints never change.
 type fixed []string
 
-// Check implements discovery.Source.
 func (f fixed) Check(bool) error { return nil }
 
-// Start implements discovery.Source.
 func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
 	var near discovery.Locality
 	for _, address := range f {
@@ -23,12 +21,12 @@ func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking around")
 	err := r.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{near}}}})
 	if err != nil {
-		r.Fail(discovery.Mistake(err)) // trying again would not help
+		r.Fail(discovery.Mistake(err)) // to try again would not help
 	}
 	return discovery.Started{}, nil
 }
 
-// TestFixed shows how to test a source.
+// TestFixed shows how a source is tested.
 func TestFixed(t *testing.T) {
 	sourcetest.Run(t, func(*testing.T) discovery.Source { return fixed{"10.0.0.1:443", "10.0.0.2:443"} })
 }

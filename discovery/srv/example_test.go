@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// There are two records. The record with the lower priority number is used while its server works.
-// The target contains the address of this example's own DNS server; by default, the system's DNS
-// server is used.
+// There are two records. While the server of the one with the lower priority number works, all
+// calls go to it. The target names the DNS server of this example; by default, the system's is
+// used.
 func Example() {
 	primary, primaryPort := serve()
 	backup, backupPort := serve()
@@ -46,7 +46,6 @@ func Example() {
 	// the backup answers: true
 }
 
-// serve starts a server and returns its port.
 func serve() (*grpc.Server, int) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,7 +57,7 @@ func serve() (*grpc.Server, int) {
 	return s, listener.Addr().(*net.TCPAddr).Port
 }
 
-// portOf makes calls until one is answered, and returns the port of its server.
+// portOf makes calls until one is answered, and returns the port of the server.
 func portOf(conn *grpc.ClientConn) int {
 	for {
 		var from peer.Peer

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// halves holds the results of the IPv4 and IPv6 lookups of a host. Each result is an address,
-// "none", or "" for a failed lookup.
+// halves has the result of the IPv4 and of the IPv6 lookup of each host: an address, "none", or ""
+// for a failure.
 type halves struct {
 	mu sync.Mutex
 	of map[string]string
@@ -52,7 +52,7 @@ func (h *halves) set(v4, v6 string) {
 }
 
 // If the lookup of one address family fails, the known addresses of that family stay in use beside
-// the current ones of the other family, even after an idle time.
+// the current ones of the other, even after the channel was idle.
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
@@ -78,7 +78,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	})
 }
 
-// A real DNS server fails for A records and has no AAAA records: the channel gets no update.
+// A DNS server fails for A records and has no AAAA records. The channel gets no update.
 func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -89,7 +89,7 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
 	dns.Await("a.test", "A", 1)
-	dns.Await(shop, "SRV", 2) // at the second lookup, the result of the first has been sent
+	dns.Await(shop, "SRV", 2) // by the second lookup, the channel has the result of the first
 	select {
 	case line := <-c.lines:
 		t.Errorf("the channel received %s, want nothing", line)
@@ -108,7 +108,7 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "the record of a.test. has port 0")
 }
 
-// With dns=tcp, names are looked up over TCP, so a server that truncates answers over UDP does no
+// With dns=tcp, names are looked up over TCP. A server that truncates its UDP answers then does no
 // harm.
 func TestNameServerThatCutsAnswers(t *testing.T) {
 	dns := startDNS(t)
@@ -126,7 +126,7 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	}
 }
 
-// An authority that the user sets takes precedence over verify=record.
+// An authority that the user sets applies instead of the names of records (verify=record).
 func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

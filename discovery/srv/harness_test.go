@@ -20,17 +20,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is the timeout for events on real sockets.
+// patience bounds the wait for events on real sockets.
 const patience = 60 * time.Second
 
-// channel is a resolver.ClientConn that sends each update to lines, formatted as one line.
+// channel is a channel that sends each update to lines, as one line.
 type channel struct {
 	resolver.ClientConn
 	lines chan string
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state while there is no answer; it has no endpoints
+	if awaiting.Is(s) { // the state until there is an answer
 		return nil
 	}
 	var endpoints []string
@@ -54,7 +54,6 @@ func (c channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// next returns the next line.
 func (c channel) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -66,7 +65,6 @@ func (c channel) next(t *testing.T) string {
 	}
 }
 
-// expect fails the test unless the next line contains want.
 func (c channel) expect(t *testing.T, want string) {
 	t.Helper()
 	if got := c.next(t); !strings.Contains(got, want) {
@@ -89,8 +87,8 @@ func target(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build starts a resolver, which is closed at the end of the test. The text DNS in the target is
-// replaced by the address of the DNS server.
+// build starts a resolver that is closed when the test ends. DNS in the target is replaced by the
+// address of the DNS server.
 func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option) (channel, resolver.Resolver) {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -107,8 +105,8 @@ func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option)
 
 const shop = "_grpc._tcp.shop.test"
 
-// set sets the records of a name, each in the form "PRIORITY WEIGHT PORT HOST". The hosts a.test,
-// b.test and so on have the addresses 127.0.0.1, 127.0.0.2 and so on.
+// set writes the SRV records of a name, each as "PRIORITY WEIGHT PORT HOST". The hosts a, b and so
+// on have the addresses 127.0.0.1, 127.0.0.2 and so on.
 func set(dns *dnstest.Server, name string, records ...string) {
 	for i, r := range records {
 		host := strings.Fields(r)[3]

@@ -19,9 +19,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// hosts is a name server for synctest bubbles, with SRV records of the hosts a and b. Each field is
-// an address, "gone" if there is no such name, "" if lookups fail, or "half" if only those of IPv4
-// fail.
+// hosts is a DNS server for synctest bubbles, with SRV records of the hosts a and b. Each of the
+// two is an address, "gone" if there is no such name, "" if its lookups fail, or "half" if only its
+// IPv4 lookups fail.
 type hosts struct {
 	mu   sync.Mutex
 	a, b string
@@ -57,26 +57,23 @@ func (h *hosts) LookupNetIP(_ context.Context, network, host string) ([]netip.Ad
 	}
 }
 
-// set sets the addresses of both hosts.
 func (h *hosts) set(a, b string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.a, h.b = a, b
 }
 
-// lose makes the lookup of the records fail.
 func (h *hosts) lose(lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lost = lost
 }
 
-// builder returns a builder of channels that use this name server.
 func (h *hosts) builder() given.Resolvers {
 	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
-// seen returns the updates that a channel gets while during runs.
+// seen returns the updates of a channel that is open while during runs.
 func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -95,8 +92,8 @@ func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	return strings.Join(lines, ", then ")
 }
 
-// After an idle time, a host that cannot be looked up keeps its addresses until an hour after its
-// last successful lookup. Other hosts have their current addresses.
+// After a channel was idle, a host that cannot be looked up keeps its addresses until an hour after
+// its last good lookup. Other hosts have their current addresses.
 func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{}
@@ -109,13 +106,13 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		}{
 			{"10.0.0.1", "10.0.0.2", 3 * time.Hour, "10.0.0.1:1 10.0.0.2:1", 50 * time.Minute},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // neither host can be looked up
+			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // neither can be looked up
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			// The use of the stored addresses did not confirm them.
+			// To use stored addresses does not confirm them.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
 			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
-			// While lookups of a host fail, its addresses are not confirmed, even if the channel is
-			// in use.
+			// While the lookups of a host fail, its addresses are not confirmed, even if the
+			// channel is in use.
 			{"", "10.0.0.4", 2 * time.Hour, "10.0.0.3:1 10.0.0.4:1", time.Minute},
 			{"", "10.0.0.4", time.Minute, "10.0.0.4:1", 0},
 			{"10.0.0.3", "10.0.0.4", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
@@ -131,8 +128,8 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// If lookups of either address family of a host fail, the host is not confirmed. After an idle
-// time, its addresses are used only until an hour after its last complete lookup.
+// If the lookups of one address family of a host fail, the host is not confirmed. After the channel
+// was idle, its addresses are used only until an hour after its last complete lookup.
 func TestALostHostIsNotConfirmed(t *testing.T) {
 	for _, lost := range []string{"", "half"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -154,7 +151,7 @@ func TestALostHostIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// If lookups of the SRV records fail, no host is confirmed.
+// If the lookups of the SRV records fail, no host is confirmed.
 func TestLostRecordsConfirmNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
@@ -177,8 +174,8 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 	})
 }
 
-// A host that no longer exists may stay in use for a few lookups (removeAfter). After an idle time,
-// it is not used again.
+// A host that no longer exists stays in use for some lookups (removeAfter). After the channel was
+// idle, it is not used again.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ten = "srv:///shop.test?removeAfter=10"
@@ -188,7 +185,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 		got := seen(t, b, ten, func() {
 			time.Sleep(10 * time.Minute)
 			h.set("10.0.0.1", "gone")
-			time.Sleep(3 * time.Minute) // time for about six lookups
+			time.Sleep(3 * time.Minute) // about six lookups
 		})
 		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
 			t.Errorf("the channel saw %s, want %s", got, want)
@@ -201,7 +198,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	})
 }
 
-// silent is like hosts, but lookups of b get no response.
+// silent is hosts, except that lookups of b get no response.
 type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -212,8 +209,8 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return s.hosts.LookupNetIP(ctx, network, host)
 }
 
-// After an idle time, a host that does not respond delays the others only briefly. Until then, all
-// stored addresses are used, and after that only those of the silent host.
+// After a channel was idle, a host that does not respond delays the others only briefly. During
+// that time all stored addresses are used, and then only those of the silent host.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}

@@ -19,17 +19,17 @@ import (
 )
 
 // zone is a DNS server for synctest bubbles. Hosts whose names begin with "silent" get no response.
-// For other hosts, it returns, after a millisecond, an address made from the host's number.
+// Other hosts get, after a millisecond, an address with their number.
 type zone struct {
 	mu      sync.Mutex
 	records []*net.SRV
-	asked   []string // hosts looked up since the last lookup of the SRV records
-	now     int      // number of lookups in progress
+	asked   []string // hosts looked up since the last lookup of SRV records
+	now     int      // lookups that are running
 	most    int
 }
 
-// zoneOf returns a zone with the given SRV records. "HOST PRIORITY N" means N records of that
-// priority, for the hosts HOST0, HOST1 and so on.
+// zoneOf returns a zone with SRV records. "HOST PRIORITY N" is N records of that priority, for
+// HOST0, HOST1 and so on.
 func zoneOf(records ...string) *zone {
 	z := &zone{}
 	for _, r := range records {
@@ -81,7 +81,7 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 	return []netip.Addr{netip.AddrFrom4([4]byte{10, host[0], byte(n / 250), byte(n % 250)})}, nil
 }
 
-// priorities returns, for each answer, its time and the number of endpoints in each priority.
+// priorities lists the answers, each with its time and the number of endpoints in each priority.
 func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	t.Helper()
 	var said []string
@@ -96,8 +96,7 @@ func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	return said
 }
 
-// Silent hosts do not keep other hosts from being looked up, whether these have the same priority
-// or another one.
+// Silent hosts do not keep other hosts from being looked up, in whichever priority these are.
 func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	for about, test := range map[string]struct {
 		zone *zone
@@ -135,7 +134,7 @@ func TestSilentHostsComeLast(t *testing.T) {
 	}
 }
 
-// Although a silent host prolongs the lookup, the channel gets new hosts after 5 s.
+// A silent host makes the lookup longer, but the channel has the other hosts after 5 s.
 func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := zoneOf("well 10 1")
@@ -176,8 +175,8 @@ func (r *refusing) Update(a discovery.Answer) error {
 
 func (r *refusing) Fail(err error) { r.fails = err }
 
-// hostile is a name server. Each lookup returns other SRV records, as many as fit into a message,
-// and hundreds of addresses for each host.
+// hostile is a DNS server whose every answer is different: as many SRV records as a message can
+// have, and hundreds of addresses for each host.
 type hostile struct{ lookups int }
 
 func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -199,7 +198,7 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 	return addresses, nil
 }
 
-// Whatever a DNS server returns, answers are valid and of bounded size.
+// Whatever a DNS server returns, the answers are valid and their size is bounded.
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := &refusing{t: t}, &hostile{}

@@ -78,8 +78,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-// A bad answer causes an error that names the problem. If there was a good answer before, it stays
-// in use.
+// A bad answer causes an error that says what is wrong. A good answer before it stays in use.
 func TestBadAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(*dnstest.Server)
@@ -104,7 +103,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Parallel()
 			dns := startDNS(t)
 			test.make(dns)
-			c, _ := build(t, dns, "srv://DNS/shop.test.") // with a trailing dot, because the error would otherwise depend on the machine's search list
+			c, _ := build(t, dns, "srv://DNS/shop.test.") // the dot at the end keeps the search list of the machine out of the error
 			c.expect(t, test.want)
 		})
 		t.Run(name+" later", func(t *testing.T) {
@@ -115,9 +114,9 @@ func TestBadAnswers(t *testing.T) {
 			c.expect(t, "127.0.0.1:1")
 			dns.Set("a.test", "A")
 			test.make(dns)
-			wait := time.Second // if there is no server that could count lookups
+			wait := time.Second // if there is no server, nothing counts lookups
 			if name != "no server" {
-				dns.Await(shop, "SRV", 2) // at the second lookup, the result of the first has been sent
+				dns.Await(shop, "SRV", 2) // by the second lookup, the channel has the result of the first
 				wait = 0
 			}
 			select {
@@ -135,7 +134,7 @@ func loop(dns *dnstest.Server, name, kind string) {
 	dns.Set("loop.test", kind, "CNAME "+name+".")
 }
 
-// A truncated answer is retried over TCP, and aliases are followed.
+// If a UDP answer is truncated, it is asked for again over TCP. Aliases are followed.
 func TestTruncatedAnswersAndAliases(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")
@@ -160,8 +159,8 @@ func TestManyRecords(t *testing.T) {
 	}
 }
 
-// A new record is used at once. A record is removed after two answers without it. The target "."
-// removes all records.
+// A new record is used at once. A record is removed when two answers lack it. A record whose target
+// is "." removes all at once.
 func TestRecordsThatMove(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

@@ -11,7 +11,7 @@ import (
 )
 
 // answerOf parses records, "priority weight host:port", and addresses, "host = address address",
-// separated by semicolons. The lookup of a host without addresses in the text has failed.
+// with semicolons between them. A host without addresses could not be looked up.
 func answerOf(text string) answer {
 	a := answer{hosts: make(map[string]found)}
 	for entry := range strings.SplitSeq(text, ";") {
@@ -31,7 +31,7 @@ func answerOf(text string) answer {
 	return a
 }
 
-// shown formats the priorities of an answer: "NAME: ADDRESS+ADDRESS*WEIGHT …; …"
+// shown returns the priorities of an answer as "NAME: ADDRESS+ADDRESS*WEIGHT …; …".
 func shown(a discovery.Answer) string {
 	var priorities []string
 	for _, p := range a.Priorities {
@@ -112,8 +112,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The largest DNS message has weights whose sum is within the limit for a locality, even together
-// with records of earlier messages that are not removed yet.
+// Even for the largest DNS message, the sum of the weights is within the limit of a locality,
+// together with records that earlier messages had and that are not removed yet.
 func TestWeightsOfManyRecords(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)

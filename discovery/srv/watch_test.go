@@ -47,7 +47,6 @@ func (*nameServer) LookupNetIP(context.Context, string, string) ([]netip.Addr, e
 	return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 }
 
-// receiver counts the answers and failures of a source.
 type receiver struct {
 	discovery.Receiver
 	mu             sync.Mutex
@@ -68,8 +67,8 @@ func (r *receiver) Fail(error) {
 	r.fails++
 }
 
-// watched runs a source in a synctest bubble for the duration d. If asked is set, it requests a
-// re-resolution every 100 ms.
+// watched runs a source in a synctest bubble for the duration d. If asked is set, a re-resolution
+// is requested every 100 ms.
 func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,8 +93,8 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// Without requests, there is one lookup per interval. Without an interval, there is only the first
-// one.
+// Without requests, there is one lookup per interval. If there is no interval, there is only the
+// first one.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
@@ -108,7 +107,7 @@ func TestLooksUpAtTheInterval(t *testing.T) {
 	}
 }
 
-// A request causes a lookup 30 s after the previous one, or after the interval if that is shorter.
+// A request makes a lookup 30 s after the last one, or after the interval if that is shorter.
 func TestRequestsForReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
@@ -122,8 +121,8 @@ func TestRequestsForReresolution(t *testing.T) {
 	}
 }
 
-// After a failed lookup or a refused answer, the next lookup follows after a backoff, which is at
-// most as long as the interval.
+// After a failed lookup or a refused answer, the next lookup comes after a backoff, which is never
+// longer than the interval.
 func TestBackoffAfterFailures(t *testing.T) {
 	for name, of := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
 		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
@@ -168,8 +167,8 @@ func TestSomeHostsFail(t *testing.T) {
 	}
 }
 
-// hostsFunc is a name server with SRV records of the hosts good, gone and slow. The function looks
-// up their addresses.
+// hostsFunc is a DNS server with SRV records of the hosts good, gone and slow. The function gives
+// their addresses.
 type hostsFunc func(string) ([]netip.Addr, error)
 
 func (hostsFunc) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -180,7 +179,7 @@ func (h hostsFunc) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return h(host)
 }
 
-// slow is a name server with two SRV records. The address of the second host comes after a delay.
+// slow is a DNS server with two SRV records. The address of the second host comes late.
 type slow struct {
 	after time.Duration
 	found []netip.Addr
@@ -204,7 +203,7 @@ func (s slow) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, er
 	return s.found, nil
 }
 
-// told records the endpoints and the time of each answer that differs from the previous one.
+// told records each answer that differs from the last one, with its time.
 type told struct {
 	discovery.Receiver
 	began time.Time
@@ -216,7 +215,7 @@ type told struct {
 func (r *told) Update(a discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := shown(a); line != r.last { // the join ignores repetitions, too
+	if line := shown(a); line != r.last { // a channel ignores an answer that repeats the last one
 		r.lines, r.last = append(r.lines, fmt.Sprint(time.Since(r.began), " ", line)), line
 	}
 	return nil
@@ -224,7 +223,7 @@ func (r *told) Update(a discovery.Answer) error {
 
 func (*told) Fail(error) {}
 
-// A host that does not respond delays the answer with the other hosts by at most 5 s.
+// A host that does not respond delays an answer with the other hosts by at most 5 s.
 func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for about, test := range map[string]struct {
@@ -241,7 +240,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 			}
 		})
 	}
-	// Later answers contain both hosts, since the silent one has responded by then.
+	// Later answers have both hosts, because the slow one has responded by then.
 	for i, line := range toldOf(t, late, time.Second, 10*time.Minute) {
 		if i > 0 && !strings.HasSuffix(line, " 0: 10.0.0.1:1*1 10.0.0.2:1*1") {
 			t.Errorf("answer %d: %s, want both", i, line)
@@ -249,7 +248,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	}
 }
 
-// toldOf runs a source in a synctest bubble and returns the lines that told records.
+// toldOf runs a source in a synctest bubble and returns what told recorded.
 func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,14 +259,14 @@ func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []s
 		}
 		time.Sleep(d)
 		w.Close()
-		time.Sleep(time.Second) // lookups in progress end
+		time.Sleep(time.Second) // until lookups that are running have ended
 		synctest.Wait()
 		lines = r.lines
 	})
 	return lines
 }
 
-// moving is like slow, but from the second lookup on, the host good has another address.
+// moving is slow, except that the host good has another address from the second lookup on.
 type moving struct {
 	slow
 	lookups atomic.Int64
@@ -283,13 +282,13 @@ func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip
 	return m.slow.LookupNetIP(ctx, network, host)
 }
 
-// A lookup that sends incomplete results counts as one: an address is removed after two lookups
-// without it, not after two results.
+// A lookup that sends incomplete results is still one lookup: an address is removed after two
+// lookups without it, not after two results.
 func TestSlowLookupCountsOnce(t *testing.T) {
 	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
 	got := toldOf(t, m, time.Second, 40*time.Second)
 	for i, want := range []string{
-		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // both come from the first lookup
+		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // both results are of the first lookup
 		"0: 10.0.0.1:1+10.0.0.3:1*1 10.0.0.2:1*1", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
 	} {
 		if i >= len(got) || !strings.HasSuffix(got[i], "s "+want) {

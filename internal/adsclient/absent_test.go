@@ -25,8 +25,8 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave 
 	return m, catalogue, leave
 }
 
-// A cluster returns together with its endpoints, which were missing. New watchers do not receive
-// the outdated error just before the endpoints arrive.
+// A cluster comes back together with its endpoints, which were missing. A new watcher does not get
+// the old error just before the endpoints arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -48,8 +48,8 @@ func TestAbsentClusterIsBack(t *testing.T) {
 	}
 }
 
-// If the endpoints do not arrive, watchers receive the error after a short timeout, and the metric
-// does not count the resource again.
+// If the endpoints do not arrive, watchers get the error after a short timeout. The metric does not
+// count the resource a second time.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)
@@ -65,7 +65,7 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 		pass(1)
 		expect(t, "a", again.take(), "the server has no such resource")
 		expect(t, "the second", second.take(), "the server has no such resource")
-		third, cancelThird := m.watch("a") // the timeout has passed, so the error is reported immediately
+		third, cancelThird := m.watch("a") // the timeout has passed, so the error comes at once
 		defer cancelThird()
 		expect(t, "the third", third.take(), "the server has no such resource")
 		if got := logged.count(`did not send endpoints of cluster "a"`) - warnings; got != 0 {
@@ -74,8 +74,7 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 	})
 }
 
-// If no response with clusters has arrived recently, a watcher receives the known error
-// immediately.
+// If no response with clusters has come recently, a watcher gets the known error at once.
 func TestAbsentClusterIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := startAbsent(t)

@@ -14,15 +14,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// talker is a stream from the server's point of view.
+// talker is the server's end of a stream.
 type talker interface {
 	Recv() (*discoveryv3.DiscoveryRequest, error)
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
 }
 
-// frugal is a server that does only what the protocol requires: it ignores requests with an
-// outdated nonce, and sends only newly requested resources. It stores the largest number of names
-// in a request in longest.
+// frugal is a server that does no more than the protocol demands: it ignores requests with an old
+// nonce, and sends only resources that are requested for the first time. longest is the largest
+// number of names in a request.
 func frugal(s talker, longest *int) error {
 	var known []string
 	nonce := ""
@@ -48,8 +48,8 @@ func frugal(s talker, longest *int) error {
 	}
 }
 
-// If a resource is unsubscribed and subscribed to again, it is received again, even if the server
-// reads so slowly that the client merges both requests into one.
+// If a resource is unsubscribed and subscribed again, it is received again. This also holds if the
+// server reads so slowly that the client merges both requests into one.
 func TestClusterIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)
@@ -65,7 +65,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 		reads <- struct{}{}
 		reads <- struct{}{}
 		expect(t, "a", a.take(), "a:1")
-		_, cancelC := m.watch("c") // its request waits behind the ACK of a
+		_, cancelC := m.watch("c") // its request waits until the ACK of a has been sent
 		defer cancelC()
 		synctest.Wait()
 		cancelA()
@@ -80,7 +80,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 	})
 }
 
-// slow reads one request per token.
+// slow reads one request for each value in reads.
 type slow struct {
 	*adstest.Stream
 	reads <-chan struct{}
@@ -91,7 +91,8 @@ func (s *slow) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.Stream.Recv()
 }
 
-// Unused subscriptions do not accumulate, because the stream is renewed from time to time.
+// The client renews its stream now and then, so that the server forgets subscriptions that are no
+// longer used.
 func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0
@@ -113,8 +114,8 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	})
 }
 
-// When a request with a changed subscription replaces an unsent NACK, the new request contains the
-// reason of the NACK once.
+// A request with other names replaces a NACK that was not sent yet. It contains the reason of the
+// NACK, once.
 func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	subs, all := ads.New(), newMailboxes()
 	m := all[0]
@@ -142,7 +143,7 @@ func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	if got := take(); got.Reject != "" {
 		t.Errorf("the reason was sent twice: %+v", got)
 	}
-	// A later response is acknowledged separately, even with the same nonce.
+	// A later response is acknowledged for itself, even if it has the same nonce.
 	put(subs.Received("1", "n", bad))
 	put(subs.Received("1", "n", []ads.Resource{{Name: "a"}}))
 	if got := take(); got.Reject != "" {

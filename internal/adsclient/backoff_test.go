@@ -12,7 +12,7 @@ import (
 )
 
 // A server that fails each attempt with RESOURCE_EXHAUSTED is contacted less and less often. After
-// a single response, the backoff starts from the beginning.
+// one response, the backoff is short again.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time
@@ -50,7 +50,8 @@ func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// The backoff counts from the start of an attempt, as elsewhere in gRPC.
+// The backoff counts from the beginning of an attempt, as everywhere in gRPC: after a long stream,
+// the next one begins at once.
 func TestLongStreamIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {

@@ -99,7 +99,7 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 			})
 			g := new(gauge)
 			cancel := Watch(m.target(), Endpoints, "a", new(notes), g)
-			pass(time.Minute) // longer than the backoff before the next attempt
+			pass(time.Minute) // longer than the backoff of the next attempt
 			if got := g.value.Load(); got != 1 {
 				t.Errorf("%d streams are connected, want 1", got)
 			}
@@ -156,7 +156,7 @@ func TestOthersDoNotShareTheStream(t *testing.T) {
 	})
 }
 
-// While the server is down, Heard returns the end of its last stream.
+// While the server is down, Heard returns when its last stream ended.
 func TestHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -192,7 +192,7 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// Each stream starts without a version and a nonce.
+			// Each stream begins without a version and without a nonce.
 			if r.GetVersionInfo() != "" || r.GetResponseNonce() != "" || r.GetNode().GetId() != "test" {
 				t.Errorf("a stream began with %v", r)
 			}

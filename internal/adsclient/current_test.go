@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// thrifty is a server that ends each stream after a while. It sends nothing to a client that
-// already has the current version, as the protocol allows.
+// thrifty is a server that ends each stream after a while. To a client that has the current version
+// it sends nothing, as the protocol allows.
 func thrifty(count int, after time.Duration) adstest.Script {
 	return func(s *adstest.Stream) error {
 		r, err := s.Recv()
@@ -27,7 +27,7 @@ func thrifty(count int, after time.Duration) adstest.Script {
 }
 
 // "Servers may decide to optimize by not resending resources that the client had already seen on
-// the previous stream": the client still detects that such a server has returned.
+// the previous stream". The client still notices that such a server is back.
 func TestThriftyServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 24*time.Hour), "second": thrifty(2, 24*time.Hour)})
@@ -45,7 +45,7 @@ func TestThriftyServerIsBack(t *testing.T) {
 	})
 }
 
-// If a thrifty server is the only server, the outage still ends when it returns.
+// If a server that resends nothing is the only one, its outage ends when it is back.
 func TestThriftyServerIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, thrifty(1, 24*time.Hour))
@@ -64,7 +64,7 @@ func TestThriftyServerIsHeard(t *testing.T) {
 	})
 }
 
-// A server may end streams to rebalance its clients. That is not a failure (gRFC A57).
+// A server may end streams in order to spread its clients. That is not a failure (gRFC A57).
 func TestThriftyServerEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 30*time.Minute), "second": thrifty(2, 24*time.Hour)})

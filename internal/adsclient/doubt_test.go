@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// quiet is a management server with a client that subscribes to "a".
+// quiet is a management server with one client, which has subscribed to "a".
 type quiet struct {
 	t         *testing.T
 	m         *manager
@@ -20,13 +20,13 @@ type quiet struct {
 	target    Server
 	cut, jam  func() // cut drops the server's packets; jam also makes its sends block
 	a         *notes
-	open      atomic.Int64 // as counted by the server
-	gauge     gauge        // as counted by the client
+	open      atomic.Int64 // streams as the server counts them
+	gauge     gauge        // streams as the client counts them
 	cancel    func()
 }
 
-// startQuiet starts a server that serves a catalogue, except on streams for which script returns a
-// script.
+// startQuiet starts a server with a catalogue. If script returns a script for a stream, the server
+// runs that instead.
 func startQuiet(t *testing.T, script func(stream int) adstest.Script) *quiet {
 	q := &quiet{t: t, a: new(notes), catalogue: adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))}
 	q.m = startManager(t, func(s *adstest.Stream) error {
@@ -48,8 +48,8 @@ func same(int) adstest.Script { return nil }
 
 func (q *quiet) end() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
 
-// wantStreams checks how many streams are open, and how many have ever been opened. In the metrics,
-// at most one of the open ones is in use.
+// wantStreams checks how many streams are open and how many there ever were. Of the open ones, the
+// metrics must count at most one.
 func (q *quiet) wantStreams(open, ever int) {
 	q.t.Helper()
 	synctest.Wait()
@@ -65,8 +65,9 @@ func (q *quiet) set(endpoints int) {
 	q.catalogue.Set(adstest.Cluster("a", []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:endpoints]...))
 }
 
-// A server disappears without closing its connections, and another replaces it. After endpoints
-// have failed, the new server is used 30 to 40 s after the last message.
+// A server disappears without closing its connections, and another one takes its place. When
+// endpoints then fail, the client uses the new server 30 s to 40 s after the last message of the
+// old one.
 func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 	for about, failedAt := range map[string]time.Duration{"at once": 0, "later": 20 * time.Second, "much later": 4 * time.Minute} {
 		t.Run(about, func(t *testing.T) {
@@ -85,15 +86,15 @@ func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 				wantOutages(t, "a", q.a)
 				q.set(3)
 				expect(t, "a", q.a.take(), "a:3")
-				pass(time.Hour) // until the server notices that the connection is cut
+				pass(time.Hour) // until the server notices that its connection is cut
 				q.cancel()
 			})
 		})
 	}
 }
 
-// A quiet stream is kept if no endpoint fails. It is also kept if an endpoint fails but a response
-// arrives afterwards.
+// A stream without messages is kept if no endpoint fails, and also if a response comes after an
+// endpoint has failed.
 func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)
@@ -110,8 +111,8 @@ func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	})
 }
 
-// If a working server has no updates, a second stream takes over at most once in 5 minutes, without
-// any other effect.
+// A server works and has no updates, and an endpoint keeps failing. At most once in 5 minutes, a
+// second stream takes over, which changes nothing else.
 func TestAServerThatIsWellAndHasNothingToSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)
@@ -149,7 +150,7 @@ func flood(s *adstest.Stream) error {
 	return nil
 }
 
-// If the second stream receives no response, the first one stays in use.
+// If a second stream gets no response, the first one stays in use.
 func TestASecondStreamThatIsNotAnswered(t *testing.T) {
 	for about, script := range map[string]adstest.Script{
 		"silence":                          (*adstest.Stream).Drain,

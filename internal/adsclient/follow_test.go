@@ -23,11 +23,11 @@ func serving(count *int) adstest.Script {
 	}
 }
 
-// longest is longer than the longest backoff.
+// longest is more than the longest backoff.
 const longest = 145 * time.Second
 
-// The second server is used while the first server is down, and is dropped when the first server
-// returns.
+// While the first server is down, the client uses the second one. When the first one is back, the
+// client leaves the second one.
 func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -49,8 +49,8 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// With gRFC A71, cached resources are preferred to those of another server. With gRFC A95, the
-// other server is used until the first server returns.
+// By gRFC A71, a client keeps its resources rather than take those of another server. By gRFC A95,
+// it uses the other server until the first one is back.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	}
 }
 
-// A server that returns with unchanged resources is used again.
+// A server that is back is used again, even if its resources have not changed.
 func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -90,7 +90,7 @@ func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	})
 }
 
-// While all servers are down, the error names every server.
+// If all servers are down, the error names each of them.
 func TestAllServersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, three := 1, 2, 3
@@ -117,7 +117,7 @@ func TestAllServersAreDown(t *testing.T) {
 	})
 }
 
-// If the first server misbehaves, the next one is used.
+// If the first server misbehaves, the client uses the next one.
 func TestHostileFirstServers(t *testing.T) {
 	for name, script := range map[string]adstest.Script{
 		"sends nothing":    (*adstest.Stream).Drain,
@@ -150,8 +150,8 @@ func TestHostileFirstServers(t *testing.T) {
 	}
 }
 
-// A server that is reachable but lacks the cluster is not skipped. However, it does not replace
-// endpoints in use.
+// A server that answers without the cluster is not passed over for the next one. But its answer
+// does not replace endpoints in use.
 func TestServerWithoutTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
@@ -177,7 +177,7 @@ func TestServerWithoutTheCluster(t *testing.T) {
 	})
 }
 
-// Channels share the stream to a server, but each channel selects its server separately.
+// Channels share the stream to a server, but each chooses its server for itself.
 func TestEachChannelDecidesForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -189,7 +189,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
 		pass(time.Minute)
-		late, stopLate := follow(false, m["first"], m["second"]) // gets the cached resources of the shared stream
+		late, stopLate := follow(false, m["first"], m["second"]) // gets what has come on the shared stream
 		expect(t, "late", late.take(), "a:1")
 		stopLate()
 		b := new(notes)
@@ -200,7 +200,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 	})
 }
 
-// Stop ends all streams and goroutines.
+// stop ends all streams and goroutines.
 func TestFollowingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -221,7 +221,7 @@ func TestFollowingEnds(t *testing.T) {
 	})
 }
 
-// busy is a follower whose calls take a while.
+// busy is a follower whose methods take a while.
 type busy struct {
 	followed
 	rest func()
@@ -232,7 +232,7 @@ func (b busy) Changed(s Snapshot) {
 	b.rest()
 }
 
-// Updates that arrive while the follower is busy are combined.
+// Updates that come while the follower is busy become a single change.
 func TestABurstBecomesOneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}

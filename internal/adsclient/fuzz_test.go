@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Every response is either acknowledged or rejected, and delivered resources can be decoded again
-// and translated.
+// FuzzResponse checks that each response is either acknowledged or rejected, and that resources
+// which the client passes on can be decoded again and translated.
 func FuzzResponse(f *testing.F) {
 	for _, r := range []*discoveryv3.DiscoveryResponse{
 		response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1")), adstest.Any(weightless("a"))),

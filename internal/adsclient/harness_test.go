@@ -25,14 +25,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// manager is a management server that can be restarted.
+// manager is a management server that can be stopped and started again.
 type manager struct {
 	t      *testing.T
 	name   string
 	script adstest.Script
 
 	mu       sync.Mutex
-	listener *bufconn.Listener // nil while stopped
+	listener *bufconn.Listener // nil while the server is stopped
 	server   *adstest.Server
 	refusal  string
 }
@@ -140,7 +140,7 @@ func (n *notes) Lost(o *Outage) {
 	n.lost = append(n.lost, o)
 }
 
-// take waits until the bubble is idle, and returns the entries since its last call.
+// take waits until all other goroutines are blocked, and returns the entries since its last call.
 func (n *notes) take() []string {
 	synctest.Wait()
 	n.mu.Lock()
@@ -150,8 +150,8 @@ func (n *notes) take() []string {
 	return list
 }
 
-// watch subscribes to cluster and returns a function that cancels the subscription. The last
-// subscription must be canceled inside the bubble.
+// watch subscribes to cluster and returns a function that unsubscribes. The last subscription must
+// end inside the bubble.
 func (m *manager) watch(cluster string) (*notes, func()) {
 	n := new(notes)
 	return n, Watch(m.target(), Endpoints, cluster, n, nil)

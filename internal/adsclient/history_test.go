@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Under random failures of connections and endpoints, no resource is lost, no server counts as
-// unreachable, at most one stream is in use, and the final state arrives.
+// Connections and endpoints fail at random. No resource is lost, no server counts as unreachable,
+// at most one stream is in use, and the last state arrives.
 func TestHistoriesOfSecondStreams(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestHistoriesOfSecondStreams(t *testing.T) {
 				healed.Store(true)
 				q.set(1)
 				q.set(2)
-				for range 8 { // enough time for two second streams
+				for range 8 { // time for two second streams
 					EndpointsFailed(q.target)
 					pass(2 * time.Minute)
 				}

@@ -35,8 +35,8 @@ func (l *lines) count(text string) int {
 
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
 
-// A server that ends its stream after each response is contacted again every second. A missing
-// resource still times out, although no stream lasts as long as the timeout.
+// A server ends its stream after each response. The client contacts it every second. A resource
+// that it does not send still times out, although no stream lasts that long.
 func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -62,7 +62,7 @@ func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	})
 }
 
-// A server that sends only unrequested responses does not fill the log.
+// A server that sends only responses that nobody requested does not fill the log.
 func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const what = "type.googleapis.com/flood"
@@ -84,7 +84,7 @@ func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A server fails and returns with an older version. This version is used.
+// A server fails and comes back with an older version. The client uses that version.
 func TestServerThatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")

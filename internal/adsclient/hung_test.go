@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hangs is a server that sends cluster "a", sends nothing more until wake is closed, and then calls
+// hangs is a server that sends cluster "a" and then nothing until wake is closed. It then calls
 // say.
 func hangs(wake <-chan struct{}, say func(*adstest.Stream) error) adstest.Script {
 	return func(s *adstest.Stream) error {
@@ -38,8 +38,8 @@ func servingB(s *adstest.Stream) error {
 	return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
 }
 
-// A server responds to one channel and then hangs. A later channel uses the next server until the
-// first one responds. The first channel is not affected.
+// A server answers one channel and then hangs. A channel that opens later uses the next server
+// until the first one responds again. The first channel goes on with what it has.
 func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
@@ -73,8 +73,9 @@ func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	})
 }
 
-// If the server sends any response after a cluster was requested, the missing cluster counts as
-// absent. The response restarts the timeouts of resources that count as silent.
+// If the server sends any response after a cluster was requested, a cluster that is not in it
+// counts as absent. The response also restarts the timeouts of resources for which the server was
+// silent.
 func TestServerThatSpokeIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

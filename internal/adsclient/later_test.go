@@ -22,7 +22,7 @@ func (k *keeper) Resource(m *Resource, version string) {
 	k.last = m
 }
 
-// keep subscribes to "a", retains what it receives, and expects the event want.
+// keep subscribes to "a", expects the event want, and keeps the resources that it gets.
 func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	k := new(keeper)
 	cancel := Watch(m.target(), Endpoints, "a", k, nil)
@@ -30,7 +30,7 @@ func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	return k, cancel
 }
 
-// Watchers of a resource share one parsed message.
+// All watchers of a resource share one parsed message.
 func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalogue := adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))
@@ -60,7 +60,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	})
 }
 
-// A message that no watcher holds is freed. It is decoded again for the next watcher.
+// A message that no watcher keeps is freed. For the next watcher, it is decoded again.
 func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	m := startManager(t, adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1")).Serve)
 	came := func(w *waiter) *Resource {
@@ -98,7 +98,7 @@ func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	}
 }
 
-// waiter is a watcher that retains nothing.
+// waiter is a watcher that keeps nothing.
 type waiter struct {
 	notes
 	came chan *Resource

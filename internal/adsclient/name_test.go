@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// A name that cannot be sent does not affect other subscriptions on the stream.
+// A name that protobuf cannot encode does no harm to other subscriptions on the stream.
 func TestANameThatCannotBeSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1

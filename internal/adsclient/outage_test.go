@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// An outage has a start, the time of the last message, and a reason, which may change. Watchers
-// that start later receive the outage too.
+// An outage is reported with its beginning, the time of the last message, and a reason, which may
+// change. It is also reported to watchers that come later.
 func TestAnOutageIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -27,7 +27,7 @@ func TestAnOutageIsTold(t *testing.T) {
 		pass(10 * time.Minute)
 		b, stopB := follow(false, m)
 		defer stopB()
-		expect(t, "b", b.take(), "a:1") // the cached resource is delivered, too
+		expect(t, "b", b.take(), "a:1") // what has come is passed on, too
 		m.start()
 		pass(longest)
 		a.take()
@@ -43,8 +43,8 @@ func TestAnOutageIsTold(t *testing.T) {
 	})
 }
 
-// The reported outage is that of the server in use or, if that server has none, that of a server
-// before it.
+// The outage that is reported is that of the server in use. If this one works, it is that of a
+// server before it.
 func TestAnOutageOfAServerThatIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2

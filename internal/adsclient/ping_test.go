@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// cabled returns a Server and a function that cuts its latest connection.
+// cabled returns a Server, and a function that cuts the latest connection to it.
 func (m *manager) cabled() (target Server, cut func(full bool)) {
 	var last atomic.Pointer[func(bool)]
 	target = m.target()
@@ -33,8 +33,8 @@ func (m *manager) cabled() (target Server, cut func(full bool)) {
 	return target, func(full bool) { (*last.Load())(full) }
 }
 
-// startPinged starts a server that rejects pings less than minTime apart. On each stream, it sends
-// the ping header with the value that says returns.
+// startPinged starts a server that closes connections on which pings are less than minTime apart.
+// On each stream, it sends the text from says in its ping header, unless that is empty.
 func startPinged(t *testing.T, minTime time.Duration, says func(stream int) string) (m *manager, target Server, cut func()) {
 	m = startManager(t, func(s *adstest.Stream) error {
 		if text := says(s.Number); text != "" {
@@ -51,8 +51,8 @@ func startPinged(t *testing.T, minTime time.Duration, says func(stream int) stri
 	return m, target, func() { cutIt(false) }
 }
 
-// With the ping header, a server is pinged every 30 s, so that its disappearance is detected within
-// 50 s.
+// A server that sends the ping header is pinged every 30 s, so the client notices within 50 s that
+// it is gone.
 func TestServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -73,8 +73,8 @@ func TestServerThatAllowsPings(t *testing.T) {
 	})
 }
 
-// Without the ping header, a server is pinged every 5 minutes, even if a previous server at its
-// address sent the header.
+// A server without the ping header is pinged every 5 minutes, even if another server at its address
+// sent the header before.
 func TestServerThatAllowsPingsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, _ := startPinged(t, 5*time.Minute-time.Second, func(stream int) string {

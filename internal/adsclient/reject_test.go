@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that resends a rejected version receives one NACK every 5 s. The acknowledgment of a
-// different version and the request for a changed subscription are sent immediately.
+// A server sends a rejected version again and again. The client rejects it once every 5 s. Other
+// requests are not delayed: the ACK of another version, and a request for other names.
 func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 10
@@ -21,7 +21,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 			var took, changed, after time.Duration
 			begin := time.Now()
 			for i := range times {
-				if i > 0 { // repeated responses do not extend the delay
+				if i > 0 { // a response that repeats the last one does not prolong the delay
 					s.Respond("1", "before", bad)
 					pass(3 * time.Second)
 				}
@@ -66,7 +66,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	})
 }
 
-// A delayed NACK is not sent on another stream.
+// A NACK that waits is not sent on the next stream.
 func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan bool, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// If a server returns and sends one good resource and one that is rejected, the server is used
+// A server comes back with a good resource and one that is rejected. The client uses the server
 // again.
 func TestServerIsBackWithOneRejectedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (q *quiet) waitForSecond() {
 	q.t.Error("no second stream was opened")
 }
 
-// slowSecond delays the responses on all streams except the first by 10 s.
+// slowSecond returns scripts that delay responses by 10 s, for all streams but the first.
 func slowSecond(q **quiet) func(int) adstest.Script {
 	return func(stream int) adstest.Script {
 		if stream == 1 {
@@ -40,7 +40,8 @@ func slowSecond(q **quiet) func(int) adstest.Script {
 	}
 }
 
-// startDoubt starts a server whose second stream is open and slow to respond.
+// startDoubt starts a server whose client waits on a second stream, because an endpoint has failed
+// and the first stream is quiet.
 func startDoubt(t *testing.T) (q *quiet) {
 	q = startQuiet(t, slowSecond(&q))
 	pass(time.Minute)
@@ -50,8 +51,8 @@ func startDoubt(t *testing.T) (q *quiet) {
 	return q
 }
 
-// If the first stream receives an update while the second stream waits, the first stream stays in
-// use.
+// If the first stream brings an update while the client waits on a second one, the first stream
+// stays in use.
 func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -64,7 +65,7 @@ func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	})
 }
 
-// The first stream also stays in use if it receives the response to a new request.
+// The same holds if the first stream brings the response to a new request.
 func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -78,7 +79,7 @@ func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// A client without watchers closes its second stream.
+// A client without watchers closes its second stream, too.
 func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		startDoubt(t).end()
@@ -90,7 +91,7 @@ func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// If both streams end while the second waits, the client reconnects as usual.
+// If both streams end while the client waits on the second one, it connects again as usual.
 func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -98,13 +99,14 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 		pass(time.Minute)
 		q.m.start()
 		pass(longest)
-		q.wantStreams(1, 1) // the restarted server has seen a single stream
+		q.wantStreams(1, 1) // since its restart, the server has had one stream
 		expect(t, "a", q.a.take())
 		q.end()
 	})
 }
 
-// A second stream also requests resources that were first watched while it was waiting.
+// Resources that are first watched while the client waits on a second stream are requested on that
+// stream, too.
 func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *quiet
@@ -125,7 +127,7 @@ func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// If a second stream receives no usable resource, the current stream stays in use.
+// If a second stream brings no usable resource, the first one stays in use.
 func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	for about, answer := range map[string]*discoveryv3.DiscoveryResponse{
 		"nothing": response("9"),
@@ -155,8 +157,8 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// If a second stream takes over before frequent pings have started, they start afterwards, and no
-// further second stream is opened.
+// The server allows pings, and a second stream takes over before the frequent pings have begun. Once
+// they have, no more second streams are opened, because the pings show that the server is there.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -193,7 +195,8 @@ func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	return before
 }
 
-// If the first stream ends before the second has taken over, a new stream is opened as usual.
+// If the first stream ends before a second one has taken over, the client opens a new stream as
+// usual.
 func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	for about, after := range map[string]time.Duration{"due": time.Second, "waits": quietFor + quietJitter} {
 		t.Run(about, func(t *testing.T) {
@@ -229,7 +232,7 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	}
 }
 
-// A second stream requests each type once.
+// A second stream requests each resource type once.
 func TestASecondStreamAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests []string

@@ -14,14 +14,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server accepts connections but never responds.
+// A server accepts connections and then sends nothing.
 func TestServerThatSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
 		server := m.target()
 		server.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
-			go func() { // discards everything
+			go func() { // reads everything and answers nothing
 				buffer := make([]byte, 1<<10)
 				for {
 					if _, err := theirs.Read(buffer); err != nil {
@@ -35,12 +35,12 @@ func TestServerThatSaysNothing(t *testing.T) {
 		defer Watch(server, Endpoints, "a", a, nil)()
 		pass(19 * time.Second)
 		expect(t, "a", a.take())
-		pass(time.Second) // gRPC's connection timeout
+		pass(time.Second) // the connection timeout of gRPC
 		expect(t, "a", a.take(), "no endpoints of cluster")
 	})
 }
 
-// A slow server is used once it has sent all resources but one, and that one counts as missing.
+// A slow server is used once it has sent all resources but one. That one counts as missing.
 func TestSlowServerThatLacksOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -48,7 +48,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		}
 		second := func(s *adstest.Stream) error {
-			for names := 0; names < 2; { // b must be requested before it is sent
+			for names := 0; names < 2; { // until b was requested
 				r, err := s.Recv()
 				if err != nil {
 					return err
@@ -65,7 +65,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
 		}, followed{n}, nil).Stop()
 		pass(missingAfter + 10*time.Second)
-		told := n.take() // the events of a may come before that of b, because two resources cause two events
+		told := n.take() // both resources cause an event, and that of a may come twice
 		expect(t, "a", told[max(0, len(told)-2):], "a:2", "b:1")
 		late, cancel := m["first"].watch("b") // before the resource counts as absent
 		defer cancel()
@@ -108,7 +108,7 @@ func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	})
 }
 
-// A server that responds on one stream and sends nothing on the next becomes unreachable.
+// A server that responds on one stream and is silent on the next counts as unreachable.
 func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {

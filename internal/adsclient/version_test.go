@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A resource has the version of its response, even for later watchers.
+// A resource has the version of its response, also for watchers that come later.
 func TestResourcesHaveVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
@@ -38,8 +38,8 @@ func TestResourcesHaveVersions(t *testing.T) {
 	})
 }
 
-// When a resource is rejected, watchers with a good resource receive Rejected, and the others
-// receive Unknown.
+// If a resource is rejected, watchers that have a good one get Rejected, and the others get
+// Unknown.
 func TestARejectedResourceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {

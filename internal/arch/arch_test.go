@@ -44,7 +44,8 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// room returns a package's path in the root module, or false for other modules.
+// room returns the directory of a package of the root module. ok is false for packages of other
+// modules.
 func room(importPath string) (string, bool) {
 	if importPath == root {
 		return ".", true
@@ -54,7 +55,8 @@ func room(importPath string) (string, bool) {
 
 func pure(room string) bool { return strings.HasPrefix(room, "internal/core/") }
 
-// acting are the standard library packages that cores must not import.
+// acting lists the packages of the standard library that cores must not import, because they act or
+// wait.
 var acting = []string{"context", "math/rand", "math/rand/v2", "os", "os/exec", "runtime", "sync", "sync/atomic", "syscall"}
 
 func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
@@ -78,8 +80,8 @@ func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// rank orders the packages: imports go to lower ranks. A package without an entry has the rank of
-// its closest parent, and may import its peers.
+// rank orders the packages: each may import only packages of lower rank. A package without an entry
+// has the rank of its closest parent, and may import others of this rank.
 var rank = map[string]int{
 	"internal": 0,
 
@@ -96,7 +98,7 @@ var rank = map[string]int{
 	"weightedroundrobin": 4,
 	"weightedtarget":     4,
 
-	"discovery": 2, // contract of sources
+	"discovery": 2, // the contract of sources
 
 	"internal/topology": 3,
 
@@ -107,7 +109,7 @@ var rank = map[string]int{
 
 	"internal/resolving": 5,
 
-	"discovery/sourcetest": 4, // test kit for sources, also used by other modules
+	"discovery/sourcetest": 4, // the test kit for sources, which other modules use, too
 
 	"discovery/failover":   6,
 	"discovery/kubernetes": 6,
@@ -116,7 +118,7 @@ var rank = map[string]int{
 	"internal/cds":         7,
 	"internal/clusterfile": 7,
 
-	// Sources whose answers may contain clusters.
+	// Sources whose answers may be lists of clusters.
 	"discovery/eds":  8,
 	"discovery/file": 8,
 
@@ -126,7 +128,7 @@ var rank = map[string]int{
 
 	".": 9,
 
-	// These packages are only for tests, which may import them regardless of rank.
+	// Packages only for tests, which may import them regardless of rank.
 	"internal/testing":          2,
 	"internal/testing/flat":     6,
 	"internal/testing/given":    6,
@@ -135,7 +137,6 @@ var rank = map[string]int{
 	// The simulator uses the whole stack, from sources to calls.
 	"internal/testing/sim": 10,
 
-	// Programs.
 	"examples": 10,
 }
 
@@ -172,7 +173,7 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// Package topology is a pure function of its input, although it uses gRPC's types.
+// Package topology computes its result from its input alone, although it uses gRPC's types.
 func TestTopologyIsPure(t *testing.T) {
 	for _, p := range list(t, "./internal/topology") {
 		for _, dep := range p.Imports {
@@ -194,7 +195,7 @@ func TestTopologyKnowsNoPolicy(t *testing.T) {
 	}
 }
 
-// Package discovery, which sources import, does not depend on packages that use sources.
+// Package discovery, which sources import, does not depend on the packages that use sources.
 func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
@@ -221,8 +222,8 @@ func TestFakesStayInTests(t *testing.T) {
 	}
 }
 
-// light lists the modules that the root module may depend on. Heavier ones belong in cmd/understudy
-// or interop.
+// light lists the modules that the root module may depend on. Others belong in cmd/understudy or
+// interop, because a program that imports the root module gets all of them.
 var light = []string{
 	root,
 	"cel.dev/expr",
@@ -242,7 +243,8 @@ var light = []string{
 	"google.golang.org/protobuf",
 }
 
-// Only sources that use Envoy's messages link them, because they are a third of a binary.
+// Only the sources that use Envoy's protobuf messages link them, because they make up a third of a
+// binary.
 func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
 	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
 	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// In a synctest bubble, a sleep advances the fake clock immediately. Outside a bubble, the length
-// of a sleep is a guess. Therefore time.Sleep and receiving from time.After are allowed only in
+// In a synctest bubble, a sleep only advances the fake clock. Elsewhere it takes real time, and how
+// long is enough is a guess. So time.Sleep, and receiving from time.After, are allowed only in
 // functions that run only in bubbles.
 func TestNothingSleepsOutsideABubble(t *testing.T) {
 	all := readBubbles(t)
@@ -27,7 +27,7 @@ func TestNothingSleepsOutsideABubble(t *testing.T) {
 	}
 }
 
-// The check finds exactly those waits in testdata/bubbles.go that are outside a bubble.
+// The check finds the waits in testdata/bubbles.go that are outside of a bubble, and no others.
 func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	all := newBubbles()
 	file, err := parser.ParseFile(all.positions, "testdata/bubbles.go", nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -52,38 +52,38 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers maps methods to the functions that create their receivers. The test checks where these
-// functions are called instead of the methods, because scenario runners call the methods through an
-// interface that is also implemented without a bubble.
+// makers names, for some methods, the function that makes their receivers. The test looks at the
+// calls of that function: a scenario runner calls the methods through an interface, which others
+// implement without a bubble.
 var makers = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
 	"priority .Advance":         "priority newRecorder",
 }
 
-// bubbles is a call graph of all functions, with the places that wait for time and the functions
-// that open bubbles. It may contain too many calls, because a name matches every function that it
-// may refer to.
+// bubbles is a call graph of all functions, the places that wait for time to pass, and the
+// functions that open bubbles. It may have too many calls, because a name counts as every function
+// that it might refer to.
 type bubbles struct {
 	positions *token.FileSet
 	files     []source
 	waits     []use
 	uses      map[string][]use           // by key of the function that is used
-	openers   map[string]map[int]bool    // by key of the function: the indices of arguments that run in a bubble
+	openers   map[string]map[int]bool    // by key of the function: which of its arguments run in a bubble
 	imports   map[string]map[string]bool // by directory: the directories that it imports
 }
 
 type source struct {
 	path    string
 	file    *ast.File
-	imports map[string]string // by name in the file: the directory in this module, "" for other modules
+	imports map[string]string // by name in the file: the directory in this module, or ""
 }
 
-// use is a wait for time, or a use of a function.
+// use is a wait for time to pass, or a use of a function.
 type use struct {
 	pos      token.Pos
-	within   *ast.FuncDecl // nil if the use is outside all functions
-	holder   string        // key of that function, or of a package variable
+	within   *ast.FuncDecl // nil outside of functions
+	holder   string        // key of that function or of a package variable
 	inBubble bool
 }
 
@@ -144,8 +144,7 @@ func (b *bubbles) resolve() {
 	}
 }
 
-// outside reports whether u can be reached outside a bubble, and returns the path of calls that
-// leads to it.
+// outside reports whether u can happen outside of a bubble, and by which calls.
 func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	if u.inBubble || slices.Contains(seen, u.holder) {
 		return "", false
@@ -165,8 +164,8 @@ func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	return "", false
 }
 
-// unseen reports whether the code at from cannot refer to the function that contains held, because
-// that function is unexported and in a test.
+// unseen reports whether the code at from cannot use the function that contains held, because that
+// is an unexported function of a test.
 func (b *bubbles) unseen(held, from use) bool {
 	return b.inTest(held) && !b.inTest(from) && !ast.IsExported(held.holder[strings.LastIndexAny(held.holder, " .")+1:])
 }
@@ -175,8 +174,8 @@ func (b *bubbles) inTest(u use) bool {
 	return strings.HasSuffix(b.positions.Position(u.pos).Filename, "_test.go")
 }
 
-// waits reports whether the last node of the stack does nothing but wait for time. A case of a
-// select does not, because another case may come first.
+// waits reports whether the last node of the stack waits for time to pass and for nothing else. A
+// case of a select may wait for something else, too.
 func waits(stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.CallExpr:

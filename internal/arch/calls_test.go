@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// walk calls f with each node of a file and the stack of its ancestors.
+// walk calls f for each node of a file, with the nodes around it.
 func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	var u use
 	var stack []ast.Node
-	var inBubble []bool // for each node of the stack: whether it runs in a bubble
+	var inBubble []bool // for each node of the stack, whether it runs in a bubble
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if n == nil {
 			stack, inBubble = stack[:len(stack)-1], inBubble[:len(inBubble)-1]
@@ -27,8 +27,8 @@ func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	})
 }
 
-// holder returns the function that contains the last node of the stack, and its key. For a package
-// variable, it returns nil and the variable's key.
+// holder returns the function around the last node of the stack, and its key. For a package
+// variable, it returns nil and the key of the variable.
 func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	if len(stack) > 1 {
 		if f, ok := stack[1].(*ast.FuncDecl); ok {
@@ -53,11 +53,11 @@ func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
 }
 
-// findOpeners finds functions that call a parameter only in bubbles, and reports whether it found
-// any that were not known yet.
+// findOpeners finds functions that call one of their parameters only in bubbles. more reports
+// whether it found a new one.
 func (b *bubbles) findOpeners() (more bool) {
 	for _, s := range b.files {
-		leaked := make(map[*ast.FuncDecl]map[string]bool) // by function and name: whether the name is used outside a bubble
+		leaked := make(map[*ast.FuncDecl]map[string]bool) // by function and name: whether the name is used outside of a bubble
 		b.walk(s, func(u use, stack []ast.Node) {
 			id, ok := stack[len(stack)-1].(*ast.Ident)
 			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.within == nil {
@@ -89,7 +89,7 @@ func with[T comparable](set map[T]bool, one T) map[T]bool {
 	return set
 }
 
-// parameters returns a function's parameters of function types, by index.
+// parameters returns the names of a function's parameters of function types, by index.
 func parameters(f *ast.FuncDecl) map[int]string {
 	found, i := make(map[int]string), 0
 	for _, field := range f.Type.Params.List {
@@ -104,7 +104,7 @@ func parameters(f *ast.FuncDecl) map[int]string {
 	return found
 }
 
-// keyOf returns the key of a function, which consists of its directory and name.
+// keyOf returns the key of a function: its directory and its name.
 func keyOf(path string, f *ast.FuncDecl) string {
 	if f.Recv != nil {
 		return filepath.Dir(path) + " ." + f.Name.Name
@@ -112,8 +112,8 @@ func keyOf(path string, f *ast.FuncDecl) string {
 	return filepath.Dir(path) + " " + f.Name.Name
 }
 
-// keysOf returns the keys of the functions that an expression may refer to. A method may be
-// declared in any imported directory or, through an interface, in one that imports this one.
+// keysOf returns the keys of all functions that an expression may refer to. A method may be in any
+// imported directory or, because of interfaces, in one that imports this one.
 func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {
@@ -141,7 +141,7 @@ func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	return keys
 }
 
-// named returns the keys of the functions that the last node of the stack may refer to.
+// named returns the keys of all functions that the last node of the stack may refer to.
 func (b *bubbles) named(s source, stack []ast.Node) []string {
 	n, above := stack[len(stack)-1], stack[max(0, len(stack)-2)]
 	switch above := above.(type) {
@@ -151,7 +151,7 @@ func (b *bubbles) named(s source, stack []ast.Node) []string {
 		}
 	case *ast.KeyValueExpr:
 		if above.Key == n {
-			return nil // the name of a field, not a function
+			return nil // the name of a field
 		}
 	case *ast.FuncDecl, *ast.ValueSpec:
 		if e, ok := n.(ast.Expr); ok && !valueOf(above, e) {

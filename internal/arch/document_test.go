@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// tables lists the documents whose tables are checked. Each row of these tables quotes a sentence
-// of a specification and names its test.
+// tables lists the documents whose tables quote a sentence of a specification in each row and name
+// its test.
 var tables = map[string]struct {
-	scenarios []string // directories of the scenario files that the document names
-	rows      int      // minimum number of rows
+	scenarios []string // directories of the scenarios that the document names
+	rows      int      // the table has at least so many
 }{
 	"docs/a34.md": {nil, 60},
 	"docs/a28.md": {[]string{"internal/core/weightedtarget/testdata"}, 18},
@@ -29,7 +29,7 @@ var (
 	scenarioName = regexp.MustCompile("`([a-z0-9]+\\.txt)`: ([^;`|]+)")
 )
 
-// Each row of these tables names a test or a scenario that exists.
+// Each test or scenario in these tables exists.
 func TestDocumentsNameWhatThereIs(t *testing.T) {
 	var code strings.Builder
 	for _, dir := range tested {
@@ -95,8 +95,8 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 	return comments.String()
 }
 
-// docs/waits.md names the constants for its durations and their files, and these files refer to
-// docs/waits.md.
+// docs/waits.md names a constant and a file for each duration, and each of these files refers back
+// to docs/waits.md.
 func TestWaitsNameTheirConstants(t *testing.T) {
 	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(read(t, "docs/waits.md"), -1)
 	if len(links) < 12 {

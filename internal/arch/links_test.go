@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 )
 
-// Links in documents lead to existing files and headings.
+// Links in documents lead to files and headings that exist.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, problem := range brokenLinks(t, os.DirFS("../..")) {
 		t.Error(problem)
@@ -27,7 +27,7 @@ func TestPagesAreTwoClicksAway(t *testing.T) {
 	}
 }
 
-// A page that does not fit two screens begins with a table of contents.
+// A page that does not fit on two screens has a table of contents at its beginning.
 func TestLongPagesHaveContents(t *testing.T) {
 	for _, page := range longPages(t, os.DirFS("../..")) {
 		t.Errorf("%s has more than %d lines: split it, or add links to its headings before the first or second of them", page, twoScreens)
@@ -66,7 +66,8 @@ func TestDocumentChecks(t *testing.T) {
 
 const twoScreens = 120
 
-// longPages returns the pages for readers that are long and have no table of contents.
+// longPages returns the pages for readers that are too long to be without a table of contents and
+// have none.
 func longPages(t *testing.T, repository fs.FS) (long []string) {
 	t.Helper()
 	for _, page := range documents(t, repository) {
@@ -84,7 +85,7 @@ func longPages(t *testing.T, repository fs.FS) (long []string) {
 }
 
 // farPages returns the pages in docs that are more than two clicks from README.md. A link to a
-// directory leads to a list of its pages.
+// directory leads to the list of its pages.
 func farPages(t *testing.T, repository fs.FS) (far []string) {
 	t.Helper()
 	all := documents(t, repository)
@@ -113,7 +114,7 @@ func farPages(t *testing.T, repository fs.FS) (far []string) {
 	return far
 }
 
-// brokenLinks returns a line for each link within the repository that leads nowhere.
+// brokenLinks returns one line for each link to a file or heading that does not exist.
 func brokenLinks(t *testing.T, repository fs.FS) (broken []string) {
 	t.Helper()
 	for _, page := range documents(t, repository) {
@@ -132,7 +133,6 @@ func brokenLinks(t *testing.T, repository fs.FS) (broken []string) {
 	return broken
 }
 
-// documents returns the paths of all documents of the repository.
 func documents(t *testing.T, repository fs.FS) (all []string) {
 	t.Helper()
 	err := fs.WalkDir(repository, ".", func(file string, entry fs.DirEntry, err error) error {
@@ -162,7 +162,7 @@ func load(t *testing.T, repository fs.FS, file string) string {
 	return string(data)
 }
 
-// proseOf returns the lines of a document. Lines of code blocks are empty.
+// proseOf returns the lines of a document, with empty lines in place of code.
 func proseOf(text string) []string {
 	all := strings.Split(text, "\n")
 	code := false
@@ -176,7 +176,7 @@ func proseOf(text string) []string {
 	return all
 }
 
-// link is a link to a file or heading of the repository.
+// link is a link within the repository.
 type link struct {
 	line         int
 	file, anchor string
@@ -201,7 +201,7 @@ var (
 	punctuation = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
-// anchors returns the anchors that GitHub gives the headings of a document.
+// anchors returns the anchors that GitHub makes of the headings of a document.
 func anchors(text string) (all []string) {
 	seen := make(map[string]int)
 	for _, line := range proseOf(text) {

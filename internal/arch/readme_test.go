@@ -15,7 +15,7 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// The client in the README is examples/client/main.go, which compiles.
+// The client in README.md is examples/client/main.go, which is compiled.
 func TestReadmeShowsTheExampleClient(t *testing.T) {
 	source := read(t, "examples/client/main.go")
 	_, source, _ = strings.Cut(source, "package main\n")
@@ -42,7 +42,7 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// The gate runs the commands that the README names.
+// The gate runs the commands of README.md.
 func TestGateRunsTheReadmesCommands(t *testing.T) {
 	readme, gate := read(t, "README.md"), read(t, ".ci/run")
 	for _, command := range []string{"go run ./cmd/understudy demo", "go test work"} {

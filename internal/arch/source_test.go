@@ -44,15 +44,15 @@ func TestFilesAreShort(t *testing.T) {
 	}, ".")
 }
 
-// If a picker returns a status error, gRPC ends even wait-for-ready calls with it. Only drop does
-// this on purpose, so no other policy may create status errors.
+// If a picker returns a status error, gRPC ends even wait-for-ready calls with it. Only drop wants
+// this, so no other policy makes status errors.
 func TestPoliciesReturnPlainErrors(t *testing.T) {
 	makes := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
 	sources(t, func(file string) {
-		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") { // test servers need status errors
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") { // servers in tests need status errors
 			return
 		}
-		if file == "internal/awaiting/awaiting.go" { // creates one for calls whose context has ended
+		if file == "internal/awaiting/awaiting.go" { // has a status error for calls whose context has ended
 			return
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
@@ -91,7 +91,7 @@ func TestNoTestSkips(t *testing.T) {
 	}, ".")
 }
 
-// Cores and package topology use no clock and no goroutines.
+// Cores and package topology use neither a clock nor goroutines.
 func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 	clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
 	sources(t, func(file string) {

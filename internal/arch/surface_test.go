@@ -18,9 +18,8 @@ var update = flag.Bool("update", false, "write testdata/surface.txt")
 
 const largest = 88
 
-// The golden file lists the public surface, with a line for each function, type, method, variable
-// and constant. Constants of the same type share a line, and fields are not listed. To update the
-// file:
+// The golden file lists the public surface: a line for each function, type, method, variable and
+// constant. Constants of one type share a line, and fields are left out. To update it:
 //
 //	go test ./internal/arch -run TestTheSurface -update
 func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
@@ -85,10 +84,10 @@ func public(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// Exported declarations do not refer to internal types.
+// No exported declaration refers to an internal type.
 func TestPublicTypesAreNotInternal(t *testing.T) {
 	for dir, p := range documented(t) {
-		internal := make(map[string]bool) // the internal packages that a file imports, by local name
+		internal := make(map[string]bool) // by local name: whether it is an internal package
 		for _, path := range p.Imports {
 			if strings.HasPrefix(path, root+"/internal/") {
 				internal[filepath.Base(path)] = true
@@ -219,7 +218,7 @@ func methodsOf(t *doc.Type) (names []string) {
 	return names
 }
 
-// The contract's types are declared in package discovery, so that go doc shows their fields.
+// The types of the contract are declared in package discovery, so that go doc shows their fields.
 func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
 	fields := make(map[string]int)
 	for _, typ := range documented(t)["discovery"].Types {

@@ -12,25 +12,24 @@ import (
 	"testing"
 )
 
-// unseen lists packages and files whose texts are neither in the log nor in an error, each by the
-// beginning of its path.
+// unseen lists the packages and files whose texts users see neither in the log nor in an error.
+// Each is the beginning of a path.
 var unseen = []string{
-	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // outside of a release
+	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",     // for the tests of sources
 	"internal/debugpage/",       // the page of a program
 	"internal/options/table.go", // the table of options
 	"cmd/understudy/internal/demo/",
 }
 
-// helpers lists functions whose arguments are descriptions, patterns or names. A name that ends in
-// a full stop is a whole package.
+// helpers lists functions whose arguments are descriptions, patterns or names. An entry that ends
+// in a full stop is a whole package.
 var helpers = []string{"panic", "regexp.", "strings.", "estats.", "counter", "header."}
 
-// said is a text of the product. Where its format has a verb, or another value is inserted, the
-// text has an ellipsis.
+// said is a text in the product's code, with an ellipsis in place of each value that is inserted.
 type said struct {
 	at, text string
-	seen     bool // a user sees it in this form, so it needs a row
+	seen     bool // users see the text in this form, so it needs a row
 }
 
 var (
@@ -40,21 +39,22 @@ var (
 	fails = regexp.MustCompile(`^(?:fmt\.Errorf|errors\.New|status\.Errorf?)$`)
 )
 
-// others is the last section of the page. Its texts need not be in the product.
+// others is the last section of the page. Its texts need not be in our code.
 const others = "## Texts of gRPC and Go"
 
-// general is the largest number of texts to which a row may apply, so that a row cannot hide that
-// another one is missing. The errors that name what is wanted explain themselves.
+// general is how many texts one row may apply to at most: a row that applies to very many would
+// hide that another one is missing. Errors that name what is wanted need no explanation.
 const general = 40
 
 var explained = []string{"want …"}
 
 // Each text that a user can see, in the log or in an error, has a row in
-// docs/howto/troubleshooting.md, and each row applies to such a text.
+// docs/howto/troubleshooting.md, and each row is about such a text.
 //
-// The test reads the product's code: the formats of log lines and errors and, in the library, all
-// other literals of three words or more, because most reasons are put together from these. A row
-// applies to each text that contains the words in its first column, where an ellipsis is anything.
+// The test reads the texts from the code: the formats of log lines and errors and, in the library,
+// all other literals of three words or more, because most reasons are put together from these. A
+// row applies to a text that contains the words in its first column, in which an ellipsis matches
+// anything.
 func TestTheTroubleshootingPageHasEachText(t *testing.T) {
 	texts := productTexts(t)
 	rows := troubles(t)
@@ -90,13 +90,13 @@ func TestTheTroubleshootingPageHasEachText(t *testing.T) {
 	}
 }
 
-// trouble is an entry in the first column of the page, and what it matches.
+// trouble is an entry in the first column of the page.
 type trouble struct {
 	words   string
 	foreign bool // a text of gRPC or Go
 }
 
-// appliesTo reports whether text has the words, in this order.
+// appliesTo reports whether text contains the words in their order.
 func (r trouble) appliesTo(text string) bool {
 	for fixed := range strings.SplitSeq(r.words, "…") {
 		_, rest, found := strings.Cut(text, fixed)
@@ -108,7 +108,6 @@ func (r trouble) appliesTo(text string) bool {
 	return true
 }
 
-// troubles returns the entries of the page.
 func troubles(t *testing.T) []trouble {
 	t.Helper()
 	span := regexp.MustCompile("`([^`]+)`")
@@ -131,7 +130,6 @@ func troubles(t *testing.T) []trouble {
 	return list
 }
 
-// productTexts returns the texts of the product's code.
 func productTexts(t *testing.T) []said {
 	var texts []said
 	sources(t, func(file string) {
@@ -150,13 +148,13 @@ func productTexts(t *testing.T) []said {
 	return texts
 }
 
-// collector finds the texts of a file.
+// collector finds the texts in a file.
 type collector struct {
 	at    func(ast.Node) string
 	texts []said
 }
 
-// visit looks through n, which is an argument of the function called by, or of none.
+// visit looks for texts in n. by is the function that n is an argument of, or "".
 func (c *collector) visit(n ast.Node, by string) {
 	ast.Inspect(n, func(in ast.Node) bool {
 		switch in := in.(type) {
@@ -172,7 +170,7 @@ func (c *collector) visit(n ast.Node, by string) {
 			c.visit(in.Fun, by)
 			for i, arg := range in.Args {
 				if i > 0 && logs.MatchString(called) && !strings.HasSuffix(called, ".LogOnce") {
-					continue // the names of attributes
+					continue // a log attribute's name or value
 				}
 				c.visit(arg, called)
 			}
@@ -188,8 +186,8 @@ func (c *collector) visit(n ast.Node, by string) {
 	})
 }
 
-// add adds a text. A text that is too short may be a name. In the command, only lines of the log and
-// errors are seen; what else is printed is not about problems.
+// add adds a text. One or two words may be a name. Of the command, users see the log and errors;
+// what else it prints is not about problems.
 func (c *collector) add(n ast.Node, text, by string) {
 	count := len(words.FindAllString(text, -1))
 	logged := logs.MatchString(by) || fails.MatchString(by)
@@ -197,7 +195,7 @@ func (c *collector) add(n ast.Node, text, by string) {
 	c.texts = append(c.texts, said{c.at(n), text, logged && count >= 2 || composed})
 }
 
-// name returns the name of a function, with what it is selected from if that is a name.
+// name returns the name of a function with the package or variable before it, if there is one.
 func name(f ast.Expr) string {
 	switch f := f.(type) {
 	case *ast.Ident:
@@ -211,7 +209,7 @@ func name(f ast.Expr) string {
 	return "?"
 }
 
-// textOf returns the text of a literal, or of a sum with literals.
+// textOf returns the text of a literal, or of a sum that contains literals.
 func textOf(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -236,7 +234,7 @@ func textOf(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// shown returns what a verb of a format prints.
+// shown returns what replaces a verb of a format.
 func shown(verb string) string {
 	if verb == "%%" {
 		return "%"

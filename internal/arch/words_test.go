@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// retired lists words that the glossary in CONTRIBUTING.md has replaced, and phrases that no
-// engineer writes, each with its replacement.
+// retired lists words that the glossary in CONTRIBUTING.md replaces, and phrases that no engineer
+// writes. use is what to write instead.
 var retired = []struct{ pattern, use string }{
 	{`anew`, "again"},
 	{`in vain`, "without success"},
@@ -44,14 +44,14 @@ var retired = []struct{ pattern, use string }{
 	{`in the place of`, "instead of"},
 }
 
-// quoted matches quotations and code, which are not our own prose.
+// quoted matches quotations and code, which may contain these words.
 var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]*”")
 
 // pagesToCome lists the pages that will be rewritten for the first release. They are not checked
 // until then.
 var pagesToCome = []string{"README.md", "CONTRIBUTING.md", "docs/options.md", "docs/targets.md", "docs/limits.md", "docs/metrics.md", "docs/kubernetes.md", "docs/watch.md", "docs/explain.md"}
 
-// TestTheGlossaryHolds finds retired words in comments and documents.
+// Comments and documents contain no retired words.
 func TestTheGlossaryHolds(t *testing.T) {
 	var patterns []string
 	for _, r := range retired {
@@ -90,7 +90,6 @@ func TestTheGlossaryHolds(t *testing.T) {
 	}
 }
 
-// checkComments checks each line of the comments of a Go file.
 func checkComments(file, name string, check func(string, int, string)) error {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -111,7 +110,7 @@ func checkComment(set *token.FileSet, c *ast.Comment, name string, check func(st
 	}
 }
 
-// checkLines checks each line of a document, except for its code blocks.
+// checkLines checks each line of a document outside of code blocks.
 func checkLines(file, name string, check func(string, int, string)) error {
 	f, err := os.Open(file)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// opening opens a channel whose source has not answered, in a bubble.
+// opening runs f with a channel whose source has not answered, in a synctest bubble.
 func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +32,7 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	})
 }
 
-// call makes a call with a deadline, and sends its result to the returned channel.
+// call starts a call with a deadline. The channel receives its result.
 func call(ctx context.Context, cc *grpc.ClientConn, deadline time.Duration, wait bool) <-chan error {
 	over := make(chan error, 1)
 	go func() {
@@ -51,7 +51,7 @@ func wantError(t *testing.T, about string, err error, code codes.Code, text stri
 	}
 }
 
-// If the deadline of a call passes before there is an answer, its error says what it waited for.
+// If a call's deadline passes before there is an answer, its error says what the call waited for.
 func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	const text = "while waiting for endpoints: story: no answer yet: dialling the registry"
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
@@ -72,7 +72,7 @@ func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// Waiting calls continue with the first endpoint, or with the failure.
+// Waiting calls go on with the first endpoint, or fail when the source fails.
 func TestCallsThatWaitGoOn(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
@@ -107,7 +107,7 @@ func TestCallsThatWaitGoOn(t *testing.T) {
 	})
 }
 
-// A waiting call ends with its channel.
+// A waiting call ends when its channel closes.
 func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
@@ -121,7 +121,7 @@ func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	})
 }
 
-// If a source has answered with a list, calls report what its mechanisms wait for.
+// If the source has answered with a list, calls say what the mechanisms in it wait for.
 func TestACallSaysWhatAPartWaitsFor(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")

@@ -21,7 +21,7 @@ func (e *edits) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// edit changes a weight in the cluster and returns the names of the edited cluster.
+// edit changes a weight in the cluster, and returns the names in the new cluster.
 func (e *edits) edit(t *testing.T, names int) []*spoken {
 	t.Helper()
 	e.weight++
@@ -30,8 +30,8 @@ func (e *edits) edit(t *testing.T, names int) []*spoken {
 	return name
 }
 
-// If a name of an edited cluster cannot be resolved, it keeps the addresses in use. If the channel
-// was idle in the meantime, it keeps them until an hour after the edit.
+// A cluster is edited, and a name in it can no longer be looked up. The name keeps the addresses in
+// use. If the channel was idle meanwhile, it keeps them until an hour after the edit.
 func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	}
 }
 
-// A name that had been failing for a long time before the edit also keeps its addresses.
+// This also holds for a name whose lookups had already failed for a long time before the edit.
 func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -80,7 +80,7 @@ func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	})
 }
 
-// An edit does not confirm an answer that was stored while the channel was idle.
+// The channel was idle and uses its stored answer. An edit does not confirm that answer.
 func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	down := func(name []*spoken) { name[1].Fail(errDown); name[0].Fail(errDown) }
 	lost := func(name []*spoken) { name[1].Fail(errDown); _ = name[0].say("10.0.0.1:1") }
@@ -132,8 +132,8 @@ func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	})
 }
 
-// If a cluster is edited a second time before the first edit is in use, the addresses found between
-// the edits are kept.
+// A cluster is edited again before the first edit is in use. Addresses that were found between the
+// edits are kept.
 func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}

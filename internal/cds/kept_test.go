@@ -18,14 +18,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// client is a resolver.ClientConn that records its last addresses or error.
+// client is a channel that records its last addresses or its last error.
 type client struct {
 	resolver.ClientConn
 	has string
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state before the first answer
+	if awaiting.Is(s) { // the state until there is an answer
 		return nil
 	}
 	var addresses []string
@@ -76,7 +76,7 @@ func (c *channel) expect(t *testing.T, want string) {
 	}
 }
 
-// reopened opens channels one after another. Their cluster contains the names a and b.
+// reopened lets f open channels one after another. Their cluster has the names a and b.
 func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spoken)) string)) {
 	synctest.Test(t, func(t *testing.T) {
 		name := unsaid(2)
@@ -92,7 +92,7 @@ func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spok
 
 var errDown = errors.New("server misbehaving")
 
-// If a name cannot be resolved after the channel was idle, it keeps its addresses until an hour
+// If a name cannot be looked up after the channel was idle, it keeps its addresses until an hour
 // after they were last confirmed.
 func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
@@ -113,12 +113,12 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(9 * time.Minute)
-		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither) // uses the kept answer
+		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither) // uses the stored answer
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
-		expect("10.0.0.4:1", moved) // using the kept answer did not confirm it
+		expect("10.0.0.4:1", moved) // to use the stored answer has not confirmed it
 		expect("10.0.0.4:1", neither)
-		// A name is not confirmed while it fails.
+		// A name is not confirmed while its lookups fail.
 		expect("10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", func(a, b *spoken) { both(a, b); b.Fail(errDown); time.Sleep(59 * time.Minute) })
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
@@ -126,7 +126,7 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// A name that has no answer after the channel was idle also keeps its addresses.
+// A name that has no result after the channel was idle keeps its addresses, too.
 func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		open(func(a, b *spoken) { _ = a.say("10.0.0.1:1"); _ = b.say("10.0.0.2:1") })
@@ -137,7 +137,7 @@ func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	})
 }
 
-// Names also keep their addresses if the cluster contains a plain address.
+// Names keep their addresses also if the cluster has an address that needs no lookup.
 func TestNamesThatAllFailBesideAnAddressAfterIdleness(t *testing.T) {
 	reopened(t, "192.0.2.1", func(open func(func(a, b *spoken)) string) {
 		const want = "10.0.0.1:1 10.0.0.2:1 192.0.2.1:1"

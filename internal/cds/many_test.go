@@ -51,7 +51,8 @@ func (r *counting) last() (all string) {
 	return all
 }
 
-// thousand runs f with a cluster of a thousand names.
+// thousand runs f with a cluster of a thousand names. round lets each name answer with an address
+// that ends in last or, if err is not nil, fail.
 func thousand(t *testing.T, f func(r *counting, round func(last int, err error))) {
 	synctest.Test(t, func(t *testing.T) {
 		names := unsaid(1000)
@@ -92,7 +93,7 @@ func thousand(t *testing.T, f func(r *counting, round func(last int, err error))
 	})
 }
 
-// When many names are resolved, the source passes on a few answers instead of one per name.
+// While many names are looked up, the source sends a few answers, not one for each name.
 func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		const few = 3
@@ -119,7 +120,7 @@ func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	})
 }
 
-// An answer that the channel rejected is passed on again.
+// An answer that the channel has rejected is sent again.
 func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		round(1, nil)
@@ -134,7 +135,8 @@ func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	})
 }
 
-// ResolveNow passes on an unchanged answer, because the channel may have rejected it.
+// After ResolveNow, an answer is sent even if it has not changed, because the channel may have
+// rejected it.
 func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)
@@ -161,7 +163,7 @@ func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	})
 }
 
-// If the weights exceed the limit of a locality, all are scaled down.
+// If the weights of a locality add up to too much, all of them are scaled down.
 func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// A resolved cluster has no duplicate addresses.
+// After its names were looked up, a cluster has each address once.
 func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	for about, test := range map[string]struct{ endpoints, want string }{
 		"another address beside a name": {
@@ -59,7 +59,7 @@ func (unable) Start(*discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, errors.New("no such resolver")
 }
 
-// A name whose resolver fails to start does not affect the others.
+// If the resolver of one name does not start, the other names are used.
 func TestANameThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, names := &told{}, unsaid(2)

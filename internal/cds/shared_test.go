@@ -25,7 +25,7 @@ func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)
 	})
 }
 
-// A new channel does not remove the stored answer of an open channel.
+// A channel that opens does not remove the stored answer of another open channel.
 func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	sharing(t, 1, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -33,7 +33,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		two := open()
 		time.Sleep(time.Second)
-		one.name[0].Fail(errDown) // as for a re-resolution after a failed connection
+		one.name[0].Fail(errDown) // as after a failed connection, which makes the name be looked up again
 		time.Sleep(time.Second)
 		two.name[0].Fail(errDown)
 		two.expect(t, "10.0.0.1:1")
@@ -47,7 +47,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	})
 }
 
-// expectRemembered makes b fail, and expects that c uses its cached addresses. It closes c.
+// expectRemembered lets b fail, expects that c uses the stored addresses of b, and closes c.
 func expectRemembered(t *testing.T, c *channel) {
 	t.Helper()
 	_ = c.name[0].say("10.0.0.3:1")
@@ -56,7 +56,7 @@ func expectRemembered(t *testing.T, c *channel) {
 	c.close()
 }
 
-// If one channel fails to resolve a name, the result that another channel obtains later is kept.
+// One channel cannot look up a name. What another channel finds later is kept.
 func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -75,7 +75,7 @@ func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	})
 }
 
-// The stored addresses of a name are kept even if another channel reports an answer without them.
+// The stored addresses of a name are kept even if another channel's answer lacks them.
 func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -93,7 +93,7 @@ func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	})
 }
 
-// A STATIC cluster without endpoints is intentionally empty.
+// A STATIC cluster without endpoints is empty on purpose.
 func TestStaticClusterWithoutEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, over(static{listed(t, `{"loadAssignment":{}}`), nil}))

@@ -21,7 +21,7 @@ import (
 
 var logged = testlog.Keep()
 
-// spoken is a name whose results the test sets.
+// spoken is a name whose lookups the test answers.
 type spoken struct{ *discovery.Receiver }
 
 func (*spoken) Check(bool) error { return nil }
@@ -47,8 +47,7 @@ func unsaid(n int) []*spoken {
 	return list
 }
 
-// strictOf returns the source of a cluster that contains names (a, b and so on) and other
-// addresses.
+// strictOf returns the source of a cluster with names (a, b and so on) and the addresses in beside.
 func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *strict {
 	t.Helper()
 	s := &strict{}
@@ -77,7 +76,7 @@ func listed(t *testing.T, text string) *Cluster {
 	return c
 }
 
-// told is a receiver that records the addresses of each answer that differs from the last one.
+// told is a receiver that records each answer that differs from the last one, as its addresses.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -86,12 +85,12 @@ type told struct {
 
 func (r *told) Update(a discovery.Answer) error {
 	if _, err := new(topology.Translator).Translate(&a); err != nil {
-		return err // reject invalid answers, as internal/join does
+		return err // internal/join also rejects invalid answers
 	}
 	addresses := addressesOf(a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := strings.Join(addresses, " "); line != r.last { // ignore unchanged answers, as internal/join does
+	if line := strings.Join(addresses, " "); line != r.last { // internal/join also ignores an answer that repeats the last one
 		r.lines, r.last = append(r.lines, line), line
 	}
 	return nil
@@ -146,8 +145,8 @@ func expect(t *testing.T, r *told, want string) {
 	}
 }
 
-// A name that resolves to no addresses keeps its previous addresses. gRPC's resolver returns no
-// addresses for a name that does not exist.
+// A name that has lost all addresses keeps the last ones. gRPC's resolver returns none for a name
+// that does not exist.
 func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -165,7 +164,7 @@ func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	})
 }
 
-// If all names fail later, the cluster reports the errors, and the last good answer stays in use.
+// If all names fail later, the cluster fails, and the last good answer stays in use.
 func TestNamesThatAllFailLater(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -180,7 +179,7 @@ func TestNamesThatAllFailLater(t *testing.T) {
 	})
 }
 
-// A name without an answer delays the other names, but no longer than names.Hold.
+// A name without a result delays the other names, but no longer than names.Hold.
 func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -193,7 +192,7 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// A name without an answer also delays plain addresses, but no longer than names.Hold.
+// A name without a result also delays addresses that need no lookup, but no longer than names.Hold.
 func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, &spoken{}
@@ -215,7 +214,7 @@ func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	})
 }
 
-// As long as no name has an address, the cluster fails.
+// While no name has an address, the cluster fails.
 func TestNamesWithoutAnyAddress(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		name[0].Fail(errors.New("no such host"))
@@ -231,8 +230,8 @@ func TestNamesWithoutAnyAddress(t *testing.T) {
 	})
 }
 
-// If one of several names fails, its error is logged once, and again if the name fails after a
-// recovery.
+// If one of several names fails, this is logged once, and again if the name fails after a good
+// lookup.
 func TestNameThatFailsIsLoggedOnce(t *testing.T) {
 	const line = `cluster "x": b.test:1: no such host`
 	before := logged.Count(line)

@@ -32,7 +32,7 @@ func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	return doc.Endpoints, nil
 }
 
-// TestProblems checks the problems that are reported for the invalid files in testdata.
+// TestProblems compares the problems in the invalid files in testdata.
 func TestProblems(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -74,8 +74,8 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// A YAML file gives the same result as protojson does for equivalent JSON, with both forms of field
-// names.
+// A YAML file gives the same result as the same content in JSON read by protojson. Both forms of
+// field names are accepted.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {
@@ -109,8 +109,8 @@ func TestLoadAgreesWithProtojson(t *testing.T) {
 	}
 }
 
-// If no locality of a priority has a weight, each locality gets weight 1. Otherwise, localities
-// without a weight get no traffic.
+// If no locality of a priority has a weight, each has the weight 1. Otherwise a locality without a
+// weight gets no calls.
 func TestWhatAFileMayLeaveOut(t *testing.T) {
 	cluster, err := endpointsIn(writeFile(t, `
 endpoints:
@@ -179,7 +179,7 @@ func TestDeepNestingIsRefused(t *testing.T) {
 	}
 }
 
-// LoadFrom applies the same rules and uses the name in errors.
+// LoadFrom has the same rules, and its errors have the given name.
 func TestLoadFrom(t *testing.T) {
 	doc, err := LoadFrom(strings.NewReader("endpoints: []"), "stdin")
 	if err != nil || doc.Endpoints.GetClusterName() != "stdin" {

@@ -51,8 +51,8 @@ func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 	})
 }
 
-// root builds a priority policy for two localities with n endpoints each, and returns it with the
-// state to update it with.
+// root builds a priority policy with two localities of n endpoints each. It returns the policy and
+// the state for its first update.
 func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Balancer, balancer.ClientConnState) {
 	t.Helper()
 	builder := balancer.Get(priority.Name)
@@ -116,7 +116,7 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 	}
 }
 
-// A policy that is blocked is shown as busy, with its previous state.
+// A policy that is blocked is shown as busy, with the state that it had.
 func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

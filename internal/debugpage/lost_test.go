@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// plant is a simulated network with management servers and one backend.
+// plant is a network in memory with management servers and one backend.
 type plant struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -118,8 +118,8 @@ func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
 	}
 }
 
-// When a management server is lost and its endpoints stay in use, the page shows the error, when
-// the error began, and the age of the endpoints.
+// When a management server is lost, its endpoints stay in use. The page shows the error, when it
+// began, and how old the endpoints are.
 func TestThePageShowsALostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
-// If the management server goes down while a channel is idle, the page shows the error only after
-// the channel has left idleness.
+// The management server goes down while the channel is idle. The page shows the error once the
+// channel is active again.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	}
 }
 
-// When another management server takes over, the endpoints are not shown as unconfirmed.
+// When another management server takes over, the page does not show the endpoints as unconfirmed.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
@@ -225,7 +225,7 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	})
 }
 
-// The page shows that a source fails while its last good answer, or list of mechanisms, stays in
+// The page shows that a source fails and that its last good answer, or list of mechanisms, stays in
 // use.
 func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// A priority that returns errors is READY, but the headline shows that calls fail.
+// A priority whose endpoints return errors is READY. The headline still shows that calls fail.
 func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -68,7 +68,7 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	})
 }
 
-// If calls go to a priority as a last resort, the page shows why no lower priority is better.
+// If calls go to a priority as a last resort, the page shows what is wrong with the lower ones.
 func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
@@ -83,8 +83,8 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	})
 }
 
-// After a failover, its reason is shown until the priority is READY again. The time until the
-// failover is shown only beforehand.
+// The page shows the reason of a failover until the priority is READY again. It shows the time
+// until the failover only before it.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
@@ -111,7 +111,7 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-// If no priority can take calls, the headline shows how long calls have been failing.
+// If no priority can take calls, the headline shows for how long calls have failed.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
 	for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {

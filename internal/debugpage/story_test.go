@@ -204,7 +204,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	})
 }
 
-// A channel that is idle is shown only once, and a closed channel is not shown.
+// An idle channel is shown once, and a closed channel is not shown.
 func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

@@ -16,8 +16,8 @@ func ill(e flat.Endpoint) flat.Endpoint {
 	return e
 }
 
-// When a priority's unhealthy endpoints become healthy, calls stay on the lower priority until one
-// of these endpoints is connected.
+// A priority's unhealthy endpoints become healthy. Calls stay on the lower priority until one of
+// them is connected.
 func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	for _, query := range []string{"", "?failbackDelay=30s"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			calls() // the priority is connecting, so calls must stay on the lower one
+			calls() // the priority connects, so calls must stay on the lower one
 			s.restore("hang")
 			time.Sleep(40 * time.Second) // the first connection attempt fails, and the next one succeeds
 			calls()
@@ -44,8 +44,8 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	}
 }
 
-// If no endpoint can take calls, the errors of calls and the page show the reason. If the source
-// then fails, they show its error, too.
+// If no endpoint can take calls, the errors of calls and the page give the reason. If the source
+// then fails, they also give its error.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -69,13 +69,13 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 			t.Error(err)
 		}
 		sees("all pods of shop are starting")
-		sees("") // the notes are shown as well
+		sees("") // the page shows the notes, too
 		if _, page := channel(t); !strings.Contains(page, "a port has no effect") {
 			t.Error("the page does not show the note")
 		}
 		s.Receiver.Fail(errors.New("the registry is away"))
 		sees("the registry is away; its last answer: all pods of shop are starting")
-		if err := s.Receiver.Update(answer); err != nil { // the source has recovered
+		if err := s.Receiver.Update(answer); err != nil { // the source works again
 			t.Error(err)
 		}
 		settle()

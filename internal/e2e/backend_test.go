@@ -34,7 +34,7 @@ import (
 	_ "github.com/understudy-lb/understudy"
 )
 
-// roles are the programs that this test binary runs if roleVariable is set.
+// roles are the programs that this test binary can run instead of tests. roleVariable selects one.
 var roles = map[string]func() error{
 	"backend": runBackendProcess,
 	"proxied": runProxiedClient,
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startSelf starts this test binary in a role, and kills it when the test ends.
+// startSelf starts this test binary in a role. It is killed when the test ends.
 func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
 	t.Helper()
 	command = exec.Command(os.Args[0])
@@ -87,8 +87,8 @@ type server struct {
 	// failures is how many of the next calls fail with err.
 	failures atomic.Int64
 	err      error
-	hangs    atomic.Bool   // whether calls block until their deadline
-	takes    time.Duration // duration of each call; set before the server serves
+	hangs    atomic.Bool   // calls hang until their deadline
+	takes    time.Duration // duration of each call; set before the server starts
 	watched  chan struct{}
 }
 
@@ -144,7 +144,7 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	return s, listener, nil
 }
 
-// startServer starts a backend in this process. Without a certificate it uses plaintext.
+// startServer starts a backend in this process. Without a certificate, it does not use TLS.
 func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
 	t.Helper()
 	return startServerOn(t, name, ownAddress(t), certificate)
@@ -152,9 +152,9 @@ func startServer(t *testing.T, name string, certificate *tls.Certificate) *serve
 
 var ownAddresses sync.Map
 
-// ownAddress returns an address on which a backend can be stopped and restarted. Its port is below
-// the ephemeral range, so that no other socket takes it in the meantime. It does not test the port,
-// because a child process could inherit the listener.
+// ownAddress returns an address for a backend that stops and starts again. No other socket takes
+// the port meanwhile, because it is below the ports that the system hands out. The port is not
+// tried here: a child process could inherit the listener.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -186,7 +186,7 @@ const (
 	takesVariable   = "UNDERSTUDY_E2E_TAKES"
 )
 
-// runBackendProcess prints the backend's address and serves until stdin is closed.
+// runBackendProcess prints the address of a backend and serves until stdin is closed.
 func runBackendProcess() error {
 	name := cmp.Or(os.Getenv(nameVariable), "near")
 	address := cmp.Or(os.Getenv(addressVariable), "127.0.0.1:0")
@@ -207,7 +207,7 @@ func runBackendProcess() error {
 
 type answer struct {
 	name, authority string
-	peer            string // set even for calls that failed at the backend
+	peer            string // also set if the call failed at the backend
 }
 
 func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (answer, error) {
@@ -225,7 +225,7 @@ func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (ans
 	return answer{name, authority, asked}, nil
 }
 
-// awaitName makes calls until the named backend answers.
+// awaitName makes calls until the named backend answers one.
 func awaitName(ctx context.Context, t *testing.T, cc *grpc.ClientConn, name string) {
 	t.Helper()
 	for {

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// A DNS name that fails does not affect other entries. If an answer is truncated, it is requested
-// again over TCP.
+// A DNS name that cannot be looked up does no harm to the other entries of the target. A truncated
+// answer is requested again over TCP.
 func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -53,8 +53,8 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, 60*time.Second, "many.test:1", "1501 endpoints in 2 priorities")
 }
 
-// Failing clusters do not affect others: a self-reference, an unsupported type, a silent management
-// server, and unknown names.
+// Clusters that cannot be used do no harm to the others. Here they are a cycle, an unsupported
+// type, a silent management server, and names that do not exist.
 func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)

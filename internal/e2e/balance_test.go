@@ -34,8 +34,8 @@ func zonesFile(t *testing.T, zones map[string][]*server) string {
 	return path
 }
 
-// counted waits until each of the backends has answered, and then returns the share of each backend
-// in further calls.
+// counted waits until each backend has answered once, and then returns each one's share of the
+// given number of calls.
 func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map[string]float64 {
 	t.Helper()
 	for _, name := range all {
@@ -52,8 +52,8 @@ func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, 
 	return parts
 }
 
-// Three zones have 3, 2 and 1 backends and equal numbers of clients. Each backend gets a sixth of
-// all calls. If a zone loses a backend, a part of its calls goes to other zones.
+// Three zones have 3, 2 and 1 backends and equally many clients. Each backend gets a sixth of all
+// calls. When a zone loses a backend, some of its calls go to other zones.
 func TestBalanceOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -82,8 +82,8 @@ func TestBalanceOnRealSockets(t *testing.T) {
 			break
 		}
 	}
-	// Zones a, b and c have 3/5, 1/5 and 1/5 of the remaining capacity. Clients in b therefore send
-	// 3/5 of their calls to b, and the rest to a.
+	// The zones a, b and c now have 3/5, 1/5 and 1/5 of the capacity. So clients in b send 3/5 of
+	// their calls to b, and the rest to a.
 	shares := func(what string, want map[string]float64) {
 		t.Helper()
 		var names []string
@@ -106,8 +106,7 @@ func TestBalanceOnRealSockets(t *testing.T) {
 	shares("it is back", map[string]float64{"b0": 0.5, "b1": 0.5})
 }
 
-// When the client's zone is stopped, no call fails, and no call goes to the next entry of the
-// target.
+// When the client's zone is stopped, no call fails, and none goes to the next entry of the target.
 func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -121,7 +120,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	cc := newClient(t, "failover:///file://"+zonesFile(t, zones)+",file://"+zonesFile(t, map[string][]*server{"b": {backup}})+"?prefer=balance&zone=b")
 	counted(ctx, t, cc, 100, "b0", "b1")
 	for _, s := range zones["b"] {
-		s.grpc.GracefulStop() // calls in progress succeed
+		s.grpc.GracefulStop() // calls that are under way succeed
 	}
 	seen := make(map[string]int)
 	for seen["a0"] < 1000 {
@@ -136,7 +135,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	}
 }
 
-// near reports whether got and want have the same keys, and shares that differ by at most by.
+// near reports whether got and want have the same keys, and shares that differ by no more than by.
 func near(got, want map[string]float64, by float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {

@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// outliers returns outlier detection for priorities with two endpoints, with an interval of a
-// second.
+// outliers returns outlier detection with an interval of a second, for priorities of two endpoints.
 func outliers() *clusterv3.OutlierDetection {
 	return &clusterv3.OutlierDetection{
 		Interval:                       durationpb.New(time.Second),
@@ -26,8 +25,8 @@ func outliers() *clusterv3.OutlierDetection {
 	}
 }
 
-// With outlier detection from a cluster, an endpoint is ejected, and then the whole priority. When
-// the settings are removed, the priority is used again.
+// A cluster has outlier detection. One of its endpoints is ejected, and then its whole priority.
+// When the cluster no longer has outlier detection, the priority is used again.
 func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 	t.Parallel()
 	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)
@@ -50,7 +49,7 @@ func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 	f.await(t, f.ended(), "was answered by the next priority", of("far"))
 	calls, _ := f.since(0)
 	only(t, calls, codes.Internal)
-	// Without outlier detection a connected priority is used even if its calls fail.
+	// Without outlier detection, a connected priority is used even if all its calls fail.
 	catalogue.Set(adstest.EDS("near"))
 	f.until(t, "failed in the first priority", func(c call) bool { return status.Code(c.err) == codes.Internal })
 }

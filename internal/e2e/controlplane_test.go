@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A management server is started and stopped. Errors and the log name the server or the priority,
-// and calls succeed as long as a backend is available.
+// A management server stops and starts. Calls succeed while a backend is available. Errors and the
+// log name the server or the priority that is gone.
 func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	backend := startServer(t, "near", nil)
 	listener := listenOnce(t)
@@ -41,7 +41,7 @@ func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	if _, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true)); err != nil {
 		t.Errorf("wait-for-ready call: %v, want an answer", err)
 	}
-	stood := time.Now().Add(time.Second) // gRPC does not immediately retry a connection that ended within a second
+	stood := time.Now().Add(time.Second) // gRPC does not reconnect at once if a connection lasted for less than a second
 	before := logged.Count("eds: stream to dns:///" + address + " failed")
 	server.Stop()
 	logged.Wait(t, time.Minute, "eds: stream to dns:///"+address+" ended: ")

@@ -20,8 +20,8 @@ type example struct {
 	deadline time.Duration
 }
 
-// readExample parses the source of the example client, and requires it to use the recommended
-// options. It adds RetryMethods, because the method of these tests is safe to retry.
+// readExample reads the options of examples/client from its source, which must use the recommended
+// ones. It adds RetryMethods, because the calls of these tests may be repeated.
 func readExample(t *testing.T) example {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/client/main.go")
@@ -45,7 +45,7 @@ func readExample(t *testing.T) example {
 	return e
 }
 
-// dial opens the example client's channel to the given priorities.
+// dial opens the channel of the example client to these priorities.
 func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) *grpc.ClientConn {
 	t.Helper()
 	var text strings.Builder
@@ -54,7 +54,7 @@ func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tier
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
 	}
 	path, before := tiersFile(t, text.String()), time.Now().Add(-time.Minute)
-	if err := os.Chtimes(path, before, before); err != nil { // make the file look old, because the source waits until a new file is complete
+	if err := os.Chtimes(path, before, before); err != nil { // an old file, because the source first waits whether a new one is still being written
 		t.Fatal(err)
 	}
 	cc, err := understudy.NewClient("file://"+path+"?authority=shop.example.com", e.options, grpc.WithTransportCredentials(creds))

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// writeEndpoints atomically writes a file with one endpoint per priority.
+// writeEndpoints writes a file with one endpoint for each priority, in one step.
 func writeEndpoints(t *testing.T, path string, addresses ...string) {
 	t.Helper()
 	var b strings.Builder
@@ -81,7 +81,7 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// The retry policy of the application still applies after an update of the endpoints.
+// After an update of the endpoints, the application's retry policy still applies.
 func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -104,7 +104,7 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	}
 }
 
-// Failed calls do not cause a failover while the connection works.
+// Calls that fail cause no failover while the connection works.
 func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -123,7 +123,7 @@ func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// While the file is missing, calls fail with an error that names it.
+// While the file does not exist, calls fail with an error that names it.
 func TestNoFileAtTheStart(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
@@ -137,7 +137,7 @@ func TestNoFileAtTheStart(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// If the file is empty, calls fail with an error that says so.
+// If the file becomes empty, calls fail with an error that says so.
 func TestAnEmptiedFileIsNamed(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
@@ -150,7 +150,7 @@ func TestAnEmptiedFileIsNamed(t *testing.T) {
 	for {
 		_, err := who(ctx, cc)
 		if err == nil {
-			continue // the source has not noticed the edit yet
+			continue // the source has not seen the edit yet
 		}
 		if want := path + `: cluster "e2e" has no localities`; !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want one with %s", err, want)

@@ -17,14 +17,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// failoverTimeout is the default in gRFC A56, which Recommended does not change.
+// failoverTimeout is the default of gRFC A56, which Recommended leaves as it is.
 const failoverTimeout = 10 * time.Second
 
-// workTime is the duration of calls to the first priority. It is long enough that some calls are in
-// progress when the priority fails.
+// workTime is how long a call to the first priority takes: long enough for some calls to be under
+// way when the priority fails.
 const workTime = 100 * time.Millisecond
 
-// cuttable is a listener that can drop all packets of its connections, as after a power failure.
+// cuttable is a listener that can drop all packets of its connections, as if the power were off.
 type cuttable struct {
 	*net.TCPListener
 	mu    sync.Mutex
@@ -66,8 +66,8 @@ func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Go listens with Multipath TCP by default. Such sockets do not support the packet filters that
-	// drop packets.
+	// Packets are dropped by a socket filter. Multipath TCP, which Go's listeners use by default,
+	// does not support it.
 	listener.Close()
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -135,20 +135,20 @@ type fault struct {
 	// lose returns the address of an endpoint, and a function that breaks the endpoint. That
 	// function is nil if the endpoint never answers in the first place.
 	lose func(t *testing.T) (address string, lose func())
-	// after is the time until the next priority answers, at least.
+	// after is how long it takes, at least, until the next priority answers.
 	after time.Duration
-	// deadline is the deadline of calls, or 0 for the deadline that the README's client uses.
+	// deadline is the deadline of calls; 0 means that of the client in the README.
 	deadline time.Duration
-	// most and slowly limit how many calls to methods in RetryMethods may fail: most with 20 calls
-	// per second, slowly with one call per second. -1 means no limit.
+	// most and slowly are how many calls to methods in RetryMethods may fail: most with 20 calls
+	// per second, slowly with one call per second. -1 means any number.
 	most, slowly int
-	// ejected is set if outlier detection ejects the endpoints. In this case, no call fails that
-	// begins after five failures of each endpoint.
+	// ejected means that outlier detection ejects the endpoints. Then no call fails that begins
+	// after five failures of each endpoint.
 	ejected bool
 }
 
-// serving returns a value for fault.lose. It starts an endpoint in this process and breaks it by
-// calling then.
+// serving returns a function for fault.lose. It starts an endpoint in this process, and then breaks
+// it.
 func serving(then func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
@@ -169,8 +169,8 @@ func answering(code codes.Code) func(*testing.T) (string, func()) {
 	})
 }
 
-// signalled returns a value for fault.lose. It starts an endpoint in a process of its own and
-// breaks it by sending s to the process.
+// signalled returns a function for fault.lose. It starts an endpoint in its own process, and breaks
+// it by a signal.
 func signalled(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)
@@ -205,8 +205,8 @@ var faults = []fault{
 		listener.cut(t)
 		return s.address, nil
 	}},
-	// A stopped process keeps its connections, so only keepalive detects the fault. The kernel
-	// still accepts connections for the process, so the reconnect attempt hangs.
+	// A stopped process keeps its connections, so only keepalive finds the fault. The kernel still
+	// accepts connections for the process, so an attempt to reconnect hangs.
 	{name: "hung: the process stands still", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
 	{name: "hung, and calls have deadlines of 1 s", lose: signalled(syscall.SIGSTOP), deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true},
 	{name: "cut off: no packet arrives (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// limit is how long tests wait for an event. patience is the deadline of calls to endpoints that
-// should answer at once. Both are long because the machine may be busy.
+// limit bounds the wait for events that must happen. patience is the deadline of calls that should
+// be answered at once. Both are long, because the machine may be busy.
 const (
 	limit    = time.Minute
 	patience = 20 * time.Second
@@ -27,7 +27,7 @@ type call struct {
 	err error
 }
 
-// flow continuously makes calls and records the results.
+// flow makes calls all the time and records how they end.
 type flow struct {
 	stop  func()       // returns when all calls have ended
 	limit atomic.Int64 // deadline of new calls, in nanoseconds
@@ -36,7 +36,6 @@ type flow struct {
 	heard chan struct{} // closed and replaced when a call ends
 }
 
-// startFlow makes 200 calls per second.
 func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow {
 	t.Helper()
 	return startFlowOf(t, cc, deadline, 5*time.Millisecond)
@@ -81,8 +80,8 @@ func (f *flow) call(cc *grpc.ClientConn, deadline time.Duration) {
 	f.heard = make(chan struct{})
 }
 
-// since returns the finished calls from the nth on, and a channel that is closed when the next one
-// ends.
+// since returns the calls that have ended, from the nth on, and a channel that is closed when the
+// next one ends.
 func (f *flow) since(n int) ([]call, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +93,7 @@ func (f *flow) ended() int {
 	return len(all)
 }
 
-// await waits for a call that wanted accepts, and returns the first such call from the nth on.
+// await returns the first call from the nth on that wanted accepts. It waits if there is none yet.
 func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
 	t.Helper()
 	late := time.After(limit)
@@ -129,7 +128,7 @@ func summary(calls []call) string {
 	return fmt.Sprint(counts)
 }
 
-// only fails the test if a call failed with a code other than those allowed.
+// only fails the test if a call has failed with a code that is not allowed.
 func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	t.Helper()
 	for _, c := range calls {
@@ -140,7 +139,7 @@ func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	}
 }
 
-// until waits until wanted accepts a hundred calls in a row, and returns how long that took.
+// until waits until wanted has accepted a hundred calls in a row, and returns how long that took.
 func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
 	t.Helper()
 	begin, first := time.Now(), f.ended()

@@ -53,7 +53,8 @@ func manifests(t *testing.T, name string) (all []manifest) {
 	}
 }
 
-// The Kubernetes examples grant each account only the permissions that its program needs.
+// The manifests in examples/kubernetes give each account the permissions that its program needs,
+// and no more.
 func TestManifestsFitTogether(t *testing.T) {
 	for name, kinds := range map[string]string{
 		"client.yaml": "ServiceAccount Role RoleBinding Deployment",

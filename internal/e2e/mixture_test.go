@@ -56,8 +56,8 @@ func startDNS(t *testing.T) *dnstest.Server {
 	return dns
 }
 
-// waiting makes wait-for-ready calls until stop is called. It does not count failures after
-// response headers, because clients must not retry such calls (gRFC A6).
+// waiting makes wait-for-ready calls until stop is called. A failure after the response headers
+// does not count, because clients must not retry such a call (gRFC A6).
 func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,8 +86,8 @@ func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures in
 	}
 }
 
-// A target lists EDS, SRV records and plain DNS, as in gRFC A37. The first two fail in this order
-// and recover in reverse order.
+// A target lists EDS, SRV records and plain DNS, as in gRFC A37. The first two fail one after the
+// other. Then the second recovers, and after it the first.
 func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	t.Parallel()
 	pushed, found, last := startBackendProcess(t, "eds"), startBackendProcess(t, "srv"), startBackendProcess(t, "dns")
@@ -113,10 +113,10 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "srv")
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
-	// While the EDS endpoints fail, the channel must not look up the last name again. gRPC's DNS
-	// resolver would do so 30 s after the first look-up. To wait for longer than that, the test
-	// counts SRV look-ups.
-	const enough = 8 // SRV look-ups, at least 4.5 s apart
+	// While the endpoints of EDS fail, the channel must not look up the last name again. gRPC's DNS
+	// resolver would do so 30 s after the first lookup. To wait longer than that, the test counts
+	// lookups of SRV records.
+	const enough = 8 // lookups of SRV records, at least 4.5 s apart
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
 	}
@@ -145,7 +145,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	}
 }
 
-// A failing entry does not affect the others, and its error names it.
+// An entry that fails does no harm to the others, and its error names it.
 func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -174,8 +174,8 @@ func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, 60*time.Second, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
 }
 
-// A backend that is added to a DNS name gets calls within the refresh interval, its jitter and the
-// time of a look-up.
+// A backend that is added to a DNS name gets calls after the refresh interval, its jitter and one
+// lookup.
 func TestABackendAddedToANameIsUsed(t *testing.T) {
 	t.Parallel()
 	const refresh = 2 * time.Second
@@ -199,7 +199,7 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	if calls, failures := stop(); failures > 0 || calls == 0 {
 		t.Errorf("%d of %d calls failed", failures, calls)
 	}
-	// Only this loop makes calls now, so the round robin is exact.
+	// Only this loop makes calls now, so each backend gets exactly half of them.
 	counts := make(map[string]int)
 	for range 100 {
 		a, err := who(ctx, cc)
@@ -211,7 +211,7 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	if counts["second"] < 45 || counts["first"] < 45 {
 		t.Errorf("of 100 calls the backends answer %v, want half each", counts)
 	}
-	// A removed backend stays in use until two answers in a row lack it.
+	// A backend that is removed stays in use until two answers in a row lack it.
 	dns.Set("shop.test", "A", "127.0.0.2")
 	dns.Await("shop.test", "A", 1)
 	if a, b := both(ctx, t, cc); !a || !b {

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// By default, certificates are verified against a name in the target, never against one from DNS, a
-// file or a management server.
+// By default, a certificate must have a name that is in the target. A name from DNS, a file or a
+// management server does not count.
 func TestNamesOnCertificates(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)
@@ -36,7 +36,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	for _, name := range []string{"shop.test", "record.test"} {
 		dns.Set(name, "A", "127.0.0.1")
 	}
-	// The SRV record of shop.test names the host record.test.
+	// The SRV record of shop.test has the host record.test.
 	dns.Set("_grpc._tcp.shop.test", "SRV", "0 0 "+port(shop)+" record.test.")
 	dns.Set("_grpc._tcp.forged.test", "SRV", "0 0 "+port(record)+" record.test.")
 	manager := manager(t, func(s *adstest.Stream) error {
@@ -71,7 +71,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		"failover:///" + at + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
 		"failover:///" + at + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
-		// The authority of an entry overrides that of the target, including in nested targets.
+		// The authority of an entry applies before that of the target, also in nested targets.
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
 		"failover:///failover:///" + at + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
 		// Each entry has its own authority.
@@ -88,7 +88,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		}
 		cc.Close()
 	}
-	// A server name in the credentials overrides all other names.
+	// A server name in the credentials applies before all other names.
 	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", given.Dial(given.Set("Authority", "nor.test")),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), ServerName: "shop.test"})))
 	if got := calledBy(t, cc); got != "shop.test" {

@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps a zone to
-// the clients' zone that its endpoints are intended for.
+// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints has, for each of
+// these zones, the client zone in the hints of its endpoints.
 func zonesByEDS(t *testing.T, hints map[string]string) string {
 	c := &endpointv3.ClusterLoadAssignment{ClusterName: "shop"}
 	for zone, n := range map[string]int{"a": 1, "b": 2} {
@@ -39,8 +39,8 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 	return manager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
 }
 
-// The client's zone is set in a bootstrap file or in the target. Zones with too few endpoints are
-// merged with the next group, and hints select endpoints.
+// The client's zone comes from a bootstrap file or from the target. A zone with too few endpoints
+// is joined with the next group, and hints choose endpoints.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
 		what, query string
@@ -77,8 +77,8 @@ func TestNearFirstByEDS(t *testing.T) {
 	}
 }
 
-// All calls stay in the client's zone. While the zone fails, they go to other zones of its region,
-// and return afterwards.
+// All calls stay in the client's zone. If the zone fails, they go to the other zones of its region,
+// and they return when it works again.
 func TestNearFirstOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

@@ -22,11 +22,12 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// errFinal wraps a status. If gRPC received it, it would end every call, even wait-for-ready calls.
+// errFinal wraps a status. If gRPC got it, gRPC would end every call with it, even a wait-for-ready
+// call.
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
-// gRPC ends even wait-for-ready calls with an error that wraps a status. So sources and policies
-// never pass one to gRPC, except to drop calls intentionally.
+// gRPC ends even wait-for-ready calls with an error that wraps a status. So no source and no policy
+// gives gRPC such an error, except on purpose to drop calls.
 func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	t.Run("sources", func(t *testing.T) {
 		for name, errs := range sourceErrors {
@@ -47,7 +48,7 @@ func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	})
 }
 
-// checkPlain checks that errs is not empty and contains no status.
+// checkPlain checks that there are errors and that none wraps a status.
 func checkPlain(t *testing.T, errs []error) {
 	t.Helper()
 	if len(errs) == 0 {
@@ -69,11 +70,11 @@ var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *l
 
 func init() { balancer.Register(finalStub) }
 
-// policyUnderTest is a policy and its configuration, with %[1]s for the child policy.
+// policyUnderTest is a policy and its configuration, in which %[1]s is the child policy.
 type policyUnderTest struct {
 	name, config string
 	path         []string
-	leaf         bool // whether the policy has no child policy that can be configured
+	leaf         bool // the policy has no child policy in its configuration
 }
 
 var policies = []policyUnderTest{
@@ -86,10 +87,10 @@ var policies = []policyUnderTest{
 
 const leafConfig = `[{"understudy_weighted_round_robin":{}}]`
 
-// mishap is an event for a policy. do returns the policy's error.
+// mishap is something that goes wrong around a policy. do returns the policy's error.
 type mishap struct {
-	ofChild  bool // only occurs in policies with a configurable child
-	ofHealth bool // only occurs in policies whose endpoints are health-checked
+	ofChild  bool // only for policies with a child policy in their configuration
+	ofHealth bool // only for policies whose endpoints are health-checked
 	do       func(*testing.T, *policyUnderTest, balancer.Balancer, *lbtest.ClientConn) error
 }
 
@@ -118,7 +119,7 @@ var mishaps = map[string]mishap{
 	}},
 	"every subchannel fails": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
 		err := p.update(t, b, leafConfig, "10.0.0.1:1", "10.0.0.2:1")
-		for range 2 { // the second SubConn is created only when the first one has failed
+		for range 2 { // the second subchannel is created when the first one has failed
 			for _, sc := range cc.SubConns() {
 				sc.Report(connectivity.Connecting, nil)
 				sc.Report(connectivity.TransientFailure, errFinal)
@@ -144,8 +145,7 @@ var mishaps = map[string]mishap{
 // refusing marks a ClientConn that is being closed.
 type refusing struct{ balancer.ClientConn }
 
-// channelOf is a ClientConn whose NewSubConn fails with errFinal if the caller is marked as
-// refusing.
+// channelOf is a channel whose NewSubConn fails with errFinal if the caller is marked as refusing.
 type channelOf struct{ *lbtest.ClientConn }
 
 func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
@@ -173,7 +173,7 @@ func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string
 	return b.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints}, BalancerConfig: config})
 }
 
-// errorsAfter returns the errors that the policy passes to gRPC after a mishap.
+// errorsAfter returns the errors that a policy gives gRPC after a mishap.
 func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	cc := new(lbtest.ClientConn)
 	b := balancer.Get(p.name).Build(channelOf{cc}, balancer.BuildOptions{})
@@ -182,7 +182,7 @@ func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	if err := m.do(t, p, b, cc); err != nil {
 		errs = append(errs, err)
 	}
-	time.Sleep(time.Minute) // long enough for all timers to fire
+	time.Sleep(time.Minute) // until all timers have fired
 	synctest.Wait()
 	for _, s := range cc.States() {
 		if _, err := s.Picker.Pick(balancer.PickInfo{Ctx: t.Context()}); err != nil && s.ConnectivityState == connectivity.TransientFailure {

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sourceErrors maps faults to the errors that sources pass to gRPC.
+// sourceErrors has, for each thing that can go wrong in a source, the errors that gRPC gets.
 var sourceErrors = map[string]func(*testing.T) []error{
 	"eds: the server is down": func(t *testing.T) []error {
 		return reported(t, "refused", given.Builder(eds.Scheme), "eds://"+nobodyAt(t)+"/c", nil)
@@ -67,8 +67,8 @@ var sourceErrors = map[string]func(*testing.T) []error{
 	},
 }
 
-// reported returns the first error from Build or ReportError, which must contain want. The channel
-// rejects every service config with refusal.
+// reported returns the first error of Build or ReportError, which must contain want. The channel
+// rejects each service config with refusal.
 func reported(t *testing.T, want string, b resolver.Builder, target string, refusal error) []error {
 	t.Helper()
 	err := firstError(t, b, target, refusal)

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// runProxiedClient makes calls and prints a line for each answer. It runs in a process of its own,
-// because net/http reads the proxy from the environment only once.
+// runProxiedClient makes calls and prints a line for each answer. It has its own process, because
+// net/http reads the proxy from the environment only once.
 func runProxiedClient() error {
 	pool := x509.NewCertPool()
 	pem, err := os.ReadFile(os.Getenv("E2E_CA"))
@@ -37,7 +37,7 @@ func runProxiedClient() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		// Ignore errors, because calls may fail while the first priority stops.
+		// Calls may fail while the first priority stops.
 		got, err := who(ctx, cc, grpc.WaitForReady(true))
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -48,8 +48,8 @@ func runProxiedClient() error {
 	}
 }
 
-// startProxied starts a client behind a proxy, in its own process. await reads answers until one
-// comes from the named backend, and returns the authority that the backend saw.
+// startProxied starts a client behind a proxy, in its own process. await reads its answers until
+// one comes from the named backend, and returns the authority that the backend saw.
 func startProxied(t *testing.T, target string, ca *testcert.Authority, proxyURL string) (await func(name string) string) {
 	t.Helper()
 	_, stdout := startSelf(t, "proxied", "E2E_TARGET="+target, "E2E_CA="+ca.File(), "HTTPS_PROXY="+proxyURL, "NO_PROXY=")
@@ -92,7 +92,8 @@ func TestFileThroughAProxy(t *testing.T) {
 	}
 }
 
-// The proxy resolves names, and each priority is verified against its own name.
+// The proxy looks up the names, and the certificate of each priority must have the priority's own
+// name.
 func TestFailoverThroughAProxy(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)

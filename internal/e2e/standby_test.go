@@ -18,15 +18,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// losses is the number of measurements. takesMost limits each of them. It is far above typical
-// values (docs/speed.md), because the machine may be busy, and far below the failover timeout.
+// Each of the losses is one measurement. takesMost, the limit of each, is far above the usual time
+// (docs/speed.md), because the machine may be busy, and far below the failover timeout.
 const (
 	losses    = 9
 	takesMost = 3 * time.Second
 )
 
-// With a warm standby and FastFailover, the next priority answers immediately when the last
-// connection is lost, whether reconnects are refused or hang.
+// With a warm standby and FastFailover, the next priority answers as soon as the last connection is
+// lost. It does not matter whether attempts to reconnect are refused or hang.
 func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	for _, reconnect := range []string{"refused", "vanishes"} {
 		t.Run(reconnect, func(t *testing.T) {
@@ -43,9 +43,9 @@ func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// loseATier stops the servers of the first priority, and returns the time until the next priority
-// answers. The clock starts before the last server is stopped, because TLS servers announce this to
-// clients before the connections fail.
+// loseATier stops the servers of the first priority and returns how long it takes until the next
+// one answers. The clock starts before the last server is stopped, because servers with TLS tell
+// their clients before the connections end.
 func loseATier(t *testing.T, vanishes bool) time.Duration {
 	t.Helper()
 	ca := testcert.New(t)
@@ -68,7 +68,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 		<-connected
 	}
 	for range 100 {
-		awaitName(ctx, t, cc, "near") // by then, the handshakes with all servers have ended
+		awaitName(ctx, t, cc, "near") // by then, the handshakes with all servers are over
 	}
 	for range 4 {
 		callers.Go(func() {
@@ -102,7 +102,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 
 type wires struct {
 	near     *tier
-	vanishes atomic.Bool // whether new connections to near hang
+	vanishes atomic.Bool // new connections to near hang
 }
 
 func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -113,7 +113,7 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// firstConnections reports connections to addresses other than those of near.
+// firstConnections reports connections to other addresses than those of near.
 type firstConnections struct {
 	stats.Handler
 	near      *tier

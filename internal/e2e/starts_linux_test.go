@@ -20,17 +20,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// slack is how late an ejection may take effect on a busy machine.
+// slack is how late an ejection may be on a busy machine.
 const slack = 2 * time.Second
 
 const (
-	perTier       = 10 // in a priority of two endpoints: failed calls until both are ejected
+	perTier       = 10 // calls that fail in a priority of two endpoints until both are ejected
 	retryAttempts = 4  // attempts of calls to methods in RetryMethods
 )
 
-// gRPC does not retry a call if the connection of the second attempt closes before that attempt is
-// written. slips is how many calls to methods in RetryMethods may fail for this reason. slipsOfHeld
-// is the limit if the calls of a hundred connections end at the same time.
+// gRPC does not retry a call if the connection closes before its second attempt is written. slips
+// is how many calls to methods in RetryMethods may fail for that reason, and slipsOfHeld is the
+// same if the calls of a hundred connections end at one moment.
 const (
 	slips       = 2
 	slipsOfHeld = 15
@@ -38,7 +38,7 @@ const (
 
 type caller struct {
 	named bool          // whether its method is in RetryMethods
-	every time.Duration // interval between calls
+	every time.Duration // time between calls
 	flow  *flow
 }
 
@@ -62,8 +62,8 @@ func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials
 	return callers
 }
 
-// settle waits until both endpoints have answered each caller. Calls have a long deadline until
-// then.
+// settle waits until both endpoints have answered each caller. Until then, calls have a long
+// deadline.
 func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	t.Helper()
 	for _, c := range callers {
@@ -86,8 +86,8 @@ func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	}
 }
 
-// over waits until the next priority has answered for three seconds. It returns the time of its
-// first answer, and the calls that failed since the given time.
+// over waits until the next priority has answered for three seconds. It returns when that began,
+// and the calls that failed since the given time.
 func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []call) {
 	t.Helper()
 	enough := int(3 * time.Second / c.every)
@@ -151,12 +151,11 @@ func (f fault) run(t *testing.T) {
 			lose()
 		}
 	}
-	for _, c := range callers { // callers with short intervals first, because a failed priority later gets only one call in a hundred
+	for _, c := range callers { // callers with short intervals first: a priority that has failed later gets only one call in a hundred
 		f.judge(t, c, lost)
 	}
 }
 
-// awaitWatches waits until n clients have started a health watch.
 func (s *server) awaitWatches(t *testing.T, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -211,7 +210,7 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	}
 }
 
-// If calls are made one at a time, five calls of each endpoint fail, or fewer with retries.
+// If calls are made one after another, five fail at each endpoint, and fewer with retries.
 func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 	t.Parallel()
 	for code, most := range map[codes.Code]int{codes.Internal: perTier, codes.Unavailable: perTier / retryAttempts} {

@@ -29,12 +29,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// story is a source that the test controls, and a simulated network.
+// story is a source that the test controls, and a network in memory.
 type story struct {
 	toldtest.Source
-	sick   *bufconn.Listener // serves health checks, with a status that tests set
+	sick   *bufconn.Listener // answers health checks with a status that the test sets
 	health *health.Server
-	more   map[string]*bufconn.Listener // by last number of the address
+	more   map[string]*bufconn.Listener // by the last number of the address
 	log    safeBuffer
 }
 
@@ -56,7 +56,7 @@ func (b *safeBuffer) take() string {
 	return channelNumber.ReplaceAllString(b.String(), "")
 }
 
-// channelNumber matches the number of a channel, which differs between runs.
+// channelNumber matches the number of a channel, which is another one in each run.
 var channelNumber = regexp.MustCompile(` channel="Channel #\d+"`)
 
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -92,17 +92,17 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
-// at returns an endpoint. The last number of its address selects its behavior in dial.
+// at returns an endpoint. The last number of its address tells dial what to do.
 func at(priority uint32, locality, address string) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
 }
 
 var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
-// which matches the addresses of endpoints. Any of them may be the one that failed last.
+// which matches the addresses of endpoints: any of them may have been the last to fail.
 var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
-// The error of a call and the log name every priority with its reason.
+// The errors of calls and the log name each priority and what is wrong with it.
 func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell  func(*story)
@@ -161,7 +161,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 					t.Errorf("calls fail with %v, want UNAVAILABLE and\n%s", err, test.err)
 				}
 				synctest.Wait()
-				// By the time the policy reports that p1 is in use, p1 may have failed already.
+				// When the policy reports that p1 is in use, p1 may have failed already.
 				log := strings.ReplaceAll(s.log.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
 				if got := which.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)
@@ -176,7 +176,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 	}
 }
 
-// Errors stay readable with very long names, control characters and many priorities.
+// Errors can be read even with very long names, control characters and many priorities.
 func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := newStory(t)

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// If a backend answers every call with UNAVAILABLE, retries are throttled, so that they do not
-// flood it.
+// If a backend answers all calls with UNAVAILABLE, there are soon fewer retries, so that they do
+// not flood it.
 func TestRetriesAreThrottled(t *testing.T) {
 	t.Parallel()
 	e := readExample(t)

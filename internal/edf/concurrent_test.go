@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// pickTogether makes n concurrent picks and returns how often each entry was picked.
+// pickTogether makes n picks on several goroutines and returns how often each entry was picked.
 func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	const pickers = 4
 	counts := make([]int, entries)
@@ -17,7 +17,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	for p := range pickers {
 		wg.Go(func() {
 			own := make([]int, entries)
-			for range (n + p) / pickers { // over all pickers, these numbers add up to n
+			for range (n + p) / pickers { // for all pickers together, these are n
 				own[s.Next()]++
 			}
 			mu.Lock()
@@ -31,7 +31,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	return counts
 }
 
-// Pickers that run concurrently get exactly the first n picks of the sequence between them.
+// Pickers that run at the same time get, between them, exactly the first n picks of the sequence.
 func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -65,7 +65,7 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	})
 }
 
-// Lefts that are read during concurrent picks are those of some position in the sequence.
+// Lefts that are read while others pick are those of some position in the sequence.
 func TestLeftsWhileOthersPick(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {

@@ -24,7 +24,7 @@ func countOf(picks []int, entries int) []int {
 	return counts
 }
 
-// If the next block cannot be computed yet, pickers use up the current block and then wait.
+// If the next block cannot be computed yet, pickers take the rest of the current one and then wait.
 func TestPickersWaitForABlock(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
 	s, alone := New(entries), New(entries)
@@ -42,7 +42,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 			}
 		})
 	}
-	for s.current.Load().next.Load() < uint64(left/2) { // wait until the available picks are taken
+	for s.current.Load().next.Load() < uint64(left/2) { // until the available picks are taken
 		<-got
 	}
 	if s.ready != nil {
@@ -61,7 +61,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 	}
 }
 
-// Lefts are correct even if the current block has not been used yet.
+// Lefts are right even if no pick of the current block was taken.
 func TestLeftsBetweenBlocks(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 1 + r.Uint32N(100_000) })
 	s := New(entries)
@@ -84,8 +84,8 @@ func TestLeftsBetweenBlocks(t *testing.T) {
 	}
 }
 
-// After a long gap, many entries with nearly equal weights are picked at about the same time. Empty
-// blocks are skipped, and large buckets are sorted.
+// After a long gap, many entries whose weights are nearly equal are picked at about the same time.
+// Empty blocks are skipped, and large buckets are sorted.
 func TestCrowdsAndPauses(t *testing.T) {
 	const n = 40_000
 	entries := randomEntries(n, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(100) })

@@ -14,7 +14,7 @@ func randomLefts(r *rand.Rand, n int) []edf.Left {
 	for i := range lefts {
 		switch r.IntN(4) {
 		case 0:
-			lefts[i] = edf.Full / edf.Left(1+r.IntN(4)) // so that many deadlines are equal, or nearly equal
+			lefts[i] = edf.Full / edf.Left(1+r.IntN(4)) // so that many deadlines are equal or nearly equal
 		case 1:
 			lefts[i] = 1 + edf.Left(r.Uint64N(1<<33))
 		default:
@@ -36,8 +36,8 @@ func TestFollowsDecision7(t *testing.T) {
 	})
 }
 
-// A series of schedulers, each with the Lefts of the previous one, makes the same picks as a single
-// scheduler (docs/scenarios.md, W2).
+// Several schedulers in a row, each with the Lefts of the one before, make the same picks as a
+// single scheduler (docs/scenarios.md, W2).
 func TestGoesOnPickForPick(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -72,8 +72,7 @@ func TestGoesOnPickForPick(t *testing.T) {
 	})
 }
 
-// After the weights have changed, the number of picks of each entry differs from the oracle's by at
-// most one.
+// After a change of weights, each entry has at most one pick more or less than in the oracle.
 func TestChangesFollowDecision7(t *testing.T) {
 	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		weights = weights[:min(len(weights), 50)]
@@ -123,7 +122,7 @@ func TestLeftsOfFewEntries(t *testing.T) {
 	}
 }
 
-// Entries 0 and 1 tie, entry 0 is picked, and then they are swapped.
+// Entries 0 and 1 tie, and entry 0 is picked. Then the two change places.
 func TestReorderedWithinATie(t *testing.T) {
 	s := edf.New([]edf.Entry{{Weight: 1}, {Weight: 1}})
 	s.Next()

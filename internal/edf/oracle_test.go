@@ -7,22 +7,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// edfEntry is A34's EdfEntry with rational numbers instead of doubles.
+// edfEntry is A34's EdfEntry, with rational numbers instead of doubles.
 type edfEntry struct {
 	deadline    *big.Rat
 	orderOffset int
 	weight      *big.Rat
-	key         *big.Rat // key in the queue: the deadline, rounded up if unit is set
+	key         *big.Rat // the deadline, which is rounded up if unit is set
 }
 
-// oracle is A34's priority queue, as the gRFC describes it.
+// oracle is A34's priority queue as the gRFC describes it.
 type oracle struct {
 	entries []*edfEntry // in heap order
-	unit    *big.Rat    // deadlines are rounded up to a multiple of it; nil for exact deadlines
+	unit    *big.Rat    // deadlines are rounded up to a multiple of this; nil for exact ones
 	now     *big.Rat    // key of the last pick
 }
 
-// newOracle returns an oracle with exact deadlines.
 func newOracle(weights []uint32) *oracle {
 	o := &oracle{now: new(big.Rat)}
 	for i, w := range weights {
@@ -31,7 +30,7 @@ func newOracle(weights []uint32) *oracle {
 	return o.init()
 }
 
-// newOracleFrom returns an oracle with the given Lefts and rounded deadlines.
+// newOracleFrom returns an oracle with these Lefts, whose deadlines are rounded.
 func newOracleFrom(weights []uint32, lefts []*big.Rat) *oracle {
 	gcd := new(big.Int)
 	for _, w := range weights {

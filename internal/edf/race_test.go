@@ -2,5 +2,5 @@
 
 package edf_test
 
-// Rational numbers are very slow with the race detector.
+// With the race detector, rational numbers are very slow.
 func init() { oracleShare = 10 }

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// distribution computes the weight of entry i of n. The weights sum to less than 2^32.
+// distribution gives the weight of entry i of n. The weights add up to less than 2^32.
 type distribution struct {
 	name   string
 	weight func(r *rand.Rand, i, n int) uint32
@@ -26,11 +26,11 @@ var distributions = []distribution{
 	{"harmonic", func(_ *rand.Rand, i, n int) uint32 { return max(1, uint32(n)/uint32(1+i)) }},
 	{"one huge", func(_ *rand.Rand, i, n int) uint32 {
 		if i == n/2 {
-			return -uint32(n) // 2^32-n, so the weights sum to 2^32-1
+			return -uint32(n) // 2^32-n, so that the weights add up to 2^32-1
 		}
 		return 1
 	}},
-	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 { // weights proportional to shares that sum to about 1
+	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 { // weights in proportion to shares that add up to about 1
 		return max(1, uint32(2*r.Float64()*(1<<31)/float64(n)))
 	}},
 	{"close", func(r *rand.Rand, _, n int) uint32 { return uint32((1<<32-1)/n) - r.Uint32N(100) }},
@@ -46,11 +46,12 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare divides the number of sets that are compared with the oracle, which is slow.
+// oracleShare makes the sets that are compared with the oracle so many times fewer, because the
+// oracle is slow.
 var oracleShare = 1
 
-// forRandomSets runs check with random sets of weights, mostly small. EDF_SETS overrides their
-// number per distribution.
+// forRandomSets runs check for random sets of weights, most of them small. The environment variable
+// EDF_SETS says how many there are for each distribution.
 func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand, weights []uint32)) {
 	sets = max(1, sets/oracleShare)
 	if given, err := strconv.Atoi(os.Getenv("EDF_SETS")); err == nil {
@@ -77,7 +78,7 @@ func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand
 	}
 }
 
-// stretch returns a random number of picks to compare, often more than two blocks' worth.
+// stretch returns how many picks to compare: a random number, often of more than two blocks.
 func stretch(r *rand.Rand, n int) int {
 	if r.IntN(20) == 0 {
 		return n + 10_000

@@ -19,7 +19,7 @@ func cluster(localities ...*endpointv3.LocalityLbEndpoints) *endpointv3.ClusterL
 	return &endpointv3.ClusterLoadAssignment{ClusterName: "cluster", Endpoints: localities}
 }
 
-// in returns a locality with weight 1. Its name has the form region/zone/sub_zone.
+// in returns a locality of weight 1. name is region/zone/sub_zone.
 func in(priority uint32, name string, endpoints ...string) *endpointv3.LocalityLbEndpoints {
 	parts := append(strings.Split(name, "/"), "", "")
 	l := &endpointv3.LocalityLbEndpoints{
@@ -43,7 +43,7 @@ func unweighted(l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoin
 	return l
 }
 
-// lbEndpoint parses "host" or "host*weight" and returns an endpoint on port 80.
+// lbEndpoint returns an endpoint on port 80. text is "host" or "host*weight".
 func lbEndpoint(text string) *endpointv3.LbEndpoint {
 	host, weight, weighted := strings.Cut(text, "*")
 	lb := &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{

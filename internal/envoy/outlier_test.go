@@ -29,7 +29,7 @@ func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {
 	return parsed
 }
 
-// policyOf returns the outlier detection configuration of the n-th priority.
+// policyOf returns the outlier detection configuration of priority n.
 func policyOf(t *testing.T, tree topology.Tree, n int) string {
 	t.Helper()
 	var policy lbconfig.Policy
@@ -52,7 +52,7 @@ const (
 
 // "The message fields will be mapped to config fields as follows" (gRFC A50, "xDS Integration"),
 // "all other fields will be ignored, and all unsupported algorithms will be treated as disabled".
-// Missing fields have gRFC A50's defaults.
+// Fields that are missing have the defaults of gRFC A50.
 func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` + successRate + `,"reportEmptied":true}`,
@@ -88,7 +88,7 @@ func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 }
 
 // "If any of these requirements is violated, the Cluster resource should be NACKed" (gRFC A50, "xDS
-// Validation"). One error lists all violations.
+// Validation"). One error lists everything that is wrong.
 func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"interval":"-1s"}`:                   `interval: interval is -1s, want a duration that is not negative`,
@@ -106,7 +106,7 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// This value is invalid in protobuf, and JSON cannot express it.
+	// Protobuf can hold this invalid value, and JSON cannot.
 	broken := outliers(t, `{"interval":"1s"}`)
 	broken.Interval.Nanos = 2_000_000_000
 	if _, _, err := ReadOutlierDetection(broken); err == nil || !strings.HasPrefix(err.Error(), "interval: interval: ") {
@@ -118,7 +118,7 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 	}
 }
 
-// Fields without an effect cause notes.
+// Fields that have no effect cause notes.
 func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 	_, notes, err := ReadOutlierDetection(outliers(t, `{"consecutive_5xx":3,"failure_percentage_threshold":50,"failure_percentage_request_volume":1,"interval":"5s","enforcing_success_rate":100}`))
 	if err != nil {
@@ -138,7 +138,7 @@ func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 
 // "The configuration for that outlier_detection policy will be based on the outlier_detection field
 // in the corresponding DiscoveryMechanism config for that priority." The channel's own settings
-// take precedence.
+// apply before it.
 func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	read := func(text string) *topology.OutlierDetection {
 		o, _, err := ReadOutlierDetection(outliers(t, text))

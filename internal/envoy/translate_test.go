@@ -21,7 +21,7 @@ const (
 	weightedTargetName   = "understudy_weighted_target"
 )
 
-// tree is the tree of a translated cluster, with the notes about the cluster.
+// tree is the tree for a cluster, and the notes about the cluster.
 type tree struct {
 	topology.Tree
 	notes []Problem
@@ -78,7 +78,7 @@ func parse(t *testing.T, tree tree) top {
 	return config[0][priorityName]
 }
 
-// shape describes the configuration with one line per priority: its name, its localities with their
+// shape describes a configuration, one line for each priority: its name, its localities with their
 // weights, and its drops.
 func shape(t *testing.T, tree tree) string {
 	t.Helper()
@@ -132,7 +132,7 @@ func TestNoLocalitiesIsAccepted(t *testing.T) {
 	}
 }
 
-// The priorities of several trees are concatenated (gRFC A37).
+// The priorities of several trees follow one another (gRFC A37).
 func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
 	one := translate(t, &first, cluster(in(0, "us", "10.0.0.1"), in(1, "eu", "10.1.0.1")))
@@ -213,7 +213,7 @@ func TestDropsOfEveryPriority(t *testing.T) {
 	}
 }
 
-// A cluster whose endpoints get no traffic is valid, and its answer contains the reason.
+// A cluster whose endpoints get no calls is valid, and its answer says why they get none.
 func TestWhyATreeIsEmpty(t *testing.T) {
 	for _, test := range []struct {
 		want    string

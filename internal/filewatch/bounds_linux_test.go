@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A Watcher that is not asked remembers a bounded number of entries.
+// A Watcher remembers a bounded number of changes until it is asked.
 func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	w := NewWith(Options{PollOnly: true})
 	t.Cleanup(w.Close)
@@ -19,7 +19,7 @@ func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	}
 }
 
-// A path with more than 40 symbolic links is not followed to its end.
+// A path is followed through at most 40 symbolic links.
 func TestAPathOfTooManyLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A new file is read twice, because a write shortly after the first read may leave the modification
-// time unchanged.
+// A new file is read twice: a write just after the first read may leave its modification time as it
+// is.
 func TestAFileIsReadOnceMore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for about, test := range map[string]struct {
@@ -32,8 +32,8 @@ func TestAFileIsReadOnceMore(t *testing.T) {
 	}
 }
 
-// A file that changes while it is read is due immediately, and one that cannot be read is due after
-// a backoff.
+// A file that changes while it is read must be read again at once, and one that cannot be read
+// after a backoff.
 func TestAFileThatIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A directory is moved away and then removed at once. In this case, fsnotify reports an error while
-// it holds its lock.
+// A directory is moved away and removed at once. fsnotify then reports an error while it holds its
+// lock.
 func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))
@@ -22,7 +22,7 @@ func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	}
 }
 
-// A file that appears together with its directory may be incomplete.
+// A file that appears together with its directory may not be complete.
 func TestAFileThatComesWithItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "a")
 	w := alone(t, path)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Files that have the same name in different directories are not confused.
+// Files of the same name in different directories are not confused.
 func TestFilesOfOneName(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a")
 	link := filepath.Join(t.TempDir(), "link")

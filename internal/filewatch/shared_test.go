@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// When the system loses events, all Watchers are notified.
+// If the system has lost events, all Watchers are notified.
 func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	one, two := alone(t, t.TempDir()), alone(t, t.TempDir())
 	system.notify.Errors <- fsnotify.ErrEventOverflow
@@ -16,7 +16,7 @@ func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	noticed(t, two, "an overflow")
 }
 
-// A directory stays watched until its last Watcher is closed.
+// A directory is watched until its last Watcher is closed.
 func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	one, two := alone(t, path), New(path)

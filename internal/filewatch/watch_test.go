@@ -76,7 +76,7 @@ func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
 	noticed(t, w, "a file in the other directory")
 	must(t, os.RemoveAll(dir))
 	noticed(t, w, "it is removed")
-	mkdir(t, dir) // the new directory may have the same inode number as the removed one
+	mkdir(t, dir) // the new directory may have the inode number of the removed one
 	noticed(t, w, "a third comes")
 	write(t, filepath.Join(dir, "a"), "3")
 	noticed(t, w, "a file in the third directory")
@@ -99,7 +99,7 @@ func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// If an ancestor directory is replaced, the watches below it receive no event.
+// If a directory further up is replaced, the watches below it get no event.
 func TestAnAncestorIsReplaced(t *testing.T) {
 	base := t.TempDir()
 	up := mkdir(t, filepath.Join(base, "up"))

@@ -34,7 +34,7 @@ func describe(groups map[string][]resolver.Endpoint) string {
 	return s
 }
 
-// This is the example in gRFC A56, "Hierarchical Addresses".
+// The example of gRFC A56, "Hierarchical Addresses".
 func TestGroupSplitsLevelByLevel(t *testing.T) {
 	endpoints := []resolver.Endpoint{
 		Set(endpoint("10.0.0.1:80"), "child0", "localityA"),
@@ -91,8 +91,8 @@ func TestAttributesWithPathsCompare(t *testing.T) {
 	}
 }
 
-// throughProxy changes a state as grpc-go's delegating resolver does with HTTPS_PROXY. It leaves
-// the addresses in noProxy unchanged.
+// throughProxy changes a state as grpc-go's delegating resolver does if HTTPS_PROXY is set. It
+// leaves the addresses in noProxy as they are.
 func throughProxy(state resolver.State, proxies []string, noProxy ...string) resolver.State {
 	var endpoints []resolver.Endpoint
 	for _, e := range state.Endpoints {

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// If the number of addresses does not match the originals, the addresses stay unchanged.
+// If there are more or fewer addresses than before, they stay as they are.
 func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)
@@ -34,7 +34,7 @@ func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Endpoints behind a proxy have the same addresses, but different attributes.
+// Behind a proxy, endpoints have equal addresses, and attributes that tell them apart.
 func TestRestoredEndpointsCompareByWhatTheyStandFor(t *testing.T) {
 	restored := func(addresses ...string) resolver.Endpoint {
 		return Unseal(throughProxy(Seal(resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint(addresses...), "p0")}}), []string{"proxy"})).Endpoints[0]

@@ -7,7 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// BenchmarkAnIdenticalAnswer measures a repeated answer with 10,000 endpoints and an Identity.
+// BenchmarkAnIdenticalAnswer measures an answer of 10,000 endpoints that is repeated, and has an
+// Identity.
 func BenchmarkAnIdenticalAnswer(b *testing.B) {
 	s := &source{}
 	c, err := Start(&channel{}, configOf(b.Name(), "", s))

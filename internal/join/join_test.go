@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// channel is a fake channel that accepts all updates and records how many endpoints they have.
+// channel is a channel that accepts all updates and records how many endpoints each has.
 type channel struct {
 	resolver.ClientConn
 	updates []int
@@ -35,7 +35,7 @@ func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// source passes its receiver to the test, which makes the reports.
+// source lets the test report through its receiver.
 type source struct {
 	*discovery.Receiver
 	err error
@@ -53,7 +53,7 @@ func configOf(key any, name string, s discovery.Source) *ChannelConfig {
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
-// A source that was closed, or could not be started, no longer counts as running (lastgood.AtWork).
+// A source that was closed or did not start does not count as running (lastgood.AtWork).
 func TestNoSourceStaysAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := lastgood.Process.AtWork()
@@ -85,8 +85,8 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 	})
 }
 
-// A source may send answers faster than the channel applies them. It does not wait, and the channel
-// gets only the first and the last answer.
+// A source sends answers faster than the channel takes them. The source does not wait, and the
+// channel gets only the first and the last answer.
 func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
@@ -125,7 +125,7 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns even while a source is being called and the channel is being updated. After Close,
+// Close returns even while the source is being called and the channel is being updated. After it,
 // the channel gets nothing, not even an answer that is already queued.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestNothingIsToldAfterClose(t *testing.T) {
 	})
 }
 
-// A failure counts even if answers are queued before and after it.
+// A failure counts even between answers that are queued.
 func TestAFailureBetweenAnswersCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}

@@ -16,14 +16,14 @@ func said(a *discovery.Answer) Said {
 	return Said{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-// cluster returns an answer whose size is the given number of bytes. It must be at least least.
+// cluster returns an answer of the given size in bytes, which must not be below least.
 func cluster(bytes int) Said {
 	return said(&discovery.Answer{Why: strings.Repeat("x", bytes-least)})
 }
 
 var least = topology.Size(new(discovery.Answer))
 
-// held returns which of the keys from 0 to n have a stored answer.
+// held lists the keys below n that have a stored answer.
 func held(s *Store, n int, now time.Time) string {
 	var keys []string
 	for key := range n {
@@ -88,8 +88,8 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	}
 }
 
-// As long as a source is running, its answer does not expire, because the source may confirm it in
-// the end. When the store is full, other answers are removed first.
+// While a source runs, its answer does not expire, because the source may still confirm it. If the
+// store is full, other answers are dropped first.
 func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	var s Store
 	s.Begin(nil)
@@ -111,7 +111,7 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	for key := range 4 {
 		s.Confirm(key, two)
 	}
-	s.Confirm(4, start) // called for a channel that lost its server long ago
+	s.Confirm(4, start) // for a channel that lost its server long ago
 	if got := held(&s, 5, start.Add(150*time.Minute)); got != "0 2 3 4" {
 		t.Errorf("%s are kept, want 0 2 3 4", got)
 	}
@@ -130,7 +130,7 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	}
 }
 
-// Names are confirmed separately, and may change although the answer does not.
+// Names are confirmed one by one. They may change while the answer stays the same.
 func TestNamesExpireOneByOne(t *testing.T) {
 	var s Store
 	start := time.Unix(0, 0)
@@ -141,7 +141,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	put.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
 	s.Renew(0, put, at(30))
 	other := cluster(least + 1)
-	s.Renew(0, other, at(30)) // called for a channel with another answer
+	s.Renew(0, other, at(30)) // for a channel with another answer
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
 		known, age, _ := s.Get(0, at(minutes))
 		left := make(map[string]int)
@@ -157,8 +157,8 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	}
 }
 
-// If two channels have the same answer, the store keeps those addresses of a name that were
-// confirmed last, by either channel.
+// Two channels have the same answer. Of each name, the store keeps the addresses that were
+// confirmed last, by whichever channel.
 func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 	start := time.Unix(0, 0)
 	name := func(address string, until int) discovery.Name {

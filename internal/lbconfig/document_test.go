@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// rooms maps the package of each policy to the policy's configuration type.
+// rooms has the configuration type of the policy in each package.
 var rooms = map[string]any{
 	"priority":           &Priority{},
 	"weightedtarget":     &WeightedTarget{},
@@ -42,7 +42,7 @@ func packageComment(t *testing.T, room string) string {
 
 var columns = regexp.MustCompile(` {2,}`)
 
-// The package comment of each policy documents every field of its configuration in a table.
+// The package comment of each policy has a table of all fields of its configuration.
 func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 	for room, config := range rooms {
 		rows := map[string][]string{}
@@ -59,7 +59,7 @@ func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 	}
 }
 
-// documented checks the table rows for the fields of v, recursively.
+// documented checks the rows for the fields of v and for the fields in them.
 func documented(t *testing.T, room, path string, v reflect.Value, rows map[string][]string) {
 	t.Helper()
 	if d, ok := v.Addr().Interface().(defaulter); ok {

@@ -18,7 +18,7 @@ func init() {
 	balancer.Register(dropStub{&lbtest.StubBuilder{PolicyName: "lbconfig_drop"}})
 }
 
-// dropStub is a stub policy that parses its configuration as understudy_drop does.
+// dropStub is a stub policy whose configuration is that of understudy_drop.
 type dropStub struct{ *lbtest.StubBuilder }
 
 func (dropStub) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
@@ -37,7 +37,7 @@ func TestPolicyTakesTheFirstThatIsRegistered(t *testing.T) {
 	}
 }
 
-// A policy's configuration survives being marshaled and parsed again, as grpc-go's cds policy does.
+// A policy's configuration can be marshaled and parsed again, which grpc-go's cds policy does.
 func TestPolicySurvivesRoundTrips(t *testing.T) {
 	var p Policy
 	if err := json.Unmarshal([]byte(`[{"not_there":{}},{"lbconfig_stub":{"id":"a"}}]`), &p); err != nil {
@@ -74,7 +74,7 @@ func TestPolicyErrors(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	for in, want := range map[string]time.Duration{`"10s"`: 10 * time.Second, `"0.25s"`: 250 * time.Millisecond, `"15m"`: 15 * time.Minute, `"0s"`: 0, `".5s"`: 500 * time.Millisecond,
-		// Other implementations use protobuf's largest Duration to mean "never". It is too large
+		// Other implementations write "never" as protobuf's largest Duration, which is too large
 		// for a time.Duration.
 		`"315576000000s"`: math.MaxInt64, `"9223372036.854775807s"`: math.MaxInt64, `"9223372037s"`: math.MaxInt64} {
 		var d Duration

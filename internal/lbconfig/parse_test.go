@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// parsers holds the parser of each policy.
 var parsers = map[string]func(raw []byte) (any, error){
 	"priority":             parseAs[Priority]("priority"),
 	"weighted_target":      parseAs[WeightedTarget]("weighted_target"),
@@ -44,7 +43,7 @@ const (
 		"warmStandby": 2, "sourcePriorities": [1], "fastFailover": true, "failbackJitter": "5s", "maxFailbackDelay": "6s"}`
 )
 
-// full sets every field of each policy's configuration to a value other than its default.
+// full sets every field of each configuration to something other than its default.
 var full = map[string]string{
 	"priority":             fullFailure,
 	"weighted_target":      fullTargets,
@@ -54,8 +53,8 @@ var full = map[string]string{
 	"outlier_detection":    fullOutlier,
 }
 
-// Every field is preserved by marshaling and parsing. This is necessary because topology marshals
-// configurations for the policies, and grpc-go's cds policy marshals parsed configurations.
+// Each field survives being marshaled and parsed. Topology marshals configurations for the
+// policies, and grpc-go's cds policy marshals what it has parsed.
 func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	for policy, parse := range parsers {
 		first, err := parse([]byte(full[policy]))
@@ -81,7 +80,7 @@ func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	}
 }
 
-// wantNoZero checks that v has no zero field, so that full sets all of them.
+// wantNoZero checks that full sets all fields of v.
 func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	t.Helper()
 	for _, f := range fields(v.Type()) {
@@ -91,7 +90,7 @@ func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	}
 }
 
-// Field names are case-insensitive, as in encoding/json, and therefore in grpc-go's own policies.
+// The case of a field name does not matter, as in encoding/json and so in grpc-go's own policies.
 func TestNamesCountInAnyCase(t *testing.T) {
 	c := &Priority{}
 	if err := Parse("priority", []byte(`{"FailoverTimeout": "3s"}`), c); err != nil || time.Duration(c.FailoverTimeout) != 3*time.Second {
@@ -99,8 +98,7 @@ func TestNamesCountInAnyCase(t *testing.T) {
 	}
 }
 
-// An error is one line of bounded length that begins with the policy and names the policy only
-// once.
+// An error is one short line, which begins with the policy and names it only once.
 func TestErrors(t *testing.T) {
 	long := strings.Repeat("long\n", 10_000)
 	for policy, parse := range parsers {
@@ -123,7 +121,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// An accepted configuration survives a round trip, and an error is one line.
+// FuzzParse checks that a valid configuration survives being marshaled and parsed, and that an
+// error is one line.
 func FuzzParse(f *testing.F) {
 	for _, raw := range full {
 		f.Add(raw)

@@ -38,8 +38,8 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// gRPC matches the field names of a service config case-insensitively, so a field in another case
-// would override the resolver's.
+// gRPC ignores the case of a service config's field names. So a field in another case would replace
+// the resolver's, and is refused.
 func TestLoadBalancingInAnyCaseIsRefused(t *testing.T) {
 	for _, user := range []string{`{"loadbalancingconfig": []}`, `{"LoadBalancingPolicy": "round_robin"}`} {
 		if err := CheckServiceConfig(user); err == nil {

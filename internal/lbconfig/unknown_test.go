@@ -16,8 +16,8 @@ func forget() {
 	clear(told.fields)
 }
 
-// An unknown field is logged once with the known fields, even if a configuration is parsed
-// repeatedly and several localities have the same mistake.
+// An unknown field is logged once, with the known ones. This also holds if the configuration is
+// parsed again, or has the same mistake in several localities.
 func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	forget()
 	for range 3 {
@@ -50,7 +50,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// Many long unknown fields fill neither the process's memory nor its log.
+// Many long unknown fields fill neither the memory nor the log.
 func TestUnknownFieldsAreBounded(t *testing.T) {
 	forget()
 	defer forget()

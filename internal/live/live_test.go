@@ -10,7 +10,7 @@ import (
 
 func init() { Enable() }
 
-// discardAll removes the channels that earlier tests left behind.
+// discardAll removes what earlier tests have left behind.
 func discardAll() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -49,7 +49,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 		}
 		b := New("b", none)
 		want(t, "a", "b")
-		b.Attach("root", owner) // the same channel is no longer idle
+		b.Attach("root", owner) // the same channel is active again
 		want(t, "b")
 		b.Stop()
 		b.Retire("tree")
@@ -60,7 +60,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 	})
 }
 
-// At most a hundred idle channels are recorded: those that became idle last.
+// Of the idle channels, the hundred that became idle last are recorded.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestTheLastEventsAreKept(t *testing.T) {
 	nobody.Stop()
 }
 
-// Stop does not change the state of sources in existing views.
+// Stop does not change views that exist already.
 func TestAPageKeepsWhatItWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := []Source{{Name: "a", Error: "down"}}
@@ -112,6 +112,6 @@ func TestAPageKeepsWhatItWasTold(t *testing.T) {
 		}
 		c.Retire("tree")
 		time.Sleep(time.Hour + time.Second)
-		Channels() // looking at the channels discards it
+		Channels() // discards channels that were idle for too long
 	})
 }

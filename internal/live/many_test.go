@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Opening or closing a channel does not lock other channels, so that closing n channels takes
-// linear time.
+// A channel that opens or closes does not lock the others, so that it takes linear time to close n
+// channels.
 func TestNoChannelLooksAtTheOthers(t *testing.T) {
 	none := func() []Source { return nil }
 	other := New("other", none)

@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// HideText does not hide the values of this module's parameters.
+// HideText hides secrets in a target, but not the values of this module's parameters.
 func TestParametersAreShown(t *testing.T) {
 	for _, name := range Names(Channel) {
 		if target := "x:///a?" + name + "=near"; printable.HideText(target) != target {

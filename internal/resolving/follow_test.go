@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// manual holds the sources that a test controls, by the endpoint in their target.
+// manual has the sources of the tests, by the endpoint in their target.
 var manual = make(map[string]*manualSource)
 
 type manualSource struct {
@@ -49,12 +49,11 @@ func answerOf(address string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: []discovery.Endpoint{{Addresses: []string{address}}}}}}}}
 }
 
-// targets is the number of targets so far. Each test uses a new one, because targets share stored
-// answers.
+// targets counts the targets. Each test has a new one, because equal targets share stored answers.
 var targets int
 
-// follow follows a target until the test ends. take returns the news since the last call of take,
-// one per line.
+// follow follows a target until the test ends. take returns the news since its last call, one per
+// line.
 func follow(t *testing.T, target string) (take func() string, stop func()) {
 	clear(manual)
 	targets++
@@ -100,7 +99,7 @@ func expect(t *testing.T, take func() string, want string) {
 	}
 }
 
-// Follow returns all mechanisms of a target in order. It waits for them as a channel does.
+// Follow returns the mechanisms of a target in their order, and waits for them as a channel does.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=3s")
@@ -134,7 +133,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// After stop has returned, news is not called again. news itself may call stop.
+// After stop has returned, news is not called. news may call stop itself.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")

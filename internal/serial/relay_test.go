@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// goroutine returns the number of the current goroutine.
+// goroutine returns the number of the goroutine that calls it.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debugStack()), "[")
 	return name
@@ -19,8 +19,8 @@ func debugStack() []byte {
 	return buf[:runtime.Stack(buf, false)]
 }
 
-// tower returns serializers of which each relays an event to the next, and a list of the goroutines
-// on which their batches run.
+// tower returns serializers that each relay an event to the next one, and the goroutines that ran
+// their events.
 func tower(height int) (floors []*Serializer, ran *[]string) {
 	ran = new([]string)
 	for i := range height {
@@ -36,7 +36,7 @@ func tower(height int) (floors []*Serializer, ran *[]string) {
 	return floors, ran
 }
 
-// An event that is relayed from serializer to serializer runs on one goroutine in all of them.
+// An event that is relayed through several serializers runs on one goroutine in all of them.
 func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		floors, ran := tower(5)
@@ -48,8 +48,8 @@ func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	})
 }
 
-// If the batch runs on a caller's stack, relayed events run elsewhere: the caller may hold locks
-// that they need.
+// If the serializer runs on a caller's stack, a relayed event runs elsewhere: the caller may hold a
+// lock that it needs.
 func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	for name, call := range map[string]func(*Serializer){
 		"Do":  func(s *Serializer) { s.Do(func() {}) },
@@ -66,7 +66,7 @@ func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	}
 }
 
-// A relayed event does not wait for further events of the serializer that relays it.
+// A relayed event does not wait until the serializer that relays it has run its other events.
 func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer
@@ -86,7 +86,8 @@ func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
 	})
 }
 
-// A relayed event also runs if another goroutine runs the events of the serializer above first.
+// A relayed event also runs if another goroutine is the first to run the events of the serializer
+// above.
 func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var below, above Serializer
@@ -110,7 +111,7 @@ func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	})
 }
 
-// Without concurrency, Do and Run allocate nothing besides the function that they get.
+// If nothing else runs, Do and Run allocate nothing besides the function that they get.
 func TestDoAllocatesNothing(t *testing.T) {
 	var s Serializer
 	n := 0

@@ -66,7 +66,7 @@ func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
 	})
 }
 
-// Do returns even if each event queues another.
+// Do returns even if each event queues another one.
 func TestDoIsNotKeptByOthersEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -130,7 +130,7 @@ func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
 	}
 }
 
-// However many events are queued in a slot, only the last one stays in the queue.
+// However many events are put into a slot, the queue has only the last one.
 func TestASlotKeepsTheLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Serializer
@@ -152,7 +152,7 @@ func TestASlotKeepsTheLastEvent(t *testing.T) {
 	})
 }
 
-// Background is 0 only when everything has run: queued events, those that events queue in other
+// Background is 0 once everything has run: the queued events, those that they queue in other
 // serializers, and those that Do leaves to a goroutine.
 func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 	})
 }
 
-// When a timer fires, its event, and those that are queued meanwhile, run on the timer's goroutine.
+// When a timer fires, its event and those that are queued meanwhile run on the timer's goroutine.
 // Background counts it.
 func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,8 @@ func TestATimerRunsAnEvent(t *testing.T) {
 	})
 }
 
-// When the timer has fired, an event that is still running stops or restarts it.
+// A timer fires while an event runs, and the event stops or restarts it. The fired event then does
+// nothing.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	for name, again := range map[string]bool{"stopped": false, "started again": true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +39,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 			var fired []string
 			s.Do(func() { timer.Start(&s, time.Second, func() { fired = append(fired, "first") }) })
 			s.Do(func() {
-				time.Sleep(2 * time.Second) // the timer fires, and its event is queued
+				time.Sleep(2 * time.Second) // the timer fires, and its event waits in the queue
 				timer.Stop()
 				if again {
 					timer.Start(&s, time.Second, func() { fired = append(fired, "second") })

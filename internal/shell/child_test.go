@@ -115,8 +115,8 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	})
 }
 
-// When a child's policy changes to another type, the old one serves until the new one is no longer
-// CONNECTING, or until the old one is no longer READY (row P16 of docs/scenarios.md).
+// A child changes to a policy of another type. The old policy serves until the new one is no longer
+// CONNECTING, or until it is itself no longer READY (row P16 of docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(oldStub, newStub *lbtest.Stub)
@@ -152,8 +152,8 @@ func TestGracefulSwitch(t *testing.T) {
 	}
 }
 
-// A new policy refuses its first update and reports nothing. When the old one is no longer READY,
-// calls fail with the new policy's error instead of waiting.
+// The new policy refuses its first update and reports nothing. When the old one is no longer READY,
+// calls fail with the new one's error and do not wait.
 func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
@@ -173,7 +173,7 @@ func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	})
 }
 
-// The same happens if the new policy reports CONNECTING before it refuses the update.
+// The same holds if the new policy reports CONNECTING before it refuses the update.
 func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -192,7 +192,7 @@ func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// While a second policy is connecting, the type changes again. The third policy replaces the
+// While the second policy connects, the type changes again. The third policy takes the place of the
 // second, and the first stays in use.
 func TestSwitchAgainWhileSwitching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -211,8 +211,7 @@ func TestSwitchAgainWhileSwitching(t *testing.T) {
 	})
 }
 
-// leaver is a policy that creates a subchannel and does not shut it down in Close. This is
-// permitted by gRPC.
+// leaver is a policy that leaves its subchannel open in Close, which gRPC allows.
 type leaver struct{ balancer.Balancer }
 
 type leaverBuilder struct{ listener func(balancer.SubConnState) }
@@ -243,7 +242,7 @@ func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
 	}
 }
 
-// A picker's error must not contain a status error, which would fail even wait-for-ready calls.
+// The error of a picker is not a status error, with which even wait-for-ready calls would fail.
 func TestFailedIsNeverAStatusError(t *testing.T) {
 	state := Failed(fmt.Errorf("the resolver failed: %w", status.Error(codes.NotFound, "no such thing")))
 	_, err := state.Picker.Pick(balancer.PickInfo{})
@@ -252,7 +251,7 @@ func TestFailedIsNeverAStatusError(t *testing.T) {
 	}
 }
 
-// A new policy refuses one update and accepts the next. It does not count as failed.
+// A new policy that refuses one update and accepts the next has not failed.
 func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := errors.New("no good")
@@ -277,8 +276,8 @@ func (nobody) Name() string { return "nobody" }
 
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// If the type changes and the builder returns no policy, the pending policy is closed nevertheless.
-// A return to the pending policy's type is then another change of type.
+// The type changes, and the builder returns no policy. The policy that waits to take over is still
+// closed. To change back to its type is then another change of type.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

@@ -9,7 +9,7 @@ type count int64
 
 func (c count) Plus(by count) count { return c + by }
 
-// Sums add up the values of all goroutines, and sums that become zero are deleted.
+// Sums count the values of all goroutines. A sum that becomes zero is deleted.
 func TestSums(t *testing.T) {
 	var board Board[string, count]
 	var adders sync.WaitGroup

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// received applies a response with a resource of the given size. It reports whether the stream must
-// be renewed.
+// received applies a response with one resource of the given size, and reports whether the stream
+// must be renewed.
 func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// Without watchers, at most 100 resources and 16 MiB are kept.
+// Of resources without watchers, at most 100 and at most 16 MiB are kept.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()

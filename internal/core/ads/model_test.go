@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a simple model of Subscriptions.
+// model is a simple implementation of Subscriptions.
 type model struct {
 	watchers map[string]int // 0 if the resource is kept without watchers
 	good     map[string]string
@@ -19,7 +19,7 @@ type model struct {
 	answered bool
 	version  string
 	heard    int
-	asked    map[Timer]int // for each timer, the value of heard when it started
+	asked    map[Timer]int // for each timer, the value of heard when it was started
 	failing  bool
 }
 
@@ -228,7 +228,7 @@ func (m *model) check(t *rapid.T, a Actions) {
 	}
 	version := m.version
 	if !m.answered {
-		version = "" // no version before the first response on a stream
+		version = "" // a stream has no version before its first response
 	}
 	if a.Send != nil && a.Send.Version != version {
 		t.Fatalf("sent version %q, want %q", a.Send.Version, version)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestScenarios runs the scenarios in testdata/conversations. Each command is an event, and its
-// output is the resulting actions:
+// output lists the actions that follow:
 //
 //	watch NAME, unwatch NAME       adds or removes a watcher
 //	watch-coming NAME              adds a watcher of a resource that may arrive soon

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestServers runs the scenarios in testdata/servers. Each command is an event. The output lists
-// the servers in use, numbered from 0, and the selected one:
+// TestServers runs the scenarios in testdata/servers. Each command is an event. Its output is which
+// servers are used, by number from 0, and which one is selected:
 //
 //	servers N [reachability]      creates N servers, optionally with the rule of gRFC A95
 //	lost I, answered I            server I is unreachable or reachable
@@ -40,7 +40,7 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// TestServersAgainstTheRules compares the selection with the rules of gRFCs A71 and A95.
+// The selection follows the rules of gRFCs A71 and A95.
 func TestServersAgainstTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		only := rapid.Bool().Draw(t, "reachability only")
@@ -89,7 +89,7 @@ func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[
 			return
 		}
 	}
-	for i := range s.Asked() - 1 { // servers that are asked but not used
+	for i := range s.Asked() - 1 { // servers that are asked and not used
 		if has[i] == All && !lost[i] {
 			t.Fatalf("server %d was skipped, although it has all resources", i)
 		}

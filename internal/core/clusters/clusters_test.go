@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestScenarios runs the graphs in testdata/graphs. A command "list FIRST" is followed by one line
-// per cluster: "NAME: CHILD CHILD" for an aggregate, "NAME" for another cluster, "NAME !" and an
-// error for one that cannot be used, and "NAME ?" for one that is not known yet. A cluster without
-// a line does not exist.
+// TestScenarios runs the graphs in testdata/graphs. The command "list FIRST" is followed by one
+// line for each cluster: "NAME: CHILD CHILD" for an aggregate, "NAME" for another cluster, "NAME !"
+// and an error for one that cannot be used, and "NAME ?" for one that is not known yet. A cluster
+// without a line does not exist.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/graphs", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
@@ -82,7 +82,7 @@ func TestDepth(t *testing.T) {
 	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "number 17 on its way, want at most 16: c1 -> c2 -> ") {
 		t.Errorf("the 17th cluster in a chain: %v, want an error with the path", list[0])
 	}
-	for i, e := range list[2:] { // list[1] is the child of the 16th cluster, which is also too deep
+	for i, e := range list[2:] { // list[1] is the child of the 16th cluster, and so is too deep as well
 		if e.Err != nil {
 			t.Errorf("entry %d: %v, want no error", i+2, e)
 		}
@@ -92,7 +92,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A cluster that is too deep on one path but not on another is listed, with its descendants.
+// A cluster that is too deep on one path is listed if another path is short enough, and so are its
+// descendants.
 func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {
@@ -114,7 +115,7 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	}
 }
 
-// If a shorter path to a cluster is found later, all descendants of that cluster are added.
+// If the shorter path to a cluster is found later, all descendants of the cluster are still listed.
 func TestTooDeepBelowTheFirstChild(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
 	for n := 2; n < 14; n++ {

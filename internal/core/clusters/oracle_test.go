@@ -10,7 +10,7 @@ import (
 )
 
 // paths follows every path that begins with the clusters in way. It returns the last cluster of
-// each, and whether there is a cycle. A path that is too deep has no last cluster.
+// each, and whether it met a cycle. A path that is too deep has no last cluster.
 func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
 	name := way[len(way)-1]
 	if slices.Contains(way[:len(way)-1], name) {
@@ -30,7 +30,7 @@ func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) 
 	return ends, circle
 }
 
-// TestAgainstAllPaths compares the list with every path through the graph.
+// For random graphs, the list is that of all paths, followed one by one.
 func TestAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}
@@ -64,7 +64,7 @@ func TestAgainstAllPaths(t *testing.T) {
 			c := graph[e.Name]
 			switch {
 			case len(c.Children) > 0 && c.Err == nil:
-				loops++ // an aggregate in a cycle
+				loops++ // an aggregate on a cycle
 				if e.Err == nil || e.Waiting {
 					t.Fatalf("the aggregate %s is an entry: %+v", e.Name, e)
 				}
@@ -94,7 +94,7 @@ func TestAgainstAllPaths(t *testing.T) {
 	})
 }
 
-// FuzzGraph checks the limits for large graphs.
+// FuzzGraph checks that the limits hold for large graphs.
 func FuzzGraph(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0, 4, 4, 9}, uint8(3))
 	f.Add(make([]byte, 3000), uint8(40))
@@ -124,8 +124,8 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// TestDepthAgainstAllPaths puts the graphs at the end of a chain of aggregates, which makes some
-// paths too long.
+// TestDepthAgainstAllPaths puts the random graphs at the end of a chain of aggregates, so that some
+// paths are too deep.
 func TestDepthAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f", "g"}

@@ -15,7 +15,7 @@ func TestRandomLeft(t *testing.T) {
 		}
 		sum += float64(l) / float64(Full)
 	}
-	if mean := sum / n; mean < 0.48 || mean > 0.52 { // 0.5, within 7 standard deviations
+	if mean := sum / n; mean < 0.48 || mean > 0.52 { // within 7 standard deviations of 0.5
 		t.Errorf("the mean of RandomLeft() is %.3f, want 0.5", mean)
 	}
 }

@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// The oracle follows the table in docs/waits.md and the guarantees in the package comment. It does
-// not track changes: after each event, it looks at all mechanisms and computes what the channel
-// should have received. It is slow but simple. It does not cover refusals, doubts, re-resolution,
-// confirmations, the log, and the texts about sources that have not answered. Scenarios cover
-// these.
+// The oracle follows the table in docs/waits.md and the guarantees in the package comment. After
+// each event it computes from the state of all mechanisms what the channel should have received:
+// slow, but simple. Refusals, doubts, re-resolution, confirmations, the log, and the texts about
+// sources that have not answered are left to scenarios.
 
 var schedules = flag.Int("schedules", 4_000, "number of random schedules to compare with the oracle")
 
-// oracle holds what the oracle knows of each mechanism.
 type oracle struct {
 	start   time.Time
 	list    []*theirs
 	kept    map[string]Kept // by name
-	first   time.Time       // when the channel began to wait for its first mechanism, or zero
+	first   time.Time       // when the channel began to wait for its first mechanism; zero if it does not wait
 	sent    bool
 	told    string
 	closed  bool
-	answers int // number of answers so far
-	pending int // number of sources that are being started
+	answers int // how many answers there were
+	pending int // how many sources are being started
 }
 
-// theirs is a mechanism of the oracle, or one in the list of a mechanism.
+// theirs is a mechanism as the oracle sees it. It may belong to the list of another mechanism,
+// whole.
 type theirs struct {
 	name   string
 	source any
@@ -40,16 +39,16 @@ type theirs struct {
 
 	phase     Phase
 	answer    Answer
-	answered  int  // number of its last answer, or 0
+	answered  int  // the number of its last answer, or 0
 	inherited bool // the answer is that of its predecessor in an earlier list
 	recalled  bool
 	err       string
 	trouble   string
-	silentTil time.Time // when its kept answer is due; zero if there is none
+	silentTil time.Time // when its stored answer is due; zero if there is none
 
-	parts, next []*theirs // parts is the list in use, and next the list that will replace it
+	parts, next []*theirs // the list in use, and the one that will replace it
 	nextFrom    time.Time // when the wait for next began
-	waited      bool      // that wait is over
+	waited      bool      // the wait for next is over
 }
 
 func (o *oracle) alive() (all []*theirs) {
@@ -73,15 +72,15 @@ func (o *oracle) byID(id ID) *theirs {
 	return nil
 }
 
-// heard is called when the source has answered or failed, and when its kept answer is due.
+// heard notes that the source has answered or failed, or that its stored answer is due.
 func (m *theirs) heard() { m.silentTil = time.Time{} }
 
 func (o *oracle) answered(m *theirs, a Answer) {
 	m.heard()
 	o.answers++
 	m.answered = o.answers
-	// A repeated answer is stored already. Another mechanism of the same name may have stored
-	// another one since.
+	// A repeated answer is not stored again: another mechanism of the same name may have stored
+	// another one meanwhile.
 	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.parts == nil && m.next == nil && (a.Why == "" || m.trouble == "")
 	m.phase, m.answer, m.inherited, m.recalled, m.err, m.trouble = Answered, a, false, false, "", ""
 	m.parts, m.next = nil, nil
@@ -90,8 +89,8 @@ func (o *oracle) answered(m *theirs, a Answer) {
 	}
 }
 
-// failed is called when the source has failed, or has been silent for too long. If it has not
-// answered before, its kept answer is used, if there is one.
+// failed notes that the source has failed, or was silent for too long. If it has not answered
+// before, its stored answer is used.
 func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	k, some := o.kept[m.name]
 	switch {
@@ -109,7 +108,7 @@ func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	}
 }
 
-// said is called when a source has sent a list.
+// said notes that the source has sent a list.
 func (o *oracle) said(now time.Time, m *theirs, list []Mechanism) {
 	if m.whole != nil {
 		o.failed(now, m, errPartOfPart)
@@ -151,7 +150,7 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 }
 
 // partOf returns the mechanism in before that is the same as given. If there is none, it returns a
-// new one, which inherits an answer if one in before has the same name.
+// new one. That one inherits an answer if one in before has the same name.
 func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	name := m.name + "/" + given.Name
 	p := &theirs{name: name, source: given.Source, whole: m}
@@ -175,15 +174,15 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	return p
 }
 
-// begunParts is called when a list comes into use. If it has several mechanisms, the channel waits
-// for the first.
+// begunParts notes that a list comes into use. If it has several mechanisms, the channel waits for
+// the first one.
 func (o *oracle) begunParts(now time.Time, m *theirs) {
 	if len(m.parts) > 1 && o.first.IsZero() && !o.sent {
 		o.first = now
 	}
 }
 
-// settle makes all changes that follow from the time and the state of the mechanisms.
+// settle makes all changes that follow from the time and from the state of the mechanisms.
 func (o *oracle) settle(now time.Time) {
 	if o.closed {
 		return
@@ -211,7 +210,7 @@ func (o *oracle) settle(now time.Time) {
 	}
 }
 
-// mayFollow is the row of the table in docs/waits.md about a list that replaces what is in use.
+// mayFollow is the row of docs/waits.md about a list that waits to replace what is in use.
 func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	is := func(list []*theirs, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *theirs) bool { return p.phase == phase })
@@ -290,7 +289,7 @@ func theirReasons(use []*theirs) string {
 	return "no part has an address: " + strings.Join(all, "; ")
 }
 
-// rival is a core that runs side by side with the oracle.
+// rival runs a core beside the oracle and compares them.
 type rival struct {
 	core    *Core
 	oracle  *oracle
@@ -311,7 +310,7 @@ func (r *rival) failf(format string, args ...any) {
 	}
 }
 
-// do executes actions of the core, and reads its messages.
+// do carries out actions of the core, and reads its messages.
 func (r *rival) do(actions []Action) {
 	r.act(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {
@@ -380,7 +379,6 @@ func (r *rival) hear(m Message) {
 	}
 }
 
-// compare compares the core with the oracle.
 func (r *rival) compare() {
 	r.oracle.pending = len(r.pending)
 	r.oracle.settle(r.now)

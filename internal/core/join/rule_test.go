@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestNextFollowsTheRule checks the following rule. There is no message until the first mechanism
-// that has not failed has answered, or the wait for it is over. Then the message contains the
-// mechanisms that have answered or failed, or the reasons why no mechanism has answered.
+// Nothing is sent until the first mechanism that has not failed answers, or the wait for it is
+// over. Then the channel gets the mechanisms that have answered or failed or, if none has answered,
+// the reasons.
 func TestNextFollowsTheRule(t *testing.T) {
 	r := rand.New(rand.NewPCG(37, 74))
 	counts := make(map[MessageKind]int)
@@ -56,7 +56,7 @@ func TestNextFollowsTheRule(t *testing.T) {
 	}
 }
 
-// told applies the rule to phases alone, and returns the expected kind of message.
+// told applies this rule to the phases of the mechanisms, and returns the expected kind of message.
 func told(phases []Phase, late, sent bool) MessageKind {
 	switch {
 	case sent:

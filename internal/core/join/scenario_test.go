@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// The scenarios are in testdata, each below a sentence that describes it. Each line of the input is
-// an event. In the output, each event is followed by its actions and the messages for the channel:
+// The scenarios are in testdata, each below a sentence about it. Each line of the input is an
+// event. In the output, the actions and the messages for the channel follow each event:
 //
 //	mechanisms a b             the channel has these mechanisms
 //	kept a X 10m               X is kept for a, and was confirmed 10 minutes ago
@@ -51,7 +51,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// stage runs a core as a shell does.
+// stage runs a core in the way of its shell.
 type stage struct {
 	core       *Core
 	now        time.Time
@@ -60,9 +60,9 @@ type stage struct {
 	kept       map[string]Kept
 	refuses    bool
 	closes     bool
-	hears      string // mechanism that is notified of a refusal in another way
+	hears      string // mechanism that learns of a refusal in another way
 	transcript strings.Builder
-	seen       []string // all names so far, for numbering mechanisms of the same name
+	seen       []string // all names so far, so that mechanisms of the same name get numbers
 }
 
 func newStage() *stage {
@@ -73,7 +73,7 @@ func (s *stage) printf(format string, args ...any) {
 	fmt.Fprintf(&s.transcript, format+"\n", args...)
 }
 
-// id returns the ID of the newest mechanism with a name.
+// id returns the ID of the newest mechanism of that name.
 func (s *stage) id(name string) ID {
 	for id, n := range s.names {
 		if n == name {
@@ -165,7 +165,7 @@ func (s *stage) recall(id ID) (Kept, bool) {
 	return k, some
 }
 
-// pass lets time pass. Timers fire in order.
+// pass lets time pass. Timers fire in the order in which they are due.
 func (s *stage) pass(text string) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *stage) do(actions []Action) {
 	}
 }
 
-// told prints a message, and reports to the core whether the channel accepts it.
+// told prints a message and tells the core whether the channel accepts it.
 func (s *stage) told(m Message) {
 	switch m.Kind {
 	case Await:
@@ -264,8 +264,8 @@ func (s *stage) told(m Message) {
 	s.do(actions)
 }
 
-// with returns the text for the answer in a Confirm action, which is stored again if it was
-// evicted.
+// with returns the answer of a Confirm action as text. The action has one only if the answer must
+// be stored again.
 func with(a Answer) string {
 	if a.Content == nil {
 		return ""

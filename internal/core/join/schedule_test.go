@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestAgainstTheOracle compares the core with the oracle on random schedules.
+// On random schedules, the core agrees with the oracle.
 func TestAgainstTheOracle(t *testing.T) {
 	for seed := range uint64(*schedules) {
 		if wrong, log := play(seed); wrong != "" {
@@ -19,7 +19,7 @@ func TestAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// play runs one random schedule. It returns the first difference, if any, and a log.
+// play runs one random schedule. It returns a log and, if there is one, the first difference.
 func play(seed uint64) (wrong string, log []string) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	begin := time.Unix(0, 0)
@@ -28,7 +28,7 @@ func play(seed uint64) (wrong string, log []string) {
 	var list []Mechanism
 	most := 3
 	if seed%2 == 0 {
-		most = 1 // with fewer mechanisms, each has more events
+		most = 1 // with one mechanism, more happens to it
 	}
 	for _, name := range []string{"a", "b", "c"}[:1+rnd.IntN(most)] {
 		list = append(list, Mechanism{Name: name})
@@ -65,7 +65,6 @@ func (r *rival) logf(format string, args ...any) {
 	r.log = append(r.log, fmt.Sprintf("%8v  ", r.now.Sub(time.Unix(0, 0)))+fmt.Sprintf(format, args...))
 }
 
-// drawnParts returns a random list of one to three mechanisms.
 func drawnParts(rnd *rand.Rand, names int) (list []Mechanism) {
 	names = min(names, 3)
 	for i, name := range []string{"x", "y", "z"}[:names] {
@@ -76,7 +75,7 @@ func drawnParts(rnd *rand.Rand, names int) (list []Mechanism) {
 	return list
 }
 
-// step makes one random event happen.
+// step lets one random event happen.
 func (r *rival) step(rnd *rand.Rand) {
 	alive := r.oracle.alive()
 	m := alive[rnd.IntN(len(alive))]
@@ -127,7 +126,7 @@ func (r *rival) step(rnd *rand.Rand) {
 	r.compare()
 }
 
-// begin completes the start of a source: it succeeds or fails.
+// begin completes the start of a source, which succeeds or fails.
 func (r *rival) begin(rnd *rand.Rand) {
 	id := r.pending[0]
 	r.pending = r.pending[1:]
@@ -157,7 +156,7 @@ func (r *rival) begin(rnd *rand.Rand) {
 	r.compare()
 }
 
-// pass lets time pass. If several timers fire at the same time, that is one event.
+// pass lets time pass. Timers that are due at the same time are one event.
 func (r *rival) pass(d time.Duration) {
 	r.logf("%v pass", d)
 	end := r.now.Add(d)

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// A value keeps its position until enough consecutive answers lack it. It is never listed twice.
+// A value keeps its position until enough answers in a row lack it, and is never listed twice.
 func TestNext(t *testing.T) {
 	for _, test := range []struct {
 		after int
-		steps string // answers and the resulting values, as "ANSWER->VALUES"
+		steps string // "ANSWER->VALUES": an answer and the values after it
 	}{
 		{1, "ab->ab; cb->bc; b->b; ->"},
 		{2, "ab->ab; cb->abc; bc->bc; ->bc; c->c"},
@@ -40,7 +40,7 @@ func TestNextKeepsTheLatestValue(t *testing.T) {
 	}
 }
 
-// A key is kept as long as one of the latest answers contains it; after is their number.
+// A key is kept while one of the last answers contains it. after is how many of them count.
 func TestNextAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -15,7 +15,7 @@ var (
 	start   = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// event is a look-up, or the expiry of Hold. passed is set if an answer was passed on then.
+// event is a lookup or the end of Hold. passed reports whether an answer was passed on after it.
 type event struct {
 	name      int
 	late      bool
@@ -25,7 +25,7 @@ type event struct {
 	passed    bool
 }
 
-// history is the oracle. After each event, it applies the rules in the package comment to all
+// history is the oracle: after each event, it applies the rules in the package comment to all
 // events so far.
 type history struct {
 	remembered []Name
@@ -61,8 +61,8 @@ func (h *history) addresses(name int) ([]string, time.Time) {
 	return addresses, until
 }
 
-// counts returns how many names have a result, for how many the last look-up succeeded or failed,
-// whether Hold has expired, and whether an answer was passed on.
+// counts returns how many names have a result, for how many the last lookup succeeded or failed,
+// whether Hold is over, and whether an answer was passed on.
 func (h *history) counts() (heard, well, flawed int, late, passed bool) {
 	for i := range h.remembered {
 		switch last, _ := h.last(i); {

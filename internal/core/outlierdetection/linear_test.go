@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An ejection visits only the ejected endpoint, except for the last possible ejection, which visits
-// all ejected endpoints.
+// An ejection looks only at the endpoint itself. Only the last possible ejection looks at all
+// ejected endpoints.
 func TestAnEjectionIsLinear(t *testing.T) {
 	const n = 1000
 	for _, emptied := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// oracle is a simple implementation of A50, with the additions of docs/a50.md except for
+// oracle is a simple implementation of gRFC A50 and of the additions in docs/a50.md, without
 // ReportEmptied.
 type oracle struct {
 	config     core.Config
@@ -21,7 +21,7 @@ type oracle struct {
 	random     func() uint32
 }
 
-// entry is an entry of A50's map.
+// entry is an entry of gRFC A50's map.
 type entry struct {
 	active, inactive bucket
 	row              int
@@ -137,7 +137,7 @@ func (o *oracle) timer() {
 		}
 		after := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
 		if o.now.After(after) {
-			e.ejection, e.row = nil, 0 // calls that have ended since then began before the ejection
+			e.ejection, e.row = nil, 0 // calls that ended since the ejection had begun before it
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (o *oracle) successRate(start time.Time) {
 		if !ok || o.entries[address].ejection != nil {
 			continue
 		}
-		// The core adds the rates in another order, so the sums may differ by rounding errors.
+		// The core adds up the rates in another order, so the sums may differ by rounding.
 		least := mean - math.Sqrt(squares)*float64(config.StdevFactor)/1000
 		if rate < least-1e-9 && o.random() < config.EnforcementPercentage {
 			o.eject(o.entries[address], start)

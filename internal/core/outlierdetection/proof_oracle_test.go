@@ -9,32 +9,32 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// proofOracle is a simple implementation of ReportEmptied as docs/a50.md describes it. Endpoints
-// are ejected only by consecutive failures.
+// proofOracle is a simple implementation of ReportEmptied, from docs/a50.md. Endpoints are ejected
+// only by failures in a row.
 type proofOracle struct {
 	config core.Config
 	order  []string
 	of     map[string]*doubtful
 	now    time.Time
-	sweep  time.Time // time of the next sweep
+	sweep  time.Time // when the next sweep is due
 	phase  string
-	tick   int // number of the current event
+	tick   int // the number of the event
 }
 
 type doubtful struct {
-	connection        string // connecting, connected or broken
+	connection        string // "connecting", "connected" or "broken"
 	ejected, unproven bool
 	ejectedAt         time.Time
 	multiplier        int
 	row, rowBegan     int
-	epoch             int // tick after which a call must begin to prove the endpoint
+	epoch             int // calls prove the endpoint only if they begin after this tick
 	lastLost          bool
 	byLoss, gone      bool
 	calls             []*underWay
-	answers, refusals int // how the calls that can prove the endpoint ended in this interval
+	answers, refusals int // how the calls that can prove the endpoint have ended in this interval
 }
 
-// underWay is a call in progress.
+// underWay is a call that has not ended.
 type underWay struct {
 	began    int
 	at       time.Time
@@ -82,7 +82,7 @@ func (o *proofOracle) settle() {
 		}
 	}
 	if o.phase == "emptied" && connected > 0 && lost == connected {
-		o.phase = "half-open" // without waiting for a sweep
+		o.phase = "half-open" // at once, without waiting for a sweep
 	}
 }
 
@@ -132,8 +132,8 @@ func (o *proofOracle) eject(d *doubtful) {
 	o.renew(d)
 }
 
-// answered counts an answer. It proves the endpoint if the call began after the endpoint was last
-// ejected, and after the priority was last emptied.
+// answered counts an answer. The answer proves the endpoint if its call began after the endpoint
+// was last ejected and the priority last emptied.
 func (o *proofOracle) answered(d *doubtful, c *underWay) {
 	if !c.doubted || c.began <= d.epoch || !d.ejected && !d.unproven {
 		return
@@ -147,10 +147,10 @@ func (o *proofOracle) connect(name, how string) {
 	d := o.of[name]
 	now := map[string]string{"connect": "connected", "disconnect": "connecting", "refuse": "broken"}[how]
 	if d.connection == "broken" && now == "connecting" {
-		return // a failed attempt remains failed until the endpoint is connected
+		return // a failed attempt counts as failed until the endpoint is connected
 	}
 	if d.connection == "connected" && now != "connected" && d.ejected {
-		d.gone = true // the connection of the calls that ejected the endpoint is lost
+		d.gone = true // the calls that ejected the endpoint were on this connection
 	}
 	if d.connection == "broken" && now == "connected" && o.phase != "usable" && !d.ejected && !d.unproven {
 		d.unproven = true
@@ -184,7 +184,7 @@ func (o *proofOracle) timer() {
 	byTime := o.phase == "usable"
 	for _, d := range o.of {
 		if d.ejected {
-			d.row = 0 // calls that have ended since then began before the ejection
+			d.row = 0 // calls that ended since the ejection had begun before it
 		}
 	}
 	switch o.phase {

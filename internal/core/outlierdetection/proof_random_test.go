@@ -43,7 +43,7 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 	}
 }
 
-// randomEvent applies a random event to the core and to the oracle, and describes it. No two events
+// randomEvent lets one event happen to the core and to the oracle, and describes it. No two events
 // happen at the same time.
 func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	name := want.order[r.IntN(len(want.order))]

@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// alone runs scenarios on the core without the policy. Package outlierdetection runs them on the
-// policy.
+// alone runs scenarios on the core. Package outlierdetection runs the same scenarios on the policy.
 type alone struct {
 	core   *core.Core[counted]
 	config core.Config
@@ -23,18 +22,18 @@ type alone struct {
 	unproven map[*core.Endpoint[counted]]bool
 }
 
-// counted are the counters of an endpoint.
+// counted has the counters of an endpoint.
 type counted struct {
 	name                     string
 	successes, failures, row uint64
 	answers, refusals        uint64
-	began                    int // number of calls that have begun
-	rowBegan                 int // value of began when the first of the consecutive failures ended
+	began                    int // calls that have begun
+	rowBegan                 int // the value of began when the first of the failures in a row ended
 	unavailable              bool
-	calls                    []*call // calls in progress, oldest first
+	calls                    []*call // calls that have not ended, oldest first
 }
 
-// call is a call in progress.
+// call is a call that has not ended.
 type call struct {
 	number   int
 	epoch    uint64
@@ -71,7 +70,7 @@ func (a *alone) Update(config core.Config, endpoints []string) {
 	for _, e := range fresh {
 		a.Connect(e.Attached.name, "connect")
 	}
-	a.Advance(0) // fires the timer if it is due already
+	a.Advance(0) // the timer may already be due
 }
 
 func (a *alone) Begin(endpoint string, deadline bool) {
@@ -116,7 +115,7 @@ func (a *alone) End(endpoint, how string) {
 	}
 }
 
-// current reports whether a call can prove its endpoint.
+// current reports whether a call can still prove its endpoint.
 func (a *alone) current(c *call) bool {
 	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
 }
@@ -132,7 +131,7 @@ func (a *alone) answered(c *call) {
 func (a *alone) Connect(endpoint, how string) {
 	e := a.known[endpoint]
 	if how == "connect" && e.Told() && !e.IsConnected() {
-		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // reported to the child before the core learns of it
+		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child learns of it before the core does
 	}
 	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
 	a.settle()
@@ -160,8 +159,7 @@ func (a *alone) Advance(d time.Duration) {
 	a.now = end
 }
 
-// longest returns the call in progress that will be the next to count as answered without ending,
-// or nil.
+// longest returns the call that is the next to count as answered without having ended, or nil.
 func (a *alone) longest() (next *call) {
 	for _, e := range a.core.Endpoints() {
 		for _, c := range e.Attached.calls {
@@ -193,7 +191,7 @@ func (a *alone) settle() {
 	}
 	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
-			continue // the child sees no connection to this endpoint
+			continue // the child has no connection to this endpoint
 		}
 		state := " READY"
 		if c.Ejected {

@@ -31,9 +31,9 @@ type target struct {
 	names []string
 	made  map[string]bool
 	now   time.Duration
-	timer time.Duration // when the timer fires, or 0
+	timer time.Duration // when the timer fires; 0 if it does not run
 	log   []string
-	rests map[string]time.Duration // when the backoffs that the core requested end
+	rests map[string]time.Duration // when the backoffs end that the core asked for
 
 	closed bool
 }
@@ -111,8 +111,7 @@ func (t *target) act(actions []core.Action) {
 	}
 }
 
-// noTimer is called where the timer must not be running: at the start of a turn, and outside a
-// pass.
+// noTimer is called when the timer must not run: at the start of a turn, and outside of a pass.
 func (t *target) noTimer() {
 	if t.timer != 0 {
 		t.log = append(t.log, "the timer of an earlier attempt is still running")
@@ -180,7 +179,7 @@ func (t *target) Advance(d time.Duration) {
 	}
 }
 
-// Close logs what a shell must do to close the policy.
+// Close logs what a shell has to do to close the policy.
 func (t *target) Close() {
 	for _, name := range t.names {
 		if t.made[name] {

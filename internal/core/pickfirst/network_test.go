@@ -12,7 +12,7 @@ import (
 )
 
 // event is one event of a random schedule. What "network" does depends on the state of the
-// subchannel, so that every schedule makes sense.
+// subchannel, so that each schedule makes sense.
 type event struct {
 	op      string
 	list    []string
@@ -45,17 +45,17 @@ func drawEvent(t *rapid.T) event {
 	return e
 }
 
-// network is a target that runs a schedule. It records the history as text.
+// network is a target that runs a schedule and records its history as text.
 type network struct {
 	*target
 	health  bool
 	states  map[string]core.State
-	asked   map[string]bool // subchannels that were asked to connect since their last report
+	asked   map[string]bool // subchannels that have not reported since they were asked to connect
 	history []string
 
 	since map[string]time.Duration
-	short map[string]bool          // the address's last connection was short-lived
-	ended map[string]time.Duration // for an address with several short-lived connections in a row: when the last of them ended
+	short map[string]bool          // the last connection to the address was short
+	ended map[string]time.Duration // for an address with several short connections in a row: when the last one ended
 }
 
 func newNetwork(health bool) *network {
@@ -63,8 +63,7 @@ func newNetwork(health bool) *network {
 		since: map[string]time.Duration{}, ended: map[string]time.Duration{}, short: map[string]bool{}}
 }
 
-// apply makes an event happen. It returns what is added to the history; the first line is the
-// event.
+// apply lets an event happen. It returns the lines that this adds to the history, the event first.
 func (n *network) apply(e event) []string {
 	line := e.op
 	switch e.op {
@@ -116,8 +115,8 @@ func (n *network) apply(e event) []string {
 	return lines
 }
 
-// noteEnd records when a connection is established, and when a second or later short-lived one in a
-// row ends.
+// noteEnd records when a connection is made, and when the second or a later short one in a row
+// ends.
 func (n *network) noteEnd(address string, now core.State) {
 	before := n.states[address]
 	switch {

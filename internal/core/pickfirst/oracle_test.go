@@ -12,7 +12,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// The oracle has no phases. After each event, it checks A62's rules against the whole history.
+// After each event of a random schedule, the rules of gRFC A62 hold for the whole history.
 func TestOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNetwork(rapid.Bool().Draw(t, "health"))
@@ -47,8 +47,8 @@ func judge(n *network, before string, lines []string) error {
 	return nil
 }
 
-// sticky checks that, after a pass in which all addresses failed ("resolve" in the history), the
-// state is TRANSIENT_FAILURE until it is READY, or IDLE because a connection has ended.
+// sticky: after a pass in which all addresses failed ("resolve" in the history), the state is
+// TRANSIENT_FAILURE until it is READY, or IDLE because a connection has ended.
 func sticky(n *network, _ string, _ []string) error {
 	failed := false
 	for _, line := range n.history {
@@ -64,7 +64,7 @@ func sticky(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// idleWaits checks that an IDLE policy connects only on request.
+// idleWaits: an IDLE policy connects only on request.
 func idleWaits(_ *network, before string, lines []string) error {
 	if before != "IDLE" || lines[0] == "exit-idle" {
 		return nil
@@ -77,8 +77,7 @@ func idleWaits(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// sameListChangesNothing checks that an update with the same list, unless it is empty, has no
-// effect.
+// sameListChangesNothing: an update with the same list does nothing, unless the list is empty.
 func sameListChangesNothing(n *network, _ string, lines []string) error {
 	list := lines[0]
 	if !strings.HasPrefix(list, "update") || len(n.names) == 0 || len(lines) == 1 {
@@ -96,8 +95,7 @@ func sameListChangesNothing(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// keepsConnection checks that an update has no effect if the new list contains the connected
-// address.
+// keepsConnection: an update does nothing if its list has the connected address.
 func keepsConnection(_ *network, before string, lines []string) error {
 	connected, ready := strings.CutPrefix(before, "READY ")
 	list, updated := strings.CutPrefix(lines[0], "update ")
@@ -107,8 +105,8 @@ func keepsConnection(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// oneConnection checks that there is no other subchannel beside a READY one, and that READY is
-// published only with a READY subchannel.
+// oneConnection: beside a READY subchannel there is no other, and READY is published only with a
+// READY subchannel.
 func oneConnection(n *network, _ string, _ []string) error {
 	for address, s := range n.states {
 		if s == core.Ready && len(n.made) != 1 {
@@ -121,8 +119,8 @@ func oneConnection(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// retriesForEver checks that, after a pass in which all addresses failed, each address is connected
-// when its backoff ends, or when its turn comes after the list has changed.
+// retriesForEver: after a pass in which all addresses failed, each address is connected when its
+// backoff ends or, if the list has changed, when its turn comes.
 func retriesForEver(n *network, _ string, _ []string) error {
 	last := slices.Index(n.history, "resolve")
 	for i, line := range n.history {
@@ -144,8 +142,8 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// resolvesOnce checks that there is one re-resolution when a connection is lost, one when all
-// addresses have failed in a pass, and one for each later round of failures.
+// resolvesOnce: there is one re-resolution when a connection is lost, one when all addresses have
+// failed in a pass, and one for each later round of failures.
 func resolvesOnce(n *network, _ string, _ []string) error {
 	size, failures, counting := 0, 0, false
 	for i, line := range n.history {
@@ -173,7 +171,7 @@ func resolvesOnce(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// neverStuck checks that the policy is IDLE, connected, or waiting for an event that will come.
+// neverStuck: the policy is IDLE, is connected, or waits for an event that will come.
 func neverStuck(n *network, _ string, _ []string) error {
 	if n.published() == "IDLE" || len(n.names) == 0 || n.timer != 0 {
 		return nil
@@ -187,8 +185,8 @@ func neverStuck(n *network, _ string, _ []string) error {
 	return fmt.Errorf("no event is pending")
 }
 
-// backsOff checks that after two or more short-lived connections in a row to an address, there is a
-// backoff at least as long as gRPC's shortest.
+// backsOff: after two or more short connections in a row, the address is connected again only after
+// gRPC's shortest backoff.
 func backsOff(n *network, _ string, lines []string) error {
 	for address, at := range n.ended {
 		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
@@ -198,8 +196,8 @@ func backsOff(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// recovers checks that, whatever has happened, the policy is READY soon if one address works, even
-// if all others fail.
+// recovers: whatever has happened, the policy is soon READY if one address works, even if all
+// others fail.
 func recovers(n *network, good string) error {
 	n.health = false
 	for range 20 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The core imports only packages of the standard library, and does not import sync.
+// The core imports only the standard library, and not package sync.
 func TestCoreStandsAlone(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

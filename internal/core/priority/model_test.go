@@ -13,13 +13,13 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// TestMain makes rapid run 1,000 schedules of about 50 steps, unless -rapid.checks says otherwise.
+// TestMain sets the default of rapid to 1,000 schedules of about 50 steps.
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "1000")
 	os.Exit(m.Run())
 }
 
-// In random schedules, the core behaves like the pseudo-code.
+// On random schedules, the core behaves like the pseudo-code of gRFC A56.
 func TestModel(t *testing.T) {
 	total := 0
 	defer func() { t.Logf("%d steps", total) }()
@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// watch checks rules that must hold after every step. It needs no model.
+// watch checks rules that hold after every step. It needs no model.
 type watch struct {
 	target   *target
 	exist    map[string]bool
@@ -91,7 +91,7 @@ func (w *watch) observe(a core.Action) {
 	}
 }
 
-// check is called after each step. Among other rules, another choice must change nothing.
+// check is called after each step. One of its rules: to choose again changes nothing.
 func (w *watch) check(scenario.Step) {
 	before := w.target.core.InUse()
 	if actions := w.target.core.ChooseAgain(); len(actions) > 0 {
@@ -118,7 +118,8 @@ func (w *watch) check(scenario.Step) {
 	}
 }
 
-// A timer may fire although it was stopped: a shell cannot always prevent that. It has no effect.
+// A timer may fire after it was stopped, because a shell cannot always prevent that. It then does
+// nothing.
 func TestLateTimers(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
@@ -137,10 +138,10 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child whose READY share is exactly MinReady is not poor, in spite of rounding errors. Here, a
-// locality of weight 1 is READY as a whole, and seven tenths of one of weight 2.
+// A child whose READY share is exactly MinReady is good enough, whatever the rounding errors. Here
+// a locality of weight 1 is READY, and seven tenths of one of weight 2.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
-	for _, reported := range []core.State{core.Connecting, core.Ready} { // with a share below MinReady before, and without
+	for _, reported := range []core.State{core.Connecting, core.Ready} { // with and without a share below MinReady before
 		config := scenario.DefaultConfig("a", "b")
 		config.MinReady, config.MinReadyRecovery = 0.8, 0.8
 		c := core.New()

@@ -8,7 +8,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// An update removes all priorities after a standby has been requested. The standby is not created.
+// A standby was requested, and then an update removes all priorities. The standby is not created.
 func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b")
 	config.WarmStandby = 1

@@ -12,14 +12,15 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// target runs a core without gRPC: it executes the actions with a fake clock and scripted children.
+// target carries out the actions of a core, with a fake clock and scripted children instead of
+// gRPC.
 type target struct {
 	core     *core.Core
 	children map[string]*fakeChild
 	script   map[string][]scenario.Reaction
 	update   scenario.Update
 	errors   []string
-	standby  bool // the core waits for StandbyDue
+	standby  bool // StandbyDue must be called
 	inside   bool // a child is being updated
 
 	now    time.Duration
@@ -30,7 +31,7 @@ type target struct {
 	closed bool
 
 	inUpdate bool
-	observe  func(core.Action) // called for each action if not nil
+	observe  func(core.Action) // if not nil, called for each action
 }
 
 type fakeChild struct {
@@ -108,7 +109,7 @@ func (t *target) refuse(child string, err error) {
 	t.act(actions)
 }
 
-// updateChild plays the scripted reports of a child in its update.
+// updateChild updates a child and lets it make the reports in its script.
 func (t *target) updateChild(name string) {
 	c, verb := t.children[name], "update"
 	if !c.updated {
@@ -229,7 +230,7 @@ func (t *target) ExitIdle() {
 
 func (t *target) names() []string { return slices.Sorted(maps.Keys(t.children)) }
 
-// ResolverError, Resolve and Close log what a shell must do. The core is not involved.
+// ResolverError, Resolve and Close log what a shell does. The core has no part in it.
 func (t *target) ResolverError(err error) {
 	for _, name := range t.names() {
 		t.write("resolver-error %s %v", name, err)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An endpoint that is connecting does not count, unless it has failed and has not been READY since.
+// An endpoint that connects does not count, unless it has failed and has not been READY since.
 func TestReadyPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
@@ -41,7 +41,8 @@ func TestReadyPart(t *testing.T) {
 	}
 }
 
-// The READY share is published again for the first failure of an endpoint, not for later ones.
+// When an endpoint fails for the first time, the READY share is published again. Later failures
+// change nothing.
 func TestAFailureIsPublishedOnce(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 2)
@@ -60,7 +61,7 @@ func TestAFailureIsPublishedOnce(t *testing.T) {
 	}
 }
 
-// An unproven endpoint counts as failed while it is not READY.
+// An endpoint that is unproven after an ejection counts as failed while it is not READY.
 func TestUnprovenPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Envoy: new weight = weight × max(min weight percent, time factor^(1/aggression)), where time
-// factor = max(seconds since start, 1) / window in seconds.
+// Envoy's documentation: new weight = weight × max(min weight percent, time
+// factor^(1/aggression)), where time factor = max(seconds since start, 1) / window in seconds.
 func TestSlowStartFactor(t *testing.T) {
 	tests := []struct {
 		window              time.Duration

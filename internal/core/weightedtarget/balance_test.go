@@ -11,16 +11,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byZone is a core that balances between zones. It records the actions.
+// byZone is a core that balances calls between zones. It records the actions.
 type byZone struct {
 	Core
 	names []string
 	did   []string
 }
 
-// update updates the core. In "a=3 b=2+1 c=1x4", zone a has one child with the capacity 3, zone b
-// has children b and b1 with 2 and 1, and zone c has 4 callers instead of 1. The client is in the
-// first zone.
+// update updates the core. In "a=3 b=2+1 c=1x4", zone a has one child of capacity 3, zone b has the
+// children b and b1 of 2 and 1, and zone c has 4 callers instead of 1. The client is in the first
+// zone.
 func (c *byZone) update(zones string) {
 	b := &Balance{}
 	c.names = nil
@@ -54,7 +54,7 @@ func (c *byZone) act(actions []Action) {
 	}
 }
 
-// report makes a child report a state and its failed share, such as "a READY 0.5".
+// report lets a child report a state and its failed share, as in "a READY 0.5".
 func (c *byZone) report(text string) {
 	var name, state string
 	failed := 0.0
@@ -69,8 +69,7 @@ func (c *byZone) report(text string) {
 	}
 }
 
-// state returns the state, the shares of the children in percent, and the actions since it was last
-// called.
+// state returns the state, the children's shares in percent, and the actions since its last call.
 func (c *byZone) state() string {
 	text := c.State().String()
 	sum := 0.0
@@ -91,12 +90,12 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	c := &byZone{}
 	for i, step := range []struct{ do, want string }{
 		{"update a=3 b=2 c=1", "CONNECTING a 100; create a"},
-		{"a READY 0.6667", "READY a 100; create b"}, // U of a is 1/4, so 3/4 of the calls stay; b has spare capacity and connects
+		{"a READY 0.6667", "READY a 100; create b"}, // the load U of a is 1/4, so 3/4 of the calls stay; b has spare capacity and connects
 		{"b READY", "READY a 75 b 25"},
 		{"a READY 0.3333", "READY a 100; keep b"}, // U of a is 2/5
 		{"a READY 0.6667", "READY a 75 b 25; take b"},
-		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3 and 1/3, so only b has spare capacity
-		{"a CONNECTING", "READY b 100"},                // after a failure, CONNECTING counts as failed
+		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3 and 1/3: only b has spare capacity
+		{"a CONNECTING", "READY b 100"},                // after a failure, CONNECTING still counts as failed
 		{"b READY 0.5", "READY b 100; create c"},
 		{"c READY", "READY b 50 c 50"},
 		{"b TRANSIENT_FAILURE", "READY c 100; keep b"},
@@ -109,7 +108,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"end b", "READY a 100; destroy b"},
 		{"end b", "READY a 100"},
 		{"update a=3 b=2 c=1", "READY a 100"},
-		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a and c have half of the calls each, but c is not connected yet
+		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a and c have half of the calls each, but c has not connected yet
 		{"c CONNECTING", "READY a 100"},
 		{"c READY", "READY a 50 c 50"},
 		{"update a=1x0 b=2 c=3", "READY a 100; keep c"}, // no other zone has spare capacity
@@ -134,7 +133,7 @@ func TestBalanceInSteps(t *testing.T) {
 	c.update("a=100 b=100 c=100")
 	for _, step := range []struct {
 		failed string
-		want   float64 // percentage of calls that stay in zone a
+		want   float64 // percent of the calls that stay in zone a
 	}{
 		{"0", 100},
 		{"0.02", 100}, // U is 0.3289; it has changed by 0.0044
@@ -150,7 +149,7 @@ func TestBalanceInSteps(t *testing.T) {
 			t.Errorf("%s of a has failed: %.2f %% stay, want %v", step.failed, got, step.want)
 		}
 	}
-	c = &byZone{} // a zone with capacity always has a share, however small
+	c = &byZone{} // A zone with capacity always has a share, however small.
 	c.update("a=1 b=100 c=100")
 	for _, state := range []string{"READY", "TRANSIENT_FAILURE", "READY"} {
 		c.report("a " + state)
@@ -160,8 +159,8 @@ func TestBalanceInSteps(t *testing.T) {
 	}
 }
 
-// While a child with a share is connecting, calls go to READY reserves, in proportion to the
-// capacity that has not failed.
+// While a child with a share connects, its calls go to reserves that are READY, in proportion to
+// their capacity that has not failed.
 func TestReservesStandIn(t *testing.T) {
 	c := &byZone{}
 	c.update("a=1 b=1+1 c=4")
@@ -180,8 +179,8 @@ func TestReservesStandIn(t *testing.T) {
 	}
 }
 
-// In random schedules, calls do not wait or fail while a child is READY, shares are out of date by
-// one Step at most, and a reserve that has failed is not destroyed.
+// On random schedules: no call waits or fails while a child is READY, a share is out of date by no
+// more than one Step, and a reserve that has failed is not destroyed.
 func TestBalanceAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &byZone{}
@@ -225,7 +224,7 @@ func TestBalanceAtRandom(t *testing.T) {
 	})
 }
 
-// check compares the weights of the children with those of a simple computation.
+// check compares the weights of the children with a simple computation.
 func (c *byZone) check(t *rapid.T) {
 	now, all := make([]float64, 3), make([]float64, 3)
 	callers := make([]float64, 3)

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// runner runs a scenario on the core. Package weightedtarget runs the same scenarios on the policy.
+// runner runs a scenario on the core. Package weightedtarget runs the same ones on the policy.
 type runner struct {
 	core    Core
 	weights map[string]string
@@ -60,7 +60,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// oracle is a simple implementation of A28, which computes the result from the whole history.
+// oracle is a simple implementation of gRFC A28, which computes the result from the whole history.
 func oracle(history []step) (State, []string) {
 	reported, configured, refused := map[string]State{}, map[string]bool{}, map[string]bool{}
 	forget := func(name string) {

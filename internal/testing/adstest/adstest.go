@@ -1,5 +1,5 @@
-// Package adstest provides a management server that runs a script, and resources for it to serve.
-// For tests only.
+// Package adstest has a management server for tests, which runs a script, and resources for it to
+// serve.
 package adstest
 
 import (
@@ -49,13 +49,13 @@ func (s *Server) StreamAggregatedResources(stream discoveryv3.AggregatedDiscover
 	return s.script(&Stream{AggregatedDiscoveryService_StreamAggregatedResourcesServer: stream, Number: int(s.streams.Add(1))})
 }
 
-// Stream is one stream of a client. Number is 1 for the server's first stream.
+// Stream is one stream of a client. The first stream of a server has the Number 1.
 type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
 
-	asked bool                          // whether a request has arrived
-	first *discoveryv3.DiscoveryRequest // the first request, if Respond has read it and Recv has not returned it yet
+	asked bool                          // a request has come
+	first *discoveryv3.DiscoveryRequest // the first request, if Respond has read it and Recv has not returned it
 }
 
 // Recv returns the next request.
@@ -68,8 +68,8 @@ func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 }
 
-// Respond sends clusters as a response with the given version and nonce. It first waits for a
-// request, which Recv returns later.
+// Respond sends clusters in a response. If no request has come yet, it waits for one, which Recv
+// then returns.
 func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
 	if !s.asked {
 		var err error
@@ -102,8 +102,8 @@ func Any(m proto.Message) *anypb.Any {
 	return packed
 }
 
-// Cluster returns a cluster with one locality, which has priority 0 and weight 1 and in which each
-// address (host:port) has weight 1.
+// Cluster returns a cluster with one locality of priority 0. The locality and each address
+// (host:port) have the weight 1.
 func Cluster(name string, addresses ...string) *endpointv3.ClusterLoadAssignment {
 	locality := &endpointv3.LocalityLbEndpoints{
 		Locality:            &corev3.Locality{Region: "region", Zone: "zone"},

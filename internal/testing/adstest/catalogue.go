@@ -15,15 +15,15 @@ import (
 // ClustersURL is the type URL of Clusters.
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// Catalogue serves clusters and endpoints by name, and sends their changes. Create one with
-// NewCatalogue.
+// Catalogue serves clusters and endpoints by name, and sends them again when they change. Create
+// one with NewCatalogue.
 type Catalogue struct {
 	mu        sync.Mutex
 	resources map[string]proto.Message // by type and name
 	changed   chan struct{}            // closed and replaced at the next change
 }
 
-// NewCatalogue returns a catalogue of the given resources.
+// NewCatalogue returns a catalogue of these resources.
 func NewCatalogue(resources ...proto.Message) *Catalogue {
 	c := &Catalogue{resources: make(map[string]proto.Message), changed: make(chan struct{})}
 	c.Set(resources...)
@@ -46,7 +46,8 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 	c.changed = make(chan struct{})
 }
 
-// Serve is a Script that sends the requested resources, and sends those that have changed again.
+// Serve is a Script. It sends the resources that the client requests, and sends them again when
+// they change.
 func (c *Catalogue) Serve(s *Stream) error {
 	asked := make(map[string][]string) // by type: the requested names
 	sent := make(map[string]proto.Message)
@@ -87,7 +88,7 @@ func (c *Catalogue) Serve(s *Stream) error {
 	}
 }
 
-// send sends the resources that have changed since they were last sent.
+// send sends the resources that have changed since they were sent.
 func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]proto.Message, nonce *int) error {
 	response := &discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: fmt.Sprint(*nonce), Nonce: fmt.Sprint(*nonce)}
 	c.mu.Lock()
@@ -116,7 +117,7 @@ func EDS(name string) *clusterv3.Cluster {
 	}
 }
 
-// Aggregate returns an aggregate cluster that lists the given clusters.
+// Aggregate returns an aggregate cluster of the named clusters.
 func Aggregate(name string, children ...string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name,

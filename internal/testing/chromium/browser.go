@@ -1,5 +1,5 @@
-// Package chromium controls a headless Chromium for tests and screenshots of pages. It speaks the
-// DevTools protocol over a pipe and uses only the standard library.
+// Package chromium controls a headless Chromium, for tests and screenshots of pages. It speaks the
+// DevTools protocol over a pipe and needs only the standard library.
 package chromium
 
 import (
@@ -15,21 +15,21 @@ import (
 	"sync"
 )
 
-// names are the names under which distributions install the program.
+// names are the names that distributions give the program.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
 
 // Browser is a running Chromium.
 type Browser struct {
 	command *exec.Cmd
-	dir     string   // directory of the browser's profile
+	dir     string
 	out     *os.File // for commands to Chromium
 	in      *os.File // for messages from Chromium
 
 	mu      sync.Mutex
-	last    int                    // id of the last command
-	waiting map[int]chan<- message // receivers of pending results, by command id
-	pages   map[string]*Page       // by session id
-	ended   error                  // why the browser has ended, nil before
+	last    int                    // ID of the last command
+	waiting map[int]chan<- message // by the ID of the command: who waits for its result
+	pages   map[string]*Page       // by the ID of the session
+	ended   error                  // why the browser has ended; nil before that
 }
 
 // message is a message of the DevTools protocol: a command, a result or an event.
@@ -44,7 +44,6 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// Start starts Chromium with an empty profile.
 func Start() (*Browser, error) {
 	path, err := find()
 	if err != nil {
@@ -60,7 +59,7 @@ func Start() (*Browser, error) {
 		"--hide-scrollbars", "--force-color-profile=srgb", "--disable-lcd-text", "--lang=en",
 	}
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox") // Chromium does not run as root with its sandbox
+		args = append(args, "--no-sandbox") // as root, Chromium does not start with its sandbox
 	}
 	b := &Browser{
 		command: exec.Command(path, append(args, "about:blank")...), dir: dir,
@@ -82,8 +81,8 @@ func find() (string, error) {
 	return "", fmt.Errorf("no browser found, want one of %q in PATH", names)
 }
 
-// start starts the process, which reads commands from file descriptor 3 and writes to file
-// descriptor 4.
+// start starts the process, which reads commands from file descriptor 3 and writes its messages to
+// file descriptor 4.
 func (b *Browser) start() error {
 	commands, out, err := os.Pipe()
 	if err != nil {
@@ -94,11 +93,11 @@ func (b *Browser) start() error {
 		return errors.Join(err, commands.Close(), out.Close())
 	}
 	b.command.ExtraFiles = []*os.File{commands, answers}
-	b.command.Env = append(os.Environ(), "HOME="+b.dir) // so that Chromium keeps all of its files in dir
+	b.command.Env = append(os.Environ(), "HOME="+b.dir) // Chromium keeps all of its files there
 	ownGroup(b.command)
 	b.out, b.in = out, in
 	err = b.command.Start()
-	_ = errors.Join(commands.Close(), answers.Close()) // the browser's process has copies of its own
+	_ = errors.Join(commands.Close(), answers.Close()) // the process of the browser has its own copies
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
@@ -116,7 +115,7 @@ func (b *Browser) Close() error {
 	return os.RemoveAll(b.dir)
 }
 
-// read handles the messages from the browser. Each message ends with a zero byte.
+// read handles the messages of the browser, each of which ends with a zero byte.
 func (b *Browser) read(in io.Reader) {
 	reader := bufio.NewReader(in)
 	for {
@@ -131,7 +130,6 @@ func (b *Browser) read(in io.Reader) {
 	}
 }
 
-// hear handles a result or an event.
 func (b *Browser) hear(data []byte) error {
 	var params json.RawMessage
 	m := message{Params: &params}
@@ -163,7 +161,8 @@ func (b *Browser) end(why error) {
 	}
 }
 
-// call runs a command in a session. It stores the command's result in result, unless result is nil.
+// call runs a command in a session and waits. If result is not nil, it gets the result of the
+// command.
 func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
 	answer := make(chan message, 1)
 	if err := b.send(session, method, params, answer); err != nil {

@@ -14,10 +14,10 @@ type Page struct {
 	browser  *Browser
 	target   string
 	session  string
-	problems []string // guarded by the browser's lock
+	problems []string // guarded by the lock of the browser
 }
 
-// View describes how a page is displayed.
+// View is how a page is displayed.
 type View struct {
 	Width, Height int
 	Dark          bool
@@ -62,7 +62,7 @@ func (p *Page) call(ctx context.Context, method string, params, result any) erro
 	return p.browser.call(ctx, p.session, method, params, result)
 }
 
-// hear records a problem if the page's event reports one.
+// hear records the problem that an event reports, if it does.
 func (p *Page) hear(method string, params json.RawMessage) {
 	var event struct {
 		Entry   *struct{ Level, Text, URL string } `json:"entry"`
@@ -82,7 +82,7 @@ func (p *Page) hear(method string, params json.RawMessage) {
 	}
 }
 
-// Problems returns the problems in the page's log: exceptions, violations of its
+// Problems returns what the page's log complains about: exceptions, violations of its
 // Content-Security-Policy, and failed loads.
 func (p *Page) Problems() []string {
 	p.browser.mu.Lock()
@@ -90,7 +90,7 @@ func (p *Page) Problems() []string {
 	return slices.Clone(p.problems)
 }
 
-// LookAs changes how the page is displayed. A change to NoScript takes effect when a page is next
+// LookAs changes how the page is displayed. NoScript takes effect with the next page that is
 // loaded.
 func (p *Page) LookAs(ctx context.Context, v View) error {
 	scheme := "light"
@@ -112,7 +112,7 @@ func (p *Page) LookAs(ctx context.Context, v View) error {
 	return nil
 }
 
-// Go loads another page and waits until it has loaded.
+// Go opens a URL in the page and waits until it is loaded.
 func (p *Page) Go(ctx context.Context, url string) error {
 	var gone struct{ ErrorText string }
 	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &gone); err != nil {
@@ -124,7 +124,7 @@ func (p *Page) Go(ctx context.Context, url string) error {
 	return p.Until(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
 }
 
-// Eval evaluates a JavaScript expression in the page and stores the result in value.
+// Eval evaluates a JavaScript expression in the page and puts the result into value.
 func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	var got struct {
 		Result    struct{ Value json.RawMessage } `json:"result"`
@@ -144,8 +144,8 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// Until waits until a JavaScript condition holds in the page. If the condition cannot be evaluated
-// because the page is being replaced, it counts as false.
+// Until waits until a JavaScript condition is true in the page. While the browser loads another
+// page, it is false.
 func (p *Page) Until(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -163,7 +163,7 @@ func (p *Page) Until(ctx context.Context, condition string) error {
 	}
 }
 
-// Press focuses the element that matches a CSS selector and presses Enter.
+// Press focuses the element that a CSS selector matches, and presses Enter.
 func (p *Page) Press(ctx context.Context, selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
@@ -186,7 +186,7 @@ type Key struct {
 	Code       int
 }
 
-// The keys.
+// Keys that tests press.
 var (
 	Enter = Key{"Enter", "\r", 13}
 	Tab   = Key{"Tab", "", 9}

@@ -1,4 +1,4 @@
-// Package dnstest provides a DNS server for tests, which listens on loopback over UDP and TCP.
+// Package dnstest has a DNS server for tests. It listens on loopback, over UDP and TCP.
 package dnstest
 
 import (
@@ -13,15 +13,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server is a DNS server that answers as configured. Create one with Start; the zero value is not
-// valid.
+// Server is a DNS server. Create one with Start.
 type Server struct {
 	udp     net.PacketConn
 	tcp     net.Listener
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	news    *sync.Cond // signals that a question has arrived
+	news    *sync.Cond // a question has come
 	answers map[Question]Answer
 	asked   map[Question]int
 	open    map[net.Conn]bool
@@ -31,18 +30,17 @@ type Server struct {
 // Question is a name and a record type: "A", "AAAA" or "SRV".
 type Question struct{ Name, Type string }
 
-// Answer is a response. The zero value, which is also the default, means that the name does not
-// exist.
+// Answer is the response to a question. If it is zero, or none is set, the name does not exist.
 type Answer struct {
 	Records []string // "10.0.0.1"; "10 3 443 a.example.com."; "CNAME b.example.com."
-	// Code is the response code, from package dnsmessage. If it is zero, the response is a success
-	// if the name has records of any type, and otherwise a name error.
+	// Code is a response code of package dnsmessage. If it is zero, a name with records of any type
+	// is a success, and another name does not exist.
 	Code dnsmessage.RCode
-	// Truncated makes the response over UDP empty, with the truncation flag set.
+	// Truncated makes UDP responses empty and sets their truncation flag.
 	Truncated bool
-	// Cut makes the response over UDP contain only the first record, without the truncation flag.
+	// Cut leaves only the first record in UDP responses, without the truncation flag.
 	Cut bool
-	// Silent sends no response.
+	// Silent means that there is no response.
 	Silent bool
 }
 
@@ -54,7 +52,7 @@ func Start() *Server {
 			panic(err)
 		}
 		udp, err := net.ListenPacket("udp", tcp.Addr().String())
-		if err != nil { // try another port, because the UDP port is in use
+		if err != nil { // the UDP port is in use, so try another one
 			_ = tcp.Close()
 			continue
 		}
@@ -99,7 +97,7 @@ func (s *Server) Stop() {
 // Address returns the server's address as host:port.
 func (s *Server) Address() string { return s.tcp.Addr().String() }
 
-// Set sets the records of a name and type. If there are no records, the name does not exist.
+// Set sets the records of a name and type. Without records, the name does not exist.
 func (s *Server) Set(name, kind string, records ...string) {
 	s.SetAnswer(name, kind, Answer{Records: records})
 }
@@ -111,21 +109,21 @@ func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.answers[Question{name, kind}] = a
 }
 
-// Hush makes the server stop answering, or answer again.
+// Hush makes the server stop responding or, if silent is false, respond again.
 func (s *Server) Hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.silent = silent
 }
 
-// Asked returns how many times a question has arrived.
+// Asked returns how often a question has come.
 func (s *Server) Asked(name, kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[Question{name, kind}]
 }
 
-// Await waits until a question has arrived n more times.
+// Await waits until a question has come n more times.
 func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +140,7 @@ func (s *Server) serveUDP() {
 			return
 		}
 		if response := s.respond(buffer[:n], false); response != nil {
-			_, _ = s.udp.WriteTo(response, from) // a lost response is harmless, because clients retry
+			_, _ = s.udp.WriteTo(response, from) // a lost response does no harm, because clients ask again
 		}
 	}
 }
@@ -166,7 +164,7 @@ func (s *Server) serveTCP() {
 	}
 }
 
-// converse serves a TCP connection, on which each message is preceded by its length.
+// converse serves a TCP connection. On it, each message comes after its length.
 func (s *Server) converse(c net.Conn) {
 	for {
 		var length [2]byte
@@ -187,7 +185,7 @@ func (s *Server) converse(c net.Conn) {
 	}
 }
 
-// respond returns the response to a query, or nil.
+// respond returns the response to a query, or nil if there is none.
 func (s *Server) respond(query []byte, tcp bool) []byte {
 	var m dnsmessage.Message
 	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
@@ -220,8 +218,7 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack encodes a response. It removes the records if the response must be truncated or does not fit
-// into a datagram.
+// pack encodes a response, without records if it must be truncated or is too long for a datagram.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()
@@ -235,7 +232,6 @@ func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	return packed
 }
 
-// resource parses a record.
 func resource(name dnsmessage.Name, text string) dnsmessage.Resource {
 	r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET, TTL: 1}}
 	if ip, err := netip.ParseAddr(text); err == nil {

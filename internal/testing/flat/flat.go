@@ -1,4 +1,4 @@
-// Package flat builds answers from a list of endpoints, for tests.
+// Package flat makes answers from lists of endpoints, for tests.
 package flat
 
 import (
@@ -9,18 +9,18 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Endpoint is an endpoint, with the priority and locality it belongs to.
+// Endpoint is an endpoint with its priority and its locality.
 type Endpoint struct {
 	Address string
 	Weight  uint32
 	Health  discovery.Health
-	// Priority counts from 0. A priority without endpoints does not appear in the answer.
+	// Priority counts from 0. A priority without endpoints is left out of the answer.
 	Priority uint32
-	// Locality is region/zone/sub_zone. Trailing parts may be omitted, as in "us-east/a".
+	// Locality is region/zone/sub_zone. The last of these may be left out, as in "us-east/a".
 	Locality string
 }
 
-// Answer returns an answer with the given endpoints.
+// Answer returns an answer with these endpoints.
 func Answer(endpoints ...Endpoint) discovery.Answer {
 	sorted := slices.Clone(endpoints)
 	slices.SortStableFunc(sorted, func(a, b Endpoint) int {
@@ -42,16 +42,16 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 	return answer
 }
 
-// Empty returns an answer that intentionally has no endpoints.
+// Empty returns an answer that has no endpoints on purpose.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
-// Taker receives the answers and failures of a source.
+// Taker gets the answers and failures of a source.
 type Taker interface {
 	Update(discovery.Answer) error
 	Fail(error)
 }
 
-// Receiver returns a receiver that passes answers and failures to a taker.
+// Receiver returns a receiver that passes answers and failures on to a Taker.
 func Receiver(to Taker) *discovery.Receiver {
 	return new(discovery.Receiver).With(discovery.Hooks{Update: to.Update, Fail: to.Fail})
 }

@@ -1,5 +1,4 @@
-// Package given builds source builders with options. For tests only: programs use
-// understudy.Options.
+// Package given makes builders of sources with options, for tests. Programs use understudy.Options.
 package given
 
 import (
@@ -33,7 +32,7 @@ func Sources(all ...any) Option {
 	return func(p *options.Program) { p.Sources = append(p.Sources[:len(p.Sources):len(p.Sources)], all...) }
 }
 
-// Program returns the resulting options.
+// Program returns the options of a program after these changes.
 func Program(given ...Option) (p options.Program) {
 	for _, change := range given {
 		if change != nil {
@@ -43,7 +42,7 @@ func Program(given ...Option) (p options.Program) {
 	return p
 }
 
-// Resolvers builds resolvers of one scheme.
+// Resolvers builds the resolvers of one scheme.
 type Resolvers = options.Builder
 
 // Builder returns the builder of a registered scheme.
@@ -51,9 +50,8 @@ func Builder(scheme string, given ...Option) options.Builder {
 	return options.For(scheme, apart(given))
 }
 
-// apart returns options for which answers are not shared with other builders that have equal
-// options. This is necessary because the tests of a package run in one process and use the same
-// targets.
+// apart returns options that no other builder has, so that its channels share no stored answers
+// with others: all tests of a package run in one process, with the same targets.
 func apart(given []Option) options.Program {
 	p := Program(given...)
 	p.Sources = append(p.Sources, struct{}{})
@@ -74,7 +72,7 @@ func Builders(given ...Option) []resolver.Builder {
 	return all
 }
 
-// Dial returns the dial option that adds all registered builders to a channel.
+// Dial returns the dial option that adds the builders of all schemes to a channel.
 func Dial(given ...Option) grpc.DialOption {
 	return grpc.WithResolvers(Builders(given...)...)
 }

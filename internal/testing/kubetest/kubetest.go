@@ -1,4 +1,4 @@
-// Package kubetest provides a Kubernetes API server that serves EndpointSlices. For tests only.
+// Package kubetest has a Kubernetes API server for tests, which serves EndpointSlices.
 package kubetest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Server is a Kubernetes API server with one namespace. It sends each change to all watches
-// immediately. Its methods are safe for concurrent use.
+// Server is a Kubernetes API server with one namespace. It sends each change to all watches at
+// once. Its methods may be called by several goroutines.
 type Server struct {
 	// URL is the server's URL.
 	URL string
@@ -64,7 +64,7 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// SetDown makes the server end all watches and refuse requests, or serve again.
+// SetDown makes the server end all watches and refuse requests or, if down is false, serve again.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,15 +72,15 @@ func (s *Server) SetDown(down bool) {
 	s.changed.Broadcast()
 }
 
-// Watches returns the number of watches that have begun.
+// Watches returns how many watches have begun.
 func (s *Server) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watches
 }
 
-// Set adds or changes an EndpointSlice of a Service. The endpoints are given in JSON. The port is
-// named grpc.
+// Set adds or changes an EndpointSlice of a Service. Each of endpoints is JSON, and the port has
+// the name grpc.
 func (s *Server) Set(service, name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *Server) Delete(name string) {
 	delete(s.slices, name)
 }
 
-// add adds an event to the log. The caller must hold the lock.
+// add adds an event to the log. The caller holds the lock.
 func (s *Server) add(kind, object string) {
 	s.log = append(s.log, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
 	s.changed.Broadcast()

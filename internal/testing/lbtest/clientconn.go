@@ -1,6 +1,5 @@
-// Package lbtest provides what tests of load-balancing policies need: a ClientConn and subchannels
-// that record the calls made to them, and a child policy that reports states on command. For tests
-// only.
+// Package lbtest has what tests of load-balancing policies need: a ClientConn and subchannels that
+// record the calls made to them, and a child policy that reports the states that the test wants.
 package lbtest
 
 import (
@@ -15,12 +14,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// ClientConn is a balancer.ClientConn that records the calls made to it. All methods are safe for
-// concurrent use.
+// ClientConn is a balancer.ClientConn that records the calls made to it. Its methods may be called
+// by several goroutines.
 type ClientConn struct {
-	balancer.ClientConn // nil: supplies methods that grpc-go may add
+	balancer.ClientConn // nil, for methods that grpc-go may add
 
-	// Recorder is the result of MetricsRecorder. If it is nil, metrics are discarded.
+	// Recorder is what MetricsRecorder returns. If it is nil, metrics are discarded.
 	Recorder estats.MetricsRecorder
 
 	mu          sync.Mutex
@@ -30,8 +29,8 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate sets a function that is called with each state that the policy publishes, on the stack
-// of the policy.
+// OnUpdate sets a function that is called with each state that the policy publishes, on the
+// policy's stack.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +55,7 @@ func (c *ClientConn) States() []balancer.State {
 	return slices.Clone(c.states)
 }
 
-// State returns the most recently published state. Before the first one, it returns an IDLE state
-// without a picker.
+// State returns the last published state. Before the first one, it is IDLE and has no picker.
 func (c *ClientConn) State() balancer.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,19 +77,20 @@ func (c *ClientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return sc, nil
 }
 
-// SubConns returns all subchannels created so far, in order, including those that were shut down.
+// SubConns returns all subchannels in the order of their creation, including those that were shut
+// down.
 func (c *ClientConn) SubConns() []*SubConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.subConns)
 }
 
-// Live returns the subchannels that have not been shut down, in order.
+// Live returns the subchannels that were not shut down.
 func (c *ClientConn) Live() []*SubConn {
 	return slices.DeleteFunc(c.SubConns(), (*SubConn).IsShutdown)
 }
 
-// SubConn returns the newest live subchannel to the address, or nil.
+// SubConn returns the newest live subchannel to an address, or nil.
 func (c *ClientConn) SubConn(address string) *SubConn {
 	live := c.Live()
 	for i := len(live) - 1; i >= 0; i-- {
@@ -102,10 +101,10 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 	return nil
 }
 
-// Answer completes all connection attempts, including those that start as a result, until none is
-// left. down returns the error of attempts to connect to an address, or nil if they succeed; down
-// itself may be nil. After a connection has succeeded, Answer also reports the health CONNECTING
-// and then READY. It must be called in a bubble.
+// Answer completes all connection attempts, also those that follow from it, until there are none.
+// Attempts to an address fail with the error that down returns; down may be nil. A subchannel that
+// is connected also reports the health CONNECTING and then READY. Answer must be called in a
+// synctest bubble.
 func (c *ClientConn) Answer(down func(resolver.Address) error) {
 	answered := make(map[*SubConn]bool)
 	for more := true; more; {
@@ -149,11 +148,10 @@ func (c *ClientConn) ResolveNows() int {
 // RemoveSubConn shuts sc down.
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// Target panics, as other fakes do, because it is deprecated. A policy finds the target in its
-// BuildOptions.
+// Target panics, because it is deprecated: a policy has the target in its BuildOptions.
 func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 
-// MetricsRecorder returns Recorder, or a recorder that discards metrics if Recorder is nil.
+// MetricsRecorder returns Recorder or, if that is nil, a recorder that discards metrics.
 func (c *ClientConn) MetricsRecorder() estats.MetricsRecorder {
 	if c.Recorder != nil {
 		return c.Recorder

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// stageForTest returns a stage with real backends, and its page.
+// stageForTest returns a stage with real backend processes, and a server of its page.
 func stageForTest(t *testing.T) (*stage, *httptest.Server) {
 	t.Helper()
 	c, err := startCluster(t.TempDir())
@@ -26,8 +26,7 @@ func stageForTest(t *testing.T) (*stage, *httptest.Server) {
 	return st, server
 }
 
-// ask sends a form with an optional header, and returns the status, body and header of the
-// response.
+// ask sends a form. header is empty or one name and its value.
 func ask(t *testing.T, method, url string, form url.Values, header ...string) (int, string, http.Header) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(form.Encode()))
@@ -61,8 +60,8 @@ func (c *cluster) states() string {
 	return strings.Join(all, " ")
 }
 
-// The buttons of a priority, a locality and an endpoint act on their backends, and the page
-// confirms the action.
+// The buttons of a priority, a locality and an endpoint act on the backends in it, and the page
+// says what was done.
 func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -95,7 +94,7 @@ func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	}
 }
 
-// The restore button also restarts a backend that died on its own.
+// The restore button also starts a backend that died without a button.
 func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	st, _ := stageForTest(t)
 	s := st.cluster.spots[2]
@@ -108,7 +107,7 @@ func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	}
 }
 
-// Either all weights of a form reach the endpoints file, or none of them.
+// A form of weights changes the endpoints file completely or, if one weight is invalid, not at all.
 func TestTheControlsSetWeights(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -135,8 +134,8 @@ func TestTheControlsSetWeights(t *testing.T) {
 	}
 }
 
-// The buttons work only from the page itself, and only under a host name that belongs to this
-// machine.
+// Forms are accepted only from the page itself, and only under a host name of this machine: other
+// sites must not press the buttons.
 func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 	st, server := stageForTest(t)
 	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}
@@ -187,7 +186,8 @@ func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 	}
 }
 
-// The page is the debug page with controls, which need no script and have labels.
+// The page is the debug page with buttons added. The buttons work without a script and have labels
+// for screen readers.
 func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	st, server := stageForTest(t)
 	_, page, header := ask(t, http.MethodGet, server.URL+"/", nil)
@@ -221,8 +221,8 @@ func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	}
 }
 
-// If the debug page has an unexpected form, an error is returned instead of a page without
-// controls.
+// If the debug page does not have the expected form, the controls cannot be added, and an error is
+// returned.
 func TestAnotherDebugPageIsAnError(t *testing.T) {
 	p := &page{stage: &stage{cluster: &cluster{}}}
 	if _, err := p.withControls([]byte("<html></html>")); err == nil || !strings.Contains(err.Error(), "not exactly one") {
@@ -230,7 +230,7 @@ func TestAnotherDebugPageIsAnError(t *testing.T) {
 	}
 }
 
-// An interrupt ends the demo's page even if the page has many viewers.
+// An interrupt ends the demo even while many browsers have its page open.
 func TestThePageEndsWithTheDemo(t *testing.T) {
 	st := &stage{cluster: &cluster{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -257,8 +257,8 @@ func TestThePageEndsWithTheDemo(t *testing.T) {
 	io.Copy(io.Discard, response.Body) // returns when the server closes the connection
 }
 
-// A request that arrives when the demo ends does not start a backend, because nothing would stop
-// that backend.
+// A form that arrives while the demo ends does not start a backend, because nothing would stop that
+// backend.
 func TestNothingIsDoneAfterTheEnd(t *testing.T) {
 	st, server := stageForTest(t)
 	st.end()

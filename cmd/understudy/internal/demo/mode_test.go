@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestMain lets the test binary run as a backend.
+// TestMain lets this test binary run as a backend process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == backendCommand {
 		if err := RunBackend(os.Args[2], os.Stdin, os.Stdout); err != nil {
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A backend returns errors or hangs while it is in that mode, even on existing connections. Back in
-// the mode serving, it answers again.
+// A backend changes its mode at once, also for existing connections: it answers with errors, hangs,
+// or serves again.
 func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,8 @@ func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	}
 }
 
-// A hanging backend accepts connections without a handshake, and stops when its stdin ends.
+// A hanging backend accepts connections but does not complete the handshake. It stops when its
+// stdin is closed.
 func TestAHungBackendLetsNobodyConnect(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// docs/explain.md describes every field of the JSON output, in the order in which the fields are
-// printed.
+// docs/explain.md lists the fields of the JSON output in the order in which they are printed,
+// without gaps.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/explain.md")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	}
 }
 
-// fieldsOf returns the names of the JSON fields of a struct and of the structs in it.
+// fieldsOf returns the JSON names of the fields of a struct and of the structs in it.
 func fieldsOf(s reflect.Type, prefix string) []string {
 	var fields []string
 	for i := range s.NumField() {

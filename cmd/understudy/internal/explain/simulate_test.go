@@ -26,8 +26,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// TestSimulationAgreesWithThePolicies compares the simulated shares of random files with the shares
-// that the real policies give on a channel without a network, a minute after they started.
+// The shares that explain computes for random files are those that the real policies give, on a
+// channel without a network, a minute after they started.
 func TestSimulationAgreesWithThePolicies(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 28))
@@ -67,8 +67,8 @@ func TestSimulationAgreesWithThePolicies(t *testing.T) {
 	}
 }
 
-// randomFile returns a random file with up to three priorities, up to three localities in each, and
-// up to four endpoints in each of these.
+// randomFile returns an endpoints file with up to three priorities, three localities a priority and
+// four endpoints a locality.
 func randomFile(random *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n")
@@ -92,7 +92,7 @@ func randomFile(random *rand.Rand) string {
 	return b.String()
 }
 
-// planned returns the plan over a file and a result without shares.
+// planned returns the plan for a file, and a result whose shares are not yet filled in.
 func planned(t *testing.T, file string, settings topology.Settings) (*Result, plan) {
 	t.Helper()
 	doc, err := clusterfile.LoadFrom(strings.NewReader(file), "test.yaml")
@@ -107,8 +107,8 @@ func planned(t *testing.T, file string, settings topology.Settings) (*Result, pl
 	return newResult("test", parts, nil, p), p
 }
 
-// picked runs the policies of a plan for a minute and returns each endpoint's share of 2,000 calls.
-// It returns no shares if calls fail.
+// picked runs the policies of a plan for a minute and returns each endpoint's share of 2,000 calls,
+// or nil if calls fail.
 func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint]float64 {
 	t.Helper()
 	var policy lbconfig.Policy
@@ -146,7 +146,6 @@ func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint
 	return shares
 }
 
-// sharesOf lists shares by address.
 func sharesOf(shares map[*Endpoint]float64) string {
 	var list []string
 	for e, share := range shares {
@@ -156,7 +155,6 @@ func sharesOf(shares map[*Endpoint]float64) string {
 	return strings.Join(list, ", ")
 }
 
-// TestRunIsTheSameEachTime explains a file of two priorities ten times.
 func TestRunIsTheSameEachTime(t *testing.T) {
 	path := largeFile(t, 100)
 	var first bytes.Buffer
@@ -174,7 +172,6 @@ func TestRunIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// largeFile writes a file of four localities in two priorities.
 func largeFile(t testing.TB, endpoints int) string {
 	t.Helper()
 	var b strings.Builder
@@ -192,7 +189,7 @@ func largeFile(t testing.TB, endpoints int) string {
 	return path
 }
 
-// BenchmarkRun explains a file of 10,000 endpoints, from the file to the table.
+// BenchmarkRun includes reading the file and printing the table.
 func BenchmarkRun(b *testing.B) {
 	path := largeFile(b, 10_000)
 	for b.Loop() {

@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 
 const version = "client.authentication.k8s.io/v1"
 
-// apiServer is a server that returns the user of each request, and refuses the token "run".
+// apiServer answers each request with the user that it came from, and refuses the token "run".
 func apiServer(t *testing.T) *httptest.Server {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := r.Header.Get("Authorization")
@@ -68,14 +68,13 @@ func apiServer(t *testing.T) *httptest.Server {
 	return s
 }
 
-// caOf returns a server's certificate in PEM.
 func caOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
 func data(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
 
-// configOf returns a file with one context.
+// configOf returns a kubeconfig with one context.
 func configOf(server, cluster, user string) string {
 	return fmt.Sprintf(`
 current-context: here
@@ -93,7 +92,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// ask sends a request to the server in a file and returns the user that the server saw.
+// ask sends a request to the server of a kubeconfig and returns the user that the server saw.
 func ask(t *testing.T, o Options) (string, error) {
 	t.Helper()
 	host, rt, err := o.transport()
@@ -120,7 +119,8 @@ func get(t *testing.T, host string, rt *transport) (string, error) {
 	return fmt.Sprint(response.StatusCode, " ", response.Header.Get("who")), nil
 }
 
-// run returns a user whose credentials come from a plugin: this binary, told by what how to behave.
+// run returns the user entry of a kubeconfig whose credentials come from a plugin. The plugin is
+// this binary, and what tells it how to behave.
 func run(what string) string {
 	return fmt.Sprintf("exec: {apiVersion: %s, command: %q, provideClusterInfo: true, env: [{name: KUBECONFIG_TEST_PLUGIN, value: %q}]}", version, os.Args[0], what)
 }
@@ -219,7 +219,7 @@ func TestMistakesOfAPlugin(t *testing.T) {
 	}
 }
 
-// A plugin runs again only after the server has refused its credentials.
+// A plugin runs again when the server has refused its credentials, and not for other requests.
 func TestAPluginWhoseCredentialsAreRefused(t *testing.T) {
 	s, dir := apiServer(t), t.TempDir()
 	t.Setenv("COUNT", filepath.Join(dir, "count"))
@@ -237,7 +237,8 @@ func TestAPluginWhoseCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-// A plugin runs again when its credentials expire, but not immediately.
+// A plugin runs again when its credentials have expired, but not for each request if they have
+// always expired.
 func TestAPluginWhoseCredentialsExpire(t *testing.T) {
 	t.Setenv("KUBECONFIG_TEST_PLUGIN", "count")
 	for expires, want := range map[string]string{"2999-01-01T00:00:00Z": "run run run", "2001-01-01T00:00:00Z": "run run runx"} {
@@ -264,7 +265,8 @@ func TestAPluginWhoseCredentialsExpire(t *testing.T) {
 	}
 }
 
-// If there are several files, the first value wins, and missing files are skipped.
+// KUBECONFIG may list several files. The first value of a field wins, and missing files are
+// skipped.
 func TestSeveralFiles(t *testing.T) {
 	s, dir := apiServer(t), t.TempDir()
 	one := write(t, filepath.Join(dir, "one"), "current-context: here\nusers: [{name: u, user: {token: first}}]")
@@ -275,7 +277,7 @@ func TestSeveralFiles(t *testing.T) {
 	}
 }
 
-// No file is read if no target is a Kubernetes target, or if the program runs in a cluster.
+// No kubeconfig is read if no target is a Kubernetes target, or if the program runs in a pod.
 func TestWhoNeedsAFile(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "nowhere"))
 	for _, test := range []struct {

@@ -11,13 +11,13 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// both returns a failover target with two file targets, east.yaml and west.yaml.
+// both returns a failover target of two files in dir: east.yaml, then west.yaml.
 func both(dir string) string {
 	return "failover:///file:%2F%2F" + filepath.Join(dir, "east.yaml") + ",file:%2F%2F" + filepath.Join(dir, "west.yaml")
 }
 
-// served waits until the cluster shop is served with the given number of endpoints. It skips other
-// numbers, because mechanisms answer one after another.
+// served waits until the cluster shop is served with the given number of endpoints. The targets
+// answer one after another, so it skips other numbers.
 func (l *logs) served(t *testing.T, endpoints float64) {
 	t.Helper()
 	for line := l.wait(t, "cluster served"); line["cluster"] != "shop" || line["endpoints"] != endpoints; {
@@ -25,7 +25,8 @@ func (l *logs) served(t *testing.T, endpoints float64) {
 	}
 }
 
-// A cluster has the endpoints of all mechanisms of its target, and follows their changes.
+// A cluster from a target has the endpoints of all sources that the target names, and follows their
+// changes.
 func TestFrom(t *testing.T) {
 	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
@@ -54,7 +55,7 @@ func TestFrom(t *testing.T) {
 	l.wait(t, "target is well again")
 }
 
-// Until a target has answered, no response reports its cluster as missing.
+// Until a target has answered, no response says that its cluster does not exist.
 func TestFromATargetWithoutAnAnswer(t *testing.T) {
 	dir := t.TempDir()
 	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
@@ -88,8 +89,8 @@ func TestFromIsKeptOverARestart(t *testing.T) {
 	expect(t, s, "under another name", map[string]int{"a": 1})
 }
 
-// If a file and a target give a cluster of the same name, one of them keeps it and the other is
-// rejected.
+// If a file and a target give a cluster of the same name, the one that was first keeps it, and the
+// other is rejected.
 func TestFromANameThatAFileHas(t *testing.T) {
 	dir := directory(t, t.TempDir(), "shop.yaml")
 	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})

@@ -16,18 +16,17 @@ import (
 
 const broken = "endpoints: ["
 
-// wish returns the first request of a stream.
 func wish(typeURL string, names ...string) *discoveryv3.DiscoveryRequest {
 	return &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: names, Node: &corev3.Node{Id: "me"}}
 }
 
-// accept returns the ACK of a response.
+// accept returns the ACK for a response.
 func accept(r *discoveryv3.DiscoveryResponse, names ...string) *discoveryv3.DiscoveryRequest {
 	return &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: names, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 }
 
-// If the content of no file is known, or the directory of the files is not mounted yet, no request
-// is answered, and the stream ends so that the client tries another server.
+// If no file could be read, or the directory of the files is not mounted yet, no request is
+// answered. The stream ends, so that the client tries another server.
 func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, broken)
@@ -46,8 +45,8 @@ func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	}
 }
 
-// While a broken file's content is unknown, the server holds back responses that would report the
-// file's cluster as removed. It sends all other responses.
+// A new file is broken, so its cluster's name is unknown. The server holds back the responses that
+// would report that cluster as removed, and sends all others.
 func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)
@@ -78,8 +77,8 @@ func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// In the incremental variant, a response reports each requested name that does not exist as
-// removed, even for endpoints.
+// The incremental variant reports each requested name that does not exist as removed, also for
+// endpoints. So these responses are held back, too.
 func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)
@@ -106,7 +105,7 @@ func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// A client that has received all resources still receives edits when another file breaks later.
+// A client that has received all resources keeps receiving edits after another file has broken.
 func TestANewBrokenFileHoldsNoEditUp(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})

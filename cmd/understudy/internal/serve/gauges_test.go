@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ready returns the HTTP status of /readyz. It fails the test unless /healthz returns 200.
+// ready returns the HTTP status of /readyz, and fails the test unless /healthz returns 200.
 func ready(t *testing.T, s *Server) int {
 	t.Helper()
 	get := func(path string) int {
@@ -28,7 +28,7 @@ func ready(t *testing.T, s *Server) int {
 	return get("/readyz")
 }
 
-// A server is ready once something valid was loaded from files or the cache.
+// A server is ready once it has something valid to serve, from files or from the cache.
 func TestReadiness(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, "endpoints: [")
@@ -55,7 +55,7 @@ func TestReadiness(t *testing.T) {
 
 var goodLoad = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
 
-// goodAt returns the time when all files were last valid, from the metrics.
+// goodAt reads from the metrics when all files were last valid.
 func goodAt(t *testing.T, s *Server) time.Time {
 	t.Helper()
 	found := goodLoad.FindStringSubmatch(scrape(t, s))
@@ -67,7 +67,7 @@ func goodAt(t *testing.T, s *Server) time.Time {
 	return time.Unix(0, int64(seconds*1e9))
 }
 
-// The metrics report that a file was rejected, and since when not all files have been valid.
+// The metrics tell that a file was rejected, and when all files were last valid.
 func TestMetricsOfFiles(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	began := time.Now()

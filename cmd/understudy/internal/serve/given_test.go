@@ -25,7 +25,7 @@ const shop = `clusters:
 - {name: backup, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: backup.example.com, port_value: 443}}}}]}]}}
 `
 
-// clustersServed requests clusters on a new stream and returns them by name.
+// clustersServed requests clusters on a new stream. The map is by cluster name.
 func clustersServed(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -40,7 +40,7 @@ func clustersServed(t *testing.T, s *Server, names ...string) map[string]*cluste
 }
 
 // Each cluster in a file is served under its name. A cluster with inline endpoints becomes an EDS
-// cluster. The server fills in fields that clients need.
+// cluster, and the server sets the fields that clients need.
 func TestClustersInAFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
@@ -61,7 +61,7 @@ func TestClustersInAFile(t *testing.T) {
 	if n := next(); n != 1 {
 		t.Errorf("near has %d endpoints, want 1", n)
 	}
-	// An invalid edit of one cluster makes the server reject the whole file.
+	// One invalid cluster in an edit makes the server reject the whole file.
 	write(t, path, strings.Replace(shop, "LOGICAL_DNS", "ORIGINAL_DST", 1))
 	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
 		t.Errorf("rejected with %v", line)
@@ -69,13 +69,13 @@ func TestClustersInAFile(t *testing.T) {
 	if n := len(clustersServed(t, s, "shop", "near", "far", "backup")); n != 4 {
 		t.Errorf("%d clusters are still served, want 4", n)
 	}
-	// After a restart, the server restores all of these clusters from the cache.
+	// A restarted server has all of these clusters from the cache, although the file is invalid.
 	s.Stop()
 	s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
 	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
 		t.Errorf("%v are restored", got)
 	}
-	// Only the cluster's type changes.
+	// The cluster's type changes, and nothing else.
 	write(t, path, strings.Replace(shop, "type: STATIC", "type: STRICT_DNS", 1))
 	l2 := clustersUntil(t, s, "near", func(c *clusterv3.Cluster) bool { return c.GetType() == clusterv3.Cluster_STRICT_DNS })
 	if l2.GetLoadAssignment() == nil {
@@ -83,8 +83,8 @@ func TestClustersInAFile(t *testing.T) {
 	}
 }
 
-// The outlier detection in a file reaches clients, even from the cache and after a change of the
-// cluster's type. A mistake in the outlier detection rejects the file.
+// Clients receive the outlier detection that a file gives, also from the cache and after the
+// cluster's type has changed. A mistake in it rejects the file.
 func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
@@ -114,7 +114,7 @@ func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	}
 }
 
-// clustersUntil requests a cluster until good accepts it, and returns it.
+// clustersUntil returns the first version of a cluster that good accepts.
 func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -131,8 +131,8 @@ func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cl
 	}
 }
 
-// If two files give the same cluster, the first file keeps it, even if one of the files has a list
-// of clusters.
+// If two files give the same cluster, the first file keeps it. This also holds if one of them is a
+// list of clusters.
 func TestClusterInTwoFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), shop)

@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-// patience bounds the wait for events that must occur.
+// patience bounds the wait for events that must happen.
 const patience = 30 * time.Second
 
-// logs captures log lines and signals each line.
+// logs keeps the log lines of a server. A test waits for lines with wait.
 type logs struct {
 	mu    sync.Mutex
 	lines []map[string]any
@@ -50,7 +50,7 @@ func (l *logs) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// wait returns the first line since the last call whose message is msg. It discards earlier lines.
+// wait returns the next line whose message is msg, and discards the lines before it.
 func (l *logs) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	deadline := time.After(patience)
@@ -72,7 +72,7 @@ func (l *logs) wait(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// waitForAll waits until all of these messages have been logged, in any order. It discards the
+// waitForAll waits until all of these messages have been logged, in any order, and discards the
 // lines up to then.
 func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 	t.Helper()
@@ -101,7 +101,7 @@ func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 	}
 }
 
-// endpoints returns the content of a file with one locality, whose endpoints have these ports of
+// endpoints returns the content of a file with one locality. Its endpoints are these ports of
 // 127.0.0.1.
 func endpoints(ports ...string) string {
 	var b strings.Builder
@@ -112,7 +112,7 @@ func endpoints(ports ...string) string {
 	return b.String()
 }
 
-// write replaces a file atomically.
+// write replaces the file in one step, so that no reader sees half of it.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	temporary := filepath.Join(filepath.Dir(path), ".new")
@@ -134,7 +134,6 @@ func rename(t *testing.T, from, to string) {
 	must(t, os.Rename(from, to))
 }
 
-// link creates or replaces a symbolic link.
 func link(t *testing.T, target, path string) {
 	t.Helper()
 	must(t, os.Symlink(target, path+".new"))
@@ -148,7 +147,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// directory creates a directory with the named files. Each file holds one endpoint.
+// directory creates a directory with these files, each with one endpoint.
 func directory(t *testing.T, path string, files ...string) string {
 	t.Helper()
 	must(t, os.MkdirAll(path, 0o700))
@@ -158,7 +157,6 @@ func directory(t *testing.T, path string, files ...string) string {
 	return path
 }
 
-// start runs a server until the test ends.
 func start(t *testing.T, o Options) (*Server, *logs) {
 	t.Helper()
 	l := newLogs()
@@ -174,7 +172,7 @@ func start(t *testing.T, o Options) (*Server, *logs) {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// open opens a stream that is closed when the test ends.
+// open opens a stream that is closed when the test ends. If creds is nil, it does not use TLS.
 func open(t *testing.T, s *Server, creds credentials.TransportCredentials) adsStream {
 	t.Helper()
 	if creds == nil {

@@ -14,11 +14,12 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// ended reads until the stream ends. It returns the number of responses and the final status.
+// ended reads until the stream ends, and returns the final status and how many responses came
+// before it.
 func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
 	for {
-		// The responses of both variants can be decoded as this type, because only the end of the
-		// stream matters here.
+		// The responses of the incremental variant can be decoded as this type, too. Their content
+		// does not matter here.
 		if err := stream.RecvMsg(new(discoveryv3.DiscoveryResponse)); err != nil {
 			return responses, grpcstatus.Convert(err)
 		}
@@ -26,7 +27,8 @@ func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstat
 	}
 }
 
-// expectEnd waits until the server ends the stream, and checks that the status names the limit.
+// expectEnd waits until the server ends the stream, and checks that the status names the limit that
+// was exceeded.
 func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }, limit string) {
 	t.Helper()
 	if _, end := ended(stream); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), limit) {
@@ -73,7 +75,7 @@ func TestTypeThatIsNotServed(t *testing.T) {
 	}
 }
 
-// reject answers a response with a NACK.
+// reject sends a NACK for a response.
 func reject(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, version, reason string, names ...string) {
 	t.Helper()
 	send(t, stream, &discoveryv3.DiscoveryRequest{
@@ -81,8 +83,8 @@ func reject(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, ve
 	})
 }
 
-// A rejected response is not sent again before its content changes, even if it was the first
-// response of the stream or of a restarted server.
+// A rejected response is not sent again until its content changes. This also holds if it was the
+// first response of the stream, or if the client has accepted a version of an earlier server.
 func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 	for _, accepted := range []string{"", "of-an-earlier-server-7"} {
 		for _, typeURL := range []string{resourcev3.ClusterType, resourcev3.ListenerType, resourcev3.EndpointType} {
@@ -93,7 +95,7 @@ func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 			first := receive(t, stream)
 			reject(t, stream, first, accepted, "I do not like it", "a", "b")
 			l.wait(t, "client NACK")
-			reject(t, stream, first, accepted, "nor now", "a", "b", "c") // requests another name
+			reject(t, stream, first, accepted, "nor now", "a", "b", "c") // This request names one more cluster.
 			l.wait(t, "client asks")
 			write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
 			next := receive(t, stream)
@@ -108,7 +110,7 @@ func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// If a client rejects every version for the same reason, only the first rejection is logged. The
+// A client rejects every version for the same reason. Only the first rejection is logged; the
 // others are counted.
 func TestRepeatedRejections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
@@ -120,7 +122,7 @@ func TestRepeatedRejections(t *testing.T) {
 	for range 3 {
 		r := receive(t, stream)
 		reject(t, stream, r, "", "I do not like it", "a")
-		reject(t, stream, r, "", "I said so", "a") // a second NACK of the same response, which is not counted
+		reject(t, stream, r, "", "I said so", "a") // a second NACK for the same response, which is not counted
 		ports = append(ports, fmt.Sprint(len(ports)+1))
 		write(t, path, endpoints(ports...))
 	}

@@ -13,19 +13,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// pod returns an endpoint of an EndpointSlice, in JSON.
+// pod returns one endpoint of an EndpointSlice as JSON.
 func pod(host int, zone, conditions string) string {
 	return fmt.Sprintf(`{"addresses":["10.0.0.%[1]d"],"zone":%[2]q,"nodeName":"n%[1]d","conditions":{%[3]s},"hints":{"forZones":[{"name":%[2]q}]}}`, host, zone, conditions)
 }
 
 const terminating = `"ready":false,"serving":true,"terminating":true`
 
-// fleet returns the options of a server that follows the Service web of an API server.
 func fleet(t *testing.T, api *kubetest.Server) Options {
 	return Options{From: []string{"web=kubernetes:///web.shop:grpc"}, Kubeconfig: kubeconfig.Options{Path: api.Kubeconfig(t)}}
 }
 
-// servedAs returns the served endpoints of a cluster as text.
+// servedAs returns the endpoints that are served for the cluster web, as text.
 func servedAs(t *testing.T, s *Server) string {
 	t.Helper()
 	var c endpointv3.ClusterLoadAssignment
@@ -44,8 +43,8 @@ func servedAs(t *testing.T, s *Server) string {
 	return strings.Join(lines, "\n")
 }
 
-// serve does not use its own zone and node. It passes localities on to clients, and nodes and hints
-// as filter_metadata.
+// The server does not sort endpoints by its own zone and node. It tells clients the localities, and
+// passes nodes and hints on as filter_metadata.
 func TestServeHasNoPlace(t *testing.T) {
 	t.Setenv("UNDERSTUDY_ZONE", "a")
 	t.Setenv("UNDERSTUDY_NODE", "n1")
@@ -58,8 +57,8 @@ func TestServeHasNoPlace(t *testing.T) {
 	}
 }
 
-// A terminating endpoint is DRAINING only while another endpoint is ready. If no endpoint is ready,
-// terminating endpoints that still serve are HEALTHY.
+// An endpoint that terminates is DRAINING while another one is ready. If none is ready, endpoints
+// that terminate but still serve are HEALTHY.
 func TestServeDrains(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", terminating), pod(2, "a", ""), pod(3, "a", `"ready":false`))
@@ -77,8 +76,8 @@ func TestServeDrains(t *testing.T) {
 	}
 }
 
-// The version of a response is a hash of its sorted content, so that replicas with different
-// histories send the same version.
+// Two servers that saw the endpoints in a different order send the same version, because a version
+// is a hash of the sorted content.
 func TestReplicasAgreeOnVersions(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", ""), pod(2, "b", ""))
@@ -90,7 +89,7 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	api.Set("web", "t", 80, pod(3, "a", ""))
 	next()
 	o := fleet(t, api)
-	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // a file that the other server does not have
+	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // a file that only the second server has
 	two, l := start(t, o)
 	for l.wait(t, "cluster served")["cluster"] != "web" {
 	}
@@ -105,8 +104,8 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	}
 }
 
-// While the API server is unreachable, the known endpoints stay, even across a restart with a
-// cache. The metrics report the problem.
+// While the API server is unreachable, the last known endpoints are served, also after a restart
+// with a cache. The metrics report the problem.
 func TestServeWithoutItsAPIServer(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", ""))
@@ -134,7 +133,7 @@ func TestServeWithoutItsAPIServer(t *testing.T) {
 	}
 }
 
-// With Strict, Start fails if a target does not answer.
+// With Strict, Start returns an error if a target does not answer.
 func TestStrictTargets(t *testing.T) {
 	api := kubetest.Start(t)
 	o := fleet(t, api)

@@ -10,11 +10,12 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// A request that is handled after its stream has ended is not charged for memory.
+// A request that is handled after its stream has ended does not count towards the memory of
+// clients.
 func TestARequestOfAStreamThatEnds(t *testing.T) {
 	c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
 	asks := request{typeURL: resourcev3.EndpointType, names: []string{"a"}}
-	for range 100 { // often enough for the race detector to notice a race
+	for range 100 { // 100 times, so that the race detector has a chance to see a race
 		s := c.open(context.Background(), false, func(error) {})
 		var requests sync.WaitGroup
 		requests.Go(func() { _, _ = c.request(s, asks) })

@@ -22,7 +22,6 @@ import (
 
 type deltaClient = discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 
-// openDelta opens a stream of the incremental variant.
 func openDelta(t *testing.T, s *Server) deltaClient {
 	t.Helper()
 	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -37,7 +36,7 @@ func openDelta(t *testing.T, s *Server) deltaClient {
 	return stream
 }
 
-// madeUp returns n names with the given prefix, none of which is served.
+// madeUp returns n names that are not served.
 func madeUp(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -46,8 +45,8 @@ func madeUp(prefix string, n int) []string {
 	return names
 }
 
-// A request that exceeds a limit ends its stream with a status that names the limit. A request at
-// the limit is served.
+// A request above a limit ends its stream, and the status names the limit. A request exactly at the
+// limit is served.
 func TestLimits(t *testing.T) {
 	s, _ := start(t, Options{
 		Paths:   []string{directory(t, t.TempDir(), "a.yaml")},
@@ -87,7 +86,8 @@ func TestLimits(t *testing.T) {
 	measures(t, s, `understudy_serve_refused_total{limit="max-names"} 1`, `understudy_serve_refused_total{limit="max-name"} 4`, `understudy_serve_refused_total{limit="max-node-id"} 1`)
 }
 
-// In the incremental variant, the names of all requests on a stream count together.
+// In the incremental variant, each request adds names. The limit is on all names of a stream
+// together.
 func TestIncrementalNamesAddUp(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Names: 20}})
 	stream := openDelta(t, s)
@@ -109,8 +109,8 @@ func TestIncrementalNamesAddUp(t *testing.T) {
 	expectEnd(t, "21 names", stream, "--max-names")
 }
 
-// Long texts from a client are cut in the log, and only the used fields of the client's node are
-// decoded.
+// Long texts from a client are cut in the log. Of the client's node, only the fields that are used
+// are decoded.
 func TestLoggedTextsAreCut(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Logged: 100}})
 	stream := open(t, s, nil)
@@ -131,7 +131,7 @@ func TestLoggedTextsAreCut(t *testing.T) {
 	wants("the reason", l.wait(t, "client NACK")["reason"], 120)
 }
 
-// If clients together request too much, the connection that requests the most loses its streams.
+// If the clients together request too much, the connection that requests most loses its streams.
 func TestMemoryOfClients(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Memory: 1, Message: 100_000}})
 	good := open(t, s, nil)
@@ -147,7 +147,7 @@ func TestMemoryOfClients(t *testing.T) {
 	if line := l.wait(t, "client refused"); !strings.Contains(line["error"].(string), "--client-memory") {
 		t.Errorf("logged %v", line)
 	}
-	// A connection that holds almost all of the memory loses its streams if another connection
+	// A connection that holds almost all of the memory loses its streams as soon as another one
 	// requests more.
 	greedy := open(t, s, nil)
 	send(t, greedy, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: madeUp("g", 1600)})
@@ -156,7 +156,7 @@ func TestMemoryOfClients(t *testing.T) {
 	expectEnd(t, "a client with most", greedy, "--client-memory")
 	receive(t, good)
 	must(t, good.CloseSend())
-	for range 5 { // the streams end in random order
+	for range 5 { // The streams end in any order.
 		l.wait(t, "client disconnected")
 	}
 	expect(t, s, "after greedy clients", map[string]int{"a": 1})
@@ -167,8 +167,8 @@ func TestMemoryOfClients(t *testing.T) {
 	}
 }
 
-// A connection beyond the limit is closed immediately. After a connection has closed, another one
-// is accepted.
+// A connection above the limit is closed at once. When a connection has closed, another one is
+// accepted.
 func TestConnectionsAreBounded(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Connections: 2}})
 	dial := func() net.Conn {
@@ -202,7 +202,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// The server announces the maximum number of concurrent streams to its clients.
+// The server tells each client how many streams it may have at a time.
 func TestStreamsAreBounded(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Streams: 3}})
 	conn, err := net.Dial("tcp", s.Addr().String())
@@ -220,12 +220,12 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// A request that cannot be decoded ends only its own stream.
+// A request that is not valid protobuf ends its own stream and no other.
 func TestRequestThatIsNone(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
 	for _, raw := range []string{"\xff", "\x0a\x05ab", "\x12\x02\x0a\x09", "\x0a\x01\xff"} {
 		stream := open(t, s, nil)
-		must(t, stream.SendMsg(&structpb.Value{Kind: &structpb.Value_StringValue{StringValue: "x"}})) // a message of another type
+		must(t, stream.SendMsg(&structpb.Value{Kind: &structpb.Value_StringValue{StringValue: "x"}})) // a message of another type, whose bytes are then replaced
 		message := new(discoveryv3.DiscoveryRequest)
 		message.ProtoReflect().SetUnknown([]byte(raw))
 		if err := stream.Send(message); err != nil && err != io.EOF {
@@ -238,7 +238,7 @@ func TestRequestThatIsNone(t *testing.T) {
 	expect(t, s, "after what is no request", map[string]int{"a": 1})
 }
 
-// docs/limits.md lists every limit with its flag and default.
+// Open the stream with any message, then send a request whose bytes are raw.
 func TestTheDocumentNamesEveryLimit(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/limits.md")
 	must(t, err)

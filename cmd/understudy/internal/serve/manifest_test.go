@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The arguments in examples/kubernetes/serve.yaml are flags of the command.
+// Each argument in examples/kubernetes/serve.yaml is a flag of the command.
 func TestManifestHasOurFlags(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "examples", "kubernetes", "serve.yaml"))
 	must(t, err)

@@ -55,7 +55,6 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// scrape returns the metrics page.
 func scrape(t *testing.T, s *Server) string {
 	t.Helper()
 	response, err := http.Get("http://" + s.MetricsAddr().String() + "/metrics")
@@ -117,7 +116,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The lag of a cluster is the lag of its slowest client.
+// The lag of a cluster is that of the client that is furthest behind.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
@@ -169,7 +168,7 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// No client counts as lagging if the endpoints come from another server, such as DNS.
+// A client does not lag if the endpoints of its cluster come from elsewhere, such as from DNS.
 func TestNoLagWithoutEndpoints(t *testing.T) {
 	const static = `clusters: [{name: a, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 1}}}}]}]}}]`
 	named := strings.NewReplacer("STATIC", "LOGICAL_DNS", "192.0.2.1", "a.test").Replace(static)
@@ -236,7 +235,7 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
-// docs/xds.md shows the cluster that is sent.
+// docs/xds.md shows the cluster that the server really sends.
 func TestTheDocumentShowsTheCluster(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/xds.md")
 	must(t, err)

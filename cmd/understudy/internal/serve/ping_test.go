@@ -9,7 +9,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// The server announces in a header, before the first response, that a client may ping every 30 s.
+// The server allows a client to ping every 30 s. It says so in a header that comes before the first
+// response.
 func TestPingsAreAllowed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// stuck is a writer that blocks until it is released.
+// stuck is a writer whose Write returns only when the test lets it.
 type stuck struct {
 	let  chan error
 	text bytes.Buffer
@@ -31,14 +31,14 @@ func writeLine(t *testing.T, q *queue, line string) {
 	must(t, err)
 }
 
-// If nobody reads the log, logging does not block. Dropped lines are counted, and their number is
-// logged as soon as the log is read again.
+// If nobody reads the log, logging does not block: lines are dropped. As soon as the log is read
+// again, it says how many.
 func TestALogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}
 		q := newQueue(out, noted)
 		writeLine(t, q, "first\n")
-		synctest.Wait() // a write is in progress
+		synctest.Wait() // The first write has begun and is stuck.
 		half := strings.Repeat("x", maxQueued/2-1) + "\n"
 		for range 5 {
 			writeLine(t, q, half)
@@ -56,7 +56,7 @@ func TestALogThatIsNotRead(t *testing.T) {
 	})
 }
 
-// Lines whose write fails count as dropped.
+// If a write fails, its lines count as dropped.
 func TestALogThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error, 1)}
@@ -73,7 +73,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// close waits only briefly if nobody reads the log.
+// If nobody reads the log, close gives up after a short wait.
 func TestTheEndDoesNotWaitForTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// decoded returns the number of endpoints in each resource of a response, by name.
+// decoded returns the number of endpoints of each cluster in a response.
 func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
@@ -32,8 +32,8 @@ func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	return all
 }
 
-// ask requests the endpoints of a cluster. It returns a function that acknowledges the last
-// response and waits for the next.
+// ask requests the endpoints of a cluster. Each call of next waits for the next response and
+// acknowledges it.
 func ask(t *testing.T, stream adsStream, name string) (next func() int) {
 	t.Helper()
 	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
@@ -73,7 +73,7 @@ func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
 	}
 }
 
-// first sends a first request on a new stream and returns the response.
+// first returns the response to the first request on a new stream.
 func first(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -155,7 +155,7 @@ func TestClientsAreLogged(t *testing.T) {
 	if line := l.wait(t, "client NACK"); line["reason"] != "I do not like it" || line["level"] != "WARN" {
 		t.Errorf("NACK: %v", line)
 	}
-	// A type that is not served does not end the stream.
+	// A request for a type that is not served does not end the stream.
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}})
 	if line := l.wait(t, "client asks"); line["type"] != "Secret" {
 		t.Errorf("asks: %v", line)
@@ -232,7 +232,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 }
 
 // Kubernetes updates the files of a ConfigMap volume by replacing a symbolic link to their
-// directory.
+// directory. The server notices this.
 func TestConfigMapSwap(t *testing.T) {
 	dir := t.TempDir()
 	link := func(from, to string) {

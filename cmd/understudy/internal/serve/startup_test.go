@@ -38,7 +38,6 @@ func TestAnEmptyDirectoryIsServed(t *testing.T) {
 	expect(t, s, "with the first file", map[string]int{"a": 1})
 }
 
-// again stops the server and starts another one.
 func again(t *testing.T, s *Server, o Options) (*Server, *logs) {
 	t.Helper()
 	s.Stop()
@@ -51,7 +50,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s, l := start(t, o)
 	next := ask(t, open(t, s, nil), "a")
 	next()
-	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // so that the last valid form differs from the first
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // so that the last valid content differs from the first
 	next()
 
 	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
@@ -63,7 +62,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s.Stop()
 	remove(t, filepath.Join(dir, "gone.yaml"))
 	s, l = start(t, o)
-	l.wait(t, "cluster has no file any more") // it is still served, for the removal delay
+	l.wait(t, "cluster has no file any more") // the cluster is still served, for as long as the removal delay
 	expect(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
 
 	s.Stop()
@@ -85,8 +84,8 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// If a file's cluster was renamed shortly before the restart, the cache remembers which cluster the
-// file contained last.
+// The cache records which cluster each file gave last, even if the file named another one shortly
+// before the restart.
 func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")
@@ -106,7 +105,7 @@ func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	}
 }
 
-// Start tolerates arbitrary files in the cache directory.
+// Start succeeds whatever files are in the cache directory.
 func TestAHostileCache(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml"), t.TempDir()
 	file := filepath.Join(dir, "b.yaml")
@@ -163,7 +162,7 @@ func TestAHostileCache(t *testing.T) {
 	}
 }
 
-// A cache directory that is not writable does not prevent serving. When the directory becomes
+// If the cache directory is not writable, the server still serves. When the directory becomes
 // writable, the cache is written.
 func TestACacheThatCannotBeWritten(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "cache")
@@ -187,14 +186,14 @@ func TestACacheThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A file name may contain arbitrary bytes. The file's cluster gets a valid name, and other files
-// are not affected.
+// A file name need not be UTF-8. Its cluster then gets a valid name, and other files are not
+// affected.
 func TestAFileWhoseNameIsNotUTF8(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml", "caf\xe9.yaml")}})
 	expect(t, s, "beside a name that is not UTF-8", map[string]int{"a": 1, "caf\ufffd": 1})
 }
 
-// Stopping the server before the first client connects is not a failure.
+// A server that is stopped before its first client connects has not failed.
 func TestStopAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))

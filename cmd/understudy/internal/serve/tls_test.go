@@ -28,7 +28,7 @@ func TestMutualTLS(t *testing.T) {
 	send(t, stream, request)
 	receive(t, stream)
 
-	// A renewed certificate is used for the next connection.
+	// After the certificate was renewed, new connections use it.
 	a.Pair("server", "127.0.0.1", "renewed")
 	stream = open(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: "renewed"}))
 	send(t, stream, request)
@@ -46,13 +46,13 @@ func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
 		return // the server refused the connection during the handshake
 	}
 	defer conn.Close()
-	// With TLS 1.3, the client learns of the refusal only when it first reads.
+	// With TLS 1.3, the client learns only from its first read that the server has refused it.
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a client without a certificate is told %v", err)
 	}
 }
 
-// TLS files that are broken, or in the middle of a renewal, do not make connections fail.
+// If the TLS files are broken or half renewed, the server goes on with the last good ones.
 func TestBrokenTLSFiles(t *testing.T) {
 	a := testcert.New(t)
 	pair := a.Pair("server", "127.0.0.1")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A file that is slowly written in place is read only when it is complete. Until then, its previous
-// content is served. A new file is not reported as broken while it is incomplete.
+// A process writes a file slowly, in place. The server reads the file when it is complete, and
+// until then serves its previous content. An incomplete new file is not reported as broken.
 func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	dir := t.TempDir()
 	known, fresh := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")
@@ -58,7 +58,7 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	})
 }
 
-// A file that never stops changing is not read. This is logged once an hour.
+// A file that never stops changing is never read. The log says so once an hour.
 func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))

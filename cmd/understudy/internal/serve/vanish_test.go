@@ -9,11 +9,10 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// long is a removal delay that no test outlasts.
 const long = time.Hour
 
-// expect fails the test unless exactly these clusters are served, with these numbers of endpoints
-// and with listeners.
+// expect fails the test unless exactly these clusters are served, each with its number of endpoints
+// and a listener.
 func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	t.Helper()
 	var names []string
@@ -31,7 +30,7 @@ func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	}
 }
 
-// If a directory cannot be read, the clusters of its files are kept.
+// If a directory cannot be read, the clusters of its files are still served.
 func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	base := t.TempDir()
 	for _, test := range []struct {
@@ -97,7 +96,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 		t.Errorf("the log says %v, want that a is removed in an hour", line)
 	}
 	expect(t, s, "without the file", map[string]int{"a": 1, "b": 1})
-	write(t, path, "endpoints: [") // the file comes back, but broken
+	write(t, path, "endpoints: [") // the file is back, but broken
 	l.wait(t, "rejected, what it held before is still served")
 	expect(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "clusterName: a\n"+endpoints("1", "2"))
@@ -106,7 +105,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 	}
 	rename(t, path, filepath.Join(dir, "another.yaml"))
 	remove(t, filepath.Join(dir, "b.yaml"))
-	l.wait(t, "cluster has no file any more") // the line about b, which was read together with a
+	l.wait(t, "cluster has no file any more") // the line about b: both files were read together
 	expect(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
 	write(t, filepath.Join(dir, "another.yaml"), "clusterName: a\n"+endpoints("1", "2", "3"))
 	if got := next(); got != 3 {
@@ -131,7 +130,7 @@ func TestTwoFilesExchangeTheirClusters(t *testing.T) {
 	next := ask(t, open(t, s, nil), "x")
 	next()
 	write(t, a, "clusterName: y\n"+endpoints("3"))
-	l.wait(t, "rejected, what it held before is still served") // so that the file is read before it changes again
+	l.wait(t, "rejected, what it held before is still served") // so that the server reads the file before it changes again
 	expect(t, s, "halfway", map[string]int{"x": 1, "y": 2})
 	write(t, b, "clusterName: x\n"+endpoints("3", "4", "5", "6"))
 	if got := next(); got != 4 {

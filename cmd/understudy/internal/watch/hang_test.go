@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// A page that never answers counts as unreachable even in a short watch.
+// A page that never answers is reported as unreachable, even if the watch is short.
 func TestAPageThatHangsFromTheBeginning(t *testing.T) {
 	asked, end := make(chan bool, 10), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -29,7 +29,7 @@ func TestAPageThatHangsFromTheBeginning(t *testing.T) {
 	}
 }
 
-// hanging is a page that answers a few times and then hangs.
+// hanging is a page that answers some requests and then hangs.
 type hanging struct {
 	remote
 	answers int
@@ -43,11 +43,11 @@ func (h *hanging) fetch(ctx context.Context) (*debugpage.Page, error) {
 	return nil, ctx.Err()
 }
 
-// If the watch ends while a request for the page has been pending for longer than the usual pause
-// of a second, the page counts as lost. If it has been pending for a shorter time, it does not.
+// A watch requests the page every second. If the last request has been pending for more than a
+// second when the watch ends, the page counts as lost.
 func TestAPageThatHangsAtTheEnd(t *testing.T) {
 	for watched, lost := range map[time.Duration]bool{
-		1500 * time.Millisecond: false, // two pages have been received
+		1500 * time.Millisecond: false, // two answers have arrived
 		2900 * time.Millisecond: false, // the third request has been pending for less than a second
 		4 * time.Second:         true,
 	} {

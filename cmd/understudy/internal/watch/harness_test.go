@@ -23,7 +23,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// backend is a server that can be stopped and restarted at its address.
 type backend struct {
 	t       *testing.T
 	address string
@@ -51,7 +50,7 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
-// telling returns an interceptor that sends to called at each call.
+// telling returns an option that makes a server send to called at each call.
 func telling(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true
@@ -66,10 +65,10 @@ type running struct {
 	quit  context.CancelFunc
 	ended chan error
 
-	passed []string // lines that await skipped
+	passed []string // lines that await has skipped
 }
 
-// begin starts a watch. It ends when the test ends, if not before.
+// begin starts a watch that ends with the test.
 func begin(t *testing.T, o Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +96,6 @@ func begin(t *testing.T, o Options) *running {
 	return r
 }
 
-// await returns the next output line that contains the text.
 func (r *running) await(text string) string {
 	r.t.Helper()
 	patience := time.After(time.Minute)
@@ -119,7 +117,7 @@ func (r *running) await(text string) string {
 	}
 }
 
-// everEvent returns an event with the given kind whose text contains text. It looks at the events
+// everEvent returns an event of this kind whose text contains text. It first looks at the events
 // that await has skipped, and then waits for new ones.
 func (r *running) everEvent(kind, text string) Event {
 	r.t.Helper()
@@ -135,7 +133,6 @@ func (r *running) everEvent(kind, text string) Event {
 	return r.awaitEvent(kind, text)
 }
 
-// awaitEvent returns the next event with the given kind whose text contains text.
 func (r *running) awaitEvent(kind, text string) Event {
 	r.t.Helper()
 	for {
@@ -149,7 +146,6 @@ func (r *running) awaitEvent(kind, text string) Event {
 	}
 }
 
-// end ends the watch and returns Run's result.
 func (r *running) end() error {
 	r.t.Helper()
 	r.quit()
@@ -158,7 +154,7 @@ func (r *running) end() error {
 	return <-r.ended
 }
 
-// golden compares the output with a file in testdata. If UPDATE_GOLDEN is set, it writes the file
+// golden compares got with a file in testdata. If UPDATE_GOLDEN is set, it writes got to the file
 // first.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()

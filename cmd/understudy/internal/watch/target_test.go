@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Whatever the scheme of the target, the channel uses the policies of this module.
+// The channel uses the policies of this module, whatever the scheme of the target.
 func TestAnyTargetIsWatched(t *testing.T) {
 	b := newBackend(t)
 	host, port, err := net.SplitHostPort(b.address)
@@ -46,7 +46,7 @@ func TestAnyTargetIsWatched(t *testing.T) {
 	}
 }
 
-// Options are escaped and added to a target's query.
+// Options are escaped and added to the query of the target.
 func TestOptionsOfATarget(t *testing.T) {
 	for _, test := range []struct {
 		target  string

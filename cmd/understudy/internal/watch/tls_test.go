@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// elsewhere is a connection to another machine.
+// elsewhere pretends that a connection goes to another address.
 type elsewhere struct {
 	net.Conn
 	remote net.Addr
@@ -13,8 +13,8 @@ type elsewhere struct {
 
 func (e elsewhere) RemoteAddr() net.Addr { return e.remote }
 
-// Only connections within this machine go without TLS. They use TLS, too, if a proxy on this
-// machine may forward them.
+// Only connections to this machine go without TLS. With a proxy on this machine, which may forward
+// them, they use TLS, too.
 func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 	for _, test := range []struct {
