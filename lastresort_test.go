@@ -13,12 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// These tests combine two faults, so that no priority is fully usable. They check which one gets
-// the calls (docs/tiers.md). Tests with endpoints that have not yet proved their recovery are in
-// proof_test.go.
+// These tests combine two faults, so that no priority is good. They check which priority then gets
+// the calls (docs/tiers.md). Tests of endpoints that have come back and must first answer some
+// calls are in proof_test.go.
 
-// A priority with half of its endpoints READY, which is less than MinReady, is preferred to one
-// that only returns errors.
+// One priority has half of its endpoints READY, which is less than MinReady. Another one answers
+// only with errors. The first one is preferred.
 func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("b1")
@@ -33,8 +33,8 @@ func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// reconnecting makes fifty calls while an endpoint reconnects, and returns the number of calls to
-// each priority. The entry "" counts the calls that wait.
+// reconnecting makes fifty calls while an endpoint reconnects. It returns how many each priority
+// got; those under "" had to wait.
 func (h *fleet) reconnecting(endpoint string) map[string]int {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -62,8 +62,8 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 	return in
 }
 
-// Calls wait while the priority in use reconnects for 50 ms. Only the trial calls of a higher
-// priority that returns errors do not wait.
+// Calls wait while the priority in use reconnects for 50 ms. Only the trial calls to a higher
+// priority, which answers with errors, do not wait.
 func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
@@ -89,8 +89,8 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	}
 }
 
-// Calls also wait for the reconnecting priority in use if the one above it fell below MinReady and
-// then lost all its connections.
+// The priority above the one in use fell below MinReady and then lost all connections. Calls still
+// wait for the priority in use while it reconnects.
 func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
@@ -105,8 +105,8 @@ func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	}, 2, 1)
 }
 
-// A client that makes one call every eleven seconds, which is longer than the detection interval,
-// leaves a priority that returns errors.
+// A client makes one call every eleven seconds, which is longer than the interval of outlier
+// detection. It still leaves a priority that answers with errors.
 func TestACallEachElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true

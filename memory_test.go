@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-// memory runs in-memory servers for real channels in a synctest bubble.
+// memory has servers in memory for real channels, in a synctest bubble.
 type memory struct {
 	t       *testing.T
 	options []grpc.ServerOption
@@ -31,9 +31,8 @@ type memory struct {
 	mu      sync.Mutex
 	servers map[string]*memoryServer // by address, created when first dialled
 
-	// dialing is held while a pipe is created, because creating a pipe starts timers that expire
-	// immediately. If two of these timers run in one bubble concurrently, Go 1.26.8 crashes under
-	// the race detector.
+	// dialing is held while a pipe is made, because that starts timers which fire at once. If two
+	// of them fire in a bubble at the same time, Go 1.26.8 crashes under the race detector.
 	dialing sync.Mutex
 }
 
@@ -207,7 +206,7 @@ func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
 	return cc
 }
 
-// answers makes a call and returns the address of the server that answers it.
+// answers makes a call and returns the address of the server that answered.
 func (m *memory) answers(cc *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

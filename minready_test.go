@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// lose disconnects endpoints and makes their next connection attempt fail.
+// lose disconnects endpoints and lets their next connection attempt fail.
 func (h *fleet) lose(endpoints ...string) {
 	for _, e := range endpoints {
 		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
@@ -22,7 +22,7 @@ func (h *fleet) lose(endpoints ...string) {
 	h.settle()
 }
 
-// want makes calls for a second and checks that they go to the given priority.
+// want checks that all calls of a second go to the given priority.
 func (h *fleet) want(what, tier string) {
 	h.t.Helper()
 	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
@@ -38,8 +38,8 @@ func without(endpoints ...string) map[string]bool {
 	return keep
 }
 
-// With fewer READY endpoints than MinReady, calls fail over, and afterwards they fail back. None of
-// them fails or waits.
+// If fewer endpoints are READY than MinReady demands, calls go to the next priority, and later
+// return. None of them fails or waits.
 func TestTooLittleOfATierIsLeft(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":                  {MinReady: 0.6},
@@ -61,7 +61,7 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 	}
 }
 
-// A priority that connects for the first time is used as soon as one endpoint is READY: the others
+// A priority that connects for the first time is used as soon as one endpoint is READY. The others
 // do not count as failed.
 func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	})
 }
 
-// New endpoints do not count against MinReady while they connect.
+// New endpoints that still connect do not count against MinReady.
 func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("a2", "a3", "a4", "a5", "a6")
@@ -92,7 +92,7 @@ func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	}, 2, 2)
 }
 
-// An endpoint that reconnects after a graceful close does not count as failed.
+// An endpoint that reconnects because its server closed the connection does not count as failed.
 func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2e9) // a connection that ends earlier counts as failed
@@ -105,8 +105,7 @@ func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	}, 2, 2)
 }
 
-// A READY share of exactly MinReady is enough, even for fractions that binary floating point cannot
-// represent exactly.
+// A READY share of exactly MinReady is enough, also for fractions that have no exact binary form.
 func TestATierAtItsMark(t *testing.T) {
 	for _, test := range []struct {
 		mark     float64
@@ -127,8 +126,8 @@ func TestATierAtItsMark(t *testing.T) {
 	}
 }
 
-// An endpoint that reconnects after its ejection has expired gets only trial calls until it has
-// proved its recovery.
+// An endpoint reconnects after its ejection is over. Until it has answered enough calls, it gets
+// only a few as a trial.
 func TestAnUnprovenEndpointThatConnectsAgain(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
 		h.bad["a1"] = true

@@ -19,7 +19,8 @@ const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"
 		"a": {"config": [{"understudy_pick_first": {}}]},
 		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
 
-// The names that a source gives to priorities do not apply to nested priority policies.
+// The names that a source gives its priorities do not apply to a priority policy inside another
+// one.
 func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a fake channel with the policy tree of a target. Connections succeed immediately unless
-// their endpoint is in keep; calls to the endpoints in bad fail.
+// fleet is a fake channel with the policies of a target. An endpoint connects at once, unless it is
+// in keep. Calls to an endpoint in bad fail.
 type fleet struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -32,8 +32,8 @@ type fleet struct {
 	given  []topology.Target
 }
 
-// inFleet calls f with a fleet whose priorities have parts[0], parts[1] and so on endpoints. These
-// are called a0, a1 and so on in the first priority, and b0 and so on in the second.
+// inFleet calls f with a fleet whose priorities have parts[0], parts[1] and so on endpoints. Those
+// of the first priority are a0, a1 and so on, and those of the second b0, b1 and so on.
 func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 	t.Helper()
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
@@ -87,7 +87,7 @@ func (h *fleet) update(tree topology.Tree) {
 	h.settle()
 }
 
-// settle waits until the policies are idle, and completes the connections that they request.
+// settle waits until all goroutines are blocked, and completes the connection attempts.
 func (h *fleet) settle() {
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
@@ -120,7 +120,7 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	return endpoint, failed
 }
 
-// calls makes calls for the given time, and counts them by priority.
+// calls makes calls for the given time and counts them by priority.
 func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	in = map[string]int{}
 	for range d / (5 * time.Millisecond) {
@@ -133,8 +133,8 @@ func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	return in, failed
 }
 
-// A priority that returns only errors loses its calls within a second, gets few calls while it is
-// broken, and gets all of them back within two intervals of its repair.
+// A priority that answers only with errors loses its calls within a second and then gets few. Two
+// intervals after it works again, it has all of them back.
 func TestATierThatAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
@@ -167,20 +167,20 @@ func TestATierThatAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// share returns the fraction of the next ten calls that goes to the first priority.
+// share returns which fraction of the next ten calls goes to the first priority.
 func (h *fleet) share() float64 {
 	in, _ := h.calls(50 * time.Millisecond)
 	return float64(in["a"]) / 10
 }
 
-// If the only priority returns errors, its endpoints keep all calls.
+// If the only priority answers with errors, its endpoints keep all calls.
 func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		delete(h.bad, "a0") // within two intervals, only a1 is ejected
+		delete(h.bad, "a0") // two intervals later, only a1 is ejected
 		h.calls(20 * time.Second)
 		in, failed := h.calls(25 * time.Second)
 		if failed > 10 {
@@ -189,7 +189,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	}, 2)
 }
 
-// If the only other endpoint is not serving, an endpoint keeps its calls although they fail.
+// An endpoint whose calls fail keeps them if the only other endpoint is not serving.
 func TestTheOthersDoNotServe(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
@@ -198,7 +198,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 		if in, failed := h.calls(time.Minute); failed != in["a"] {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		// The failing endpoint is ejected once the other endpoint is serving.
+		// It is ejected when the other endpoint serves again.
 		h.cc.SubConn("a1").ReportHealth(connectivity.Ready, nil)
 		h.calls(20 * time.Second)
 		if in, failed := h.calls(10 * time.Second); failed > 10 {
@@ -207,7 +207,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 	}, 2)
 }
 
-// One failing endpoint of two is ejected, and the priority keeps its calls.
+// One of two endpoints fails its calls. It is ejected, and the priority keeps the calls.
 func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -218,8 +218,8 @@ func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// With one call per second, a priority is ejected after five failures of each endpoint. Then one
-// trial call per interval detects its recovery.
+// With one call a second, a priority is ejected after five failures of each endpoint. One trial
+// call in each interval then finds out whether it works again.
 func TestATierWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -231,7 +231,7 @@ func TestATierWithFewCalls(t *testing.T) {
 			time.Sleep(time.Second)
 			h.settle()
 		}
-		// Nine or ten calls fail until both endpoints are ejected. Then one fails in each of nine
+		// Nine or ten calls fail until both endpoints are ejected, and then one in each of nine
 		// intervals.
 		if failed < 17 || failed > 22 {
 			t.Errorf("%d of 100 calls failed", failed)
@@ -251,7 +251,8 @@ func TestATierWithFewCalls(t *testing.T) {
 	}, 2, 2)
 }
 
-// If max_ejection_percent is 20, only one of two bad endpoints among five is ejected at a time.
+// max_ejection_percent is 20, and two of five endpoints are bad. One of the two is ejected at a
+// time.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	const interval = 10 * time.Second
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
@@ -268,7 +269,7 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 		if _, failed := h.calls(interval); failed > 0 {
 			t.Errorf("%d calls failed after two intervals", failed)
 		}
-		// When the ejection of one endpoint expires, it gets calls for an interval before it can be
+		// When the ejection of an endpoint is over, it gets calls for an interval before it can be
 		// ejected again.
 		h.bad["a1"] = true
 		one := 0

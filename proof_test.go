@@ -19,13 +19,13 @@ import (
 type lived struct {
 	calls, failed int
 	in            map[string]int
-	moves         int    // number of times that most calls moved to another priority
-	tier          string // priority that got most of the last batch of ten calls
+	moves         int    // how often most calls moved to another priority
+	tier          string // the priority of most of the last ten calls
 }
 
-// live makes calls for the duration d, one each period. Before each call it calls happens with the
-// time since the beginning. A move is counted when a batch of ten calls has mostly gone to another
-// priority than before.
+// live makes one call per period for the duration d. Before each, it calls happens with the time
+// since the beginning. The calls have moved when most of ten calls in a row go to another priority
+// than before.
 func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) lived {
 	h.t.Helper()
 	got := lived{in: map[string]int{}}
@@ -59,7 +59,7 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 	return got
 }
 
-// begin starts a call without a deadline. The caller ends it by calling end.
+// begin starts a call without a deadline, which lasts until end is called.
 func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
@@ -69,8 +69,8 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset fails the calls in progress, whose ends are in under, and replaces the connections of the
-// endpoints.
+// reset fails the calls that are under way, which the functions in under end, and replaces the
+// connections of the endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
@@ -84,8 +84,8 @@ func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	}
 }
 
-// The first priority returns errors, and a connection reset ejects the second. The second keeps the
-// calls.
+// The first priority answers with errors. A connection reset then ejects the second one, which
+// keeps the calls.
 func TestOneResetOfTheBackup(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -107,8 +107,8 @@ func TestOneResetOfTheBackup(t *testing.T) {
 	}, 2, 2)
 }
 
-// A priority can recover even if its streams never end: new streams go to it again when its
-// ejection has expired and one interval has passed.
+// A priority gets streams back even if its old ones never end: new streams go to it when its
+// ejection is over and one interval has passed.
 func TestStreamsComeBackAfterARestart(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":         {OutlierDetection: true},
@@ -140,8 +140,8 @@ func TestStreamsComeBackAfterARestart(t *testing.T) {
 	}
 }
 
-// When three of four endpoints fail for half an hour, the calls move to the next priority once, and
-// return once after the repair.
+// Three of four endpoints fail for half an hour. The calls move to the next priority once, and
+// return once when the endpoints work again.
 func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true
@@ -158,8 +158,8 @@ func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	}, 4, 4)
 }
 
-// Fifty endpoints reconnect again and again and return errors. Their trial calls cost a client with
-// one call per second one call in ten, and a client with twenty calls per second one in a hundred.
+// Fifty endpoints reconnect again and again and answer with errors. Their trial calls cost a client
+// with one call a second one call in ten, and a client with twenty calls a second one in a hundred.
 func TestTrialsOfManyEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		period time.Duration

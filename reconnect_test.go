@@ -8,8 +8,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// After an outage of ten minutes, the first endpoint that connects ends the backoff of the other
-// endpoints.
+// After an outage of ten minutes, the first endpoint that connects ends the backoff of the others.
 func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	for target, all := range map[string][]string{
 		"failover:///tier:///a4":                                  addresses("a", 4),
@@ -33,8 +32,8 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	}
 }
 
-// An endpoint that flaps every 15 s does not end the other endpoints' backoff each time it
-// connects.
+// An endpoint loses its connection every 15 s and connects again. It does not end the backoff of
+// the others each time.
 func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -96,7 +96,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 		root := policy.(shell.Watchable)
 		want := func(want string) {
 			t.Helper()
-			time.Sleep(time.Millisecond) // snapshots are at least a millisecond apart
+			time.Sleep(time.Millisecond) // a snapshot is made once a millisecond at most
 			synctest.Wait()
 			if got := describe(root, start, ""); got != want {
 				t.Errorf("the tree is\n%s\nwant\n%s", got, want)
@@ -185,7 +185,7 @@ func TestASnapshotDoesNotWait(t *testing.T) {
 	})
 }
 
-// Many endpoints that report at the same time cause few snapshots.
+// Many endpoints report at the same time, which causes few snapshots.
 func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
@@ -222,7 +222,7 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	})
 }
 
-// While a policy is watched, it counts the calls to each endpoint. Counting allocates no memory.
+// While a policy is watched, it counts the calls to each endpoint. To count allocates nothing.
 func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

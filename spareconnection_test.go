@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends closes a connection gracefully and lets the endpoint reconnect. It returns the endpoint of a
+// ends lets a server close a connection, and the endpoint reconnect. It returns the endpoint of a
 // call made meanwhile, or "" if that call waits.
 func (h *fleet) ends(endpoint string) string {
 	h.t.Helper()
@@ -36,8 +36,8 @@ func (h *fleet) ends(endpoint string) string {
 	return ""
 }
 
-// While the only connection of the first priority is replaced every eight seconds, calls wait for
-// it.
+// The only connection of the first priority is replaced every eight seconds. Calls wait for the new
+// one.
 func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		for range 75 {
@@ -51,8 +51,8 @@ func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	}, 1, 1)
 }
 
-// Calls fail over if a priority loses both its connections, even if one of its endpoints was
-// ejected.
+// If a priority has lost both of its connections, calls go to the next one, even if one of its
+// endpoints was ejected.
 func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// gRPC's registry is global, so this test runs in a separate process.
+// The names are registered in the whole process, so this test runs in its own process.
 func TestRegisterSpecNames(t *testing.T) {
 	const own = "UNDERSTUDY_TEST_SPEC_NAMES"
 	if os.Getenv(own) == "" {
@@ -35,7 +35,7 @@ func TestRegisterSpecNames(t *testing.T) {
 		t.Error("policies were registered although one name was taken")
 	}
 
-	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // replaces the stub
+	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // takes the place of the stub
 	for range 2 {
 		if err := RegisterSpecNames(); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestRegisterSpecNames(t *testing.T) {
 	}
 }
 
-// Service configs that use the gRFC names can be parsed.
+// Service configs with the names of the gRFCs can be parsed.
 func TestSpecConfigsParse(t *testing.T) {
 	if err := RegisterSpecNames(); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,7 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// A client connects to only 20 endpoints of a standby with 200. Different clients choose different
-// ones.
+// Of a standby of 200 endpoints, a client connects only 20. Clients choose different ones.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -37,8 +36,8 @@ func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	})
 }
 
-// After a failover, the 20 connected endpoints get the calls immediately, and the other 180
-// connect. After a failback, these are closed after A56's 15 minutes.
+// After a failover, the 20 connected endpoints get the calls at once, and the other 180 connect.
+// When calls have returned, these are closed after gRFC A56's 15 minutes.
 func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -75,7 +74,7 @@ func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	})
 }
 
-// If all 20 chosen endpoints of a standby fail, the other endpoints connect and get the calls.
+// All 20 endpoints that were chosen from a standby fail. The others connect and get the calls.
 func TestALargeStandbyWhosePartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -95,8 +94,7 @@ func TestALargeStandbyWhosePartFails(t *testing.T) {
 	})
 }
 
-// A standby with at most 20 endpoints connects all of them. A standby with pickFirst has one
-// connection.
+// A standby of 20 endpoints or fewer connects all of them. One with pickFirst has one connection.
 func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	for target, want := range map[string]int{
 		"failover:///tier:///a2,tier:///b20?warmStandby=1":                 20,
@@ -118,8 +116,8 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-// After an update, a standby keeps its chosen endpoints and replaces only those that were removed.
-// The order of the endpoints does not matter.
+// After an update, a standby keeps the endpoints that it has chosen, and replaces those that were
+// removed. The order of the endpoints does not matter.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// Validate reads files and reports errors with positions. NewClient does not, because files may be
-// corrected later.
+// Validate reads files and reports mistakes with their positions. NewClient does not read them,
+// because they may be corrected later.
 func TestValidateReadsFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

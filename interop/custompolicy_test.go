@@ -35,10 +35,10 @@ import (
 
 func init() { balancer.Register(recording{balancer.Get(weightedroundrobin.Name)}) }
 
-// newest is the last picker that weighted_round_robin published while READY.
+// newest is the last READY picker of weighted_round_robin.
 var newest atomic.Pointer[balancer.Picker]
 
-// recording replaces weighted_round_robin in this test binary, and records its pickers.
+// recording is weighted_round_robin in this test binary. It notes its pickers in newest.
 type recording struct{ balancer.Builder }
 
 func (r recording) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
@@ -77,7 +77,6 @@ func documented(t *testing.T) *clusterv3.Cluster {
 	return cluster
 }
 
-// listener returns a listener that routes every call to cluster.
 func listener(t *testing.T, cluster string) *listenerv3.Listener {
 	t.Helper()
 	l := new(listenerv3.Listener)
@@ -93,7 +92,7 @@ func listener(t *testing.T, cluster string) *listenerv3.Listener {
 	return l
 }
 
-// linear returns a cache with a single resource of each type.
+// linear returns a cache with one resource of each type.
 func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	t.Helper()
 	mux := &cachev3.MuxCache{
@@ -109,12 +108,12 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	return mux
 }
 
-// With our policy, each endpoint gets its share in the policy tree of a stock gRPC-Go channel. The
-// policy receives the weights as UQ1.31 fractions, so the shares are exact only to 1e-5.
+// gRPC-Go's own xDS client uses our policy. Each endpoint gets its share. The policy gets weights
+// as UQ1.31 fractions, so the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
-	weights := [][]uint32{{2, 1}, {5, 3}}          // weights of the endpoints, by locality
-	localities := []uint32{3, 1}                   // weights of the localities
-	want := []float64{0.09375, 0.15625, 0.25, 0.5} // shares of the endpoints, sorted
+	weights := [][]uint32{{2, 1}, {5, 3}}          // of the endpoints, by locality
+	localities := []uint32{3, 1}                   // of the localities
+	want := []float64{0.09375, 0.15625, 0.25, 0.5} // of the endpoints, sorted
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
 	var backends []string
 	for i, ws := range weights {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// away is how long the management server stays down.
+// away is how long the management server is down.
 const away = 10 * time.Second
 
-// disturbed is a directory of files and a server that serves it. Tests disturb both. Clients must
-// lose no call, and must still receive later changes.
+// disturbed is a directory of files and a server that serves it. Tests disturb both. Meanwhile
+// clients must lose no call, and afterwards they must receive changes.
 type disturbed struct {
-	dir, other string // dir is served; other is where it is moved in the meantime
+	dir, other string // dir is served; it is moved to other and back
 	server     *process
 	flags      []string
-	a, b       string // addresses of two backends
+	a, b       string // the addresses of two backends
 }
 
 func newDisturbed(t *testing.T) *disturbed {
@@ -44,30 +44,30 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// everything runs all disturbances one after the other. alive makes some calls, and follows makes
-// calls until the given backend handles one.
+// everything runs all disturbances one after another. alive makes some calls, and follows makes
+// calls until this backend gets one.
 func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
 	t.Helper()
 	alive()
 	try(t, os.Rename(d.dir, d.other)) // the directory disappears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
-	try(t, os.Mkdir(d.dir, 0o700)) // as if a file system had been unmounted
+	try(t, os.Mkdir(d.dir, 0o700)) // an empty directory takes its place, as if a file system had been unmounted
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
-	try(t, os.Symlink(d.other, d.dir)) // it reappears as a symbolic link
+	try(t, os.Symlink(d.other, d.dir)) // the directory is back, as a symbolic link
 	write(t, d.file(), place{d.b, 0})
 	follows(d.b)
 
 	moved := filepath.Join(d.dir, "payments.yml")
-	try(t, os.Rename(d.file(), moved)) // the file is renamed
+	try(t, os.Rename(d.file(), moved)) // the file gets another name
 	write(t, moved, place{d.a, 0})
 	follows(d.a)
 	try(t, os.Remove(moved)) // the file is removed
 	d.server.wait(t, "cluster has no file any more")
 	alive()
-	write(t, d.file(), place{d.b, 0}) // the file is written again, with another backend
+	write(t, d.file(), place{d.b, 0}) // the file is back, with the other backend
 	follows(d.b)
 
 	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
@@ -84,7 +84,7 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 }
 
 // No client loses a call while the directory and its server are disturbed: neither our channel, nor
-// a channel to an xds: target of gRPC-Go, nor a stock client.
+// gRPC-Go's xds: channel in this process, nor a stock client in another one.
 func TestNoCallIsLost(t *testing.T) {
 	d := newDisturbed(t)
 	address := d.server.address

@@ -1,3 +1,3 @@
-// Package interop holds tests against grpc-go's xDS stack. It is a separate module because that
-// stack is large and registers its own policies and resolvers on import.
+// Package interop has tests against grpc-go's xDS stack. It is a module of its own, because that
+// stack is large and registers its policies and resolvers when it is imported.
 package interop

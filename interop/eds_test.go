@@ -27,7 +27,7 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	p := serve(t, "127.0.0.1:0", path)
 	conn := dial(t, "eds://"+p.address+"/payments")
 	until(t, conn, a)
-	until(t, conn, b) // by now, the client is connected to both backends
+	until(t, conn, b) // both backends are connected by now
 	if got := answered(t, conn, 400); got[a] != 300 || got[b] != 100 {
 		t.Errorf("400 calls with the weights 3 and 1 were answered by %v", got)
 	}
@@ -40,8 +40,8 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	}
 }
 
-// If the management server is killed during traffic, no call is lost, and the client receives
-// changes after its restart.
+// The management server is killed while calls are made. No call fails, and when the server is back,
+// changes reach the client.
 func TestManagementServerIsKilled(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
@@ -59,14 +59,14 @@ func TestManagementServerIsKilled(t *testing.T) {
 	serve(t, p.address, path)
 	until(t, conn, b)
 	t.Logf("caught up %v after the return; %d calls, none lost", time.Since(back), stop())
-	// The server was down for only a few seconds, so the client's next attempt follows after no
-	// more than the third backoff, which is 2.56 s ± 20 %.
+	// The server was down for a few seconds, so the client tries again after the third backoff at
+	// the latest, which is 2.56 s ± 20 %.
 	if took := time.Since(back); took > 10*time.Second {
 		t.Errorf("the client caught up after %v", took)
 	}
 }
 
-// managementServer starts a plain go-control-plane server for cache.
+// managementServer starts a server of go-control-plane that serves cache.
 func managementServer(t *testing.T, cache cachev3.Cache) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func TestOurChannelAgainstALinearServer(t *testing.T) {
 	}
 	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments")
 	conn.Connect()
-	set(adstest.Cluster("payments", a)) // possibly after the client has requested it
+	set(adstest.Cluster("payments", a)) // the client may have requested it before this
 	until(t, conn, a)
 	set(adstest.Cluster("payments", b))
 	until(t, conn, b)

@@ -21,10 +21,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// patience limits each wait for an event that must occur.
+// patience bounds each wait for an event that must happen.
 const patience = time.Minute
 
-var binary string // path of understudy, which is built for these tests into the directory that also holds stockclient
+var binary string // path of understudy, which is built for these tests; stockclient is in the same directory
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -51,8 +51,8 @@ type process struct {
 	lines   chan map[string]any // lines of its log
 }
 
-// serve starts a management server for the files at path. The server is killed when the test ends.
-// The port of address may be 0.
+// serve starts a management server of the files at path. It is killed when the test ends. The port
+// in address may be 0.
 func serve(t *testing.T, address, path string, flags ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", path, "--listen", address, "-o", "json"}, flags...)...)
@@ -81,7 +81,7 @@ func (p *process) read(lines *bufio.Scanner) {
 	}
 }
 
-// wait returns the next log line with the message msg.
+// wait returns the next log line with this message.
 func (p *process) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	deadline := time.After(patience)
@@ -105,14 +105,14 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// backend starts a server that sends its address in the header "backend", and returns the address.
+// backend starts a server that gives its address in the response header "backend".
 func backend(t *testing.T) string {
 	t.Helper()
 	_, address := backendServer(t, new(atomic.Int64))
 	return address
 }
 
-// counted is a listener that counts the connections that it accepts.
+// counted is a listener that counts its connections.
 type counted struct {
 	net.Listener
 	n *atomic.Int64
@@ -126,7 +126,7 @@ func (c counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// backendServer starts a backend whose connections are counted in opened.
+// backendServer starts a backend. opened counts its connections.
 func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -146,7 +146,7 @@ func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	return server, address
 }
 
-// call makes a call and returns the address of the backend that handled it.
+// call returns the address of the backend that answered.
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -157,7 +157,7 @@ func call(conn *grpc.ClientConn) (string, error) {
 	return strings.Join(header.Get("backend"), ","), nil
 }
 
-// answered makes n calls, all of which must succeed, and returns the number of calls per backend.
+// answered makes n calls, which must all succeed, and returns how many each backend got.
 func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	t.Helper()
 	counts := make(map[string]int)
@@ -171,8 +171,8 @@ func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	return counts
 }
 
-// traffic makes calls, all of which must succeed, in n goroutines until stop is called. stop
-// returns the number of calls.
+// traffic makes calls on n goroutines until stop is called. All must succeed. stop returns how many
+// there were.
 func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	t.Helper()
 	var calls atomic.Int64
@@ -203,7 +203,7 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	return stop
 }
 
-// until makes calls, all of which must succeed, until the backend want handles one.
+// until makes calls until the backend want gets one. None of them may fail.
 func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -218,13 +218,13 @@ func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Fatalf("no call reached %s within %v", want, patience)
 }
 
-// place is an endpoint in a file. A weight of 0 is omitted from the file.
+// place is an endpoint in a file. If its weight is 0, the file does not give it.
 type place struct {
 	address string
 	weight  int
 }
 
-// write replaces the file at path by one with the given endpoints in one locality.
+// write replaces the file at path by one with these endpoints in one locality.
 func write(t *testing.T, path string, places ...place) {
 	t.Helper()
 	var b strings.Builder

@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// Two replicas of serve, behind one address, follow a Service for clients that do not use
-// Kubernetes. Backends are restarted one by one, and one replica is killed. No call fails, and
-// clients that move to the other replica open no new connections to backends.
+// Two replicas of serve behind one address follow a Service, for clients that do not use
+// Kubernetes. The backends are replaced one by one, and one replica is killed. No call fails.
+// Clients that move to the other replica open no new connections to backends.
 func TestAFleetFollowsAService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
@@ -38,7 +38,7 @@ func TestAFleetFollowsAService(t *testing.T) {
 	}
 	stopStock, stopOurs, stopOther := traffic(t, stock, 2), traffic(t, ours, 2), other.traffic(t)
 
-	roll := func(i int) { // the new backend becomes ready before the old one is drained
+	roll := func(i int) { // the new backend is ready before the old one drains
 		next := newPodServer(t, api, len(pods)+i)
 		for _, c := range conns {
 			until(t, c, next.address)
@@ -73,7 +73,7 @@ func replica(t *testing.T, api *kubetest.Server) *process {
 	return serve(t, "127.0.0.1:0", "--from=web=kubernetes:///web.shop:grpc", "--kubeconfig", api.Kubeconfig(t))
 }
 
-// podServer is a backend. It has a slice of its own, because all endpoints of a slice have the same
+// podServer is a backend. It has its own slice, because all endpoints of a slice have the same
 // port, and the backends differ only in their ports.
 type podServer struct {
 	*grpc.Server
@@ -96,15 +96,15 @@ func (p *podServer) set(conditions string) {
 	p.api.Set("web", p.slice, n, fmt.Sprintf(`{"addresses":[%q],"conditions":%s}`, host, conditions))
 }
 
-// drain ends a backend as a kubelet does: the backend is marked as terminating, and finishes
-// pending calls.
+// drain ends a backend as a kubelet does: the backend is marked as terminating, and completes the
+// calls that are under way.
 func (p *podServer) drain() {
 	p.set(`{"ready":false,"serving":true,"terminating":true}`)
 	p.GracefulStop()
 	p.api.Delete(p.slice)
 }
 
-// opened returns the number of connections that all pods have accepted.
+// opened returns how many connections all pods have accepted.
 func opened(pods []*podServer) (n int64) {
 	for _, p := range pods {
 		n += p.opened.Load()
@@ -121,7 +121,7 @@ type front struct {
 	to      []string
 	next    int
 	begun   int
-	conns   map[string]net.Conn // by client's address: its connection to a replica
+	conns   map[string]net.Conn // by the address of the client: its connection to a replica
 }
 
 func newFront(t *testing.T, replicas ...string) *front {
@@ -169,8 +169,8 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies removes a replica from the front and kills it. It returns how many connections there will
-// have been in total once the replica's clients have reconnected, or 0 if it had no clients.
+// dies takes a replica out of the front and kills it. It returns how many connections there will
+// have been when the clients of the replica have connected again, or 0 if it had none.
 func (f *front) dies(n int, kill func()) (begun int) {
 	f.mu.Lock()
 	gone, used := f.to[n], 0
@@ -189,7 +189,7 @@ func (f *front) dies(n int, kill func()) (begun int) {
 	return begun
 }
 
-// moved waits until begun connections have been forwarded in total.
+// moved waits until the front has forwarded begun connections since its start.
 func (f *front) moved(t *testing.T, begun int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

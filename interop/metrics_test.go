@@ -36,7 +36,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lan is an in-memory network of hosts. Each host is up, is down, or fails all calls.
+// lan is a network of hosts in memory. A host is up, is down, or fails all calls.
 type lan struct {
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -75,7 +75,7 @@ func (l *lan) down(hosts ...string) {
 	}
 }
 
-// backend starts a host that serves the health service.
+// backend starts a host that answers health checks.
 func (l *lan) backend(host string) {
 	l.up(host, func(listener net.Listener) interface{ Stop() } {
 		server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -93,7 +93,7 @@ func (l *lan) backend(host string) {
 	})
 }
 
-// shop returns a cluster with drops, and with two endpoints in one priority and one in the next.
+// shop returns a cluster with drops. One priority has two endpoints, and the next has one.
 func shop() *endpointv3.ClusterLoadAssignment {
 	near, far := adstest.Cluster("shop", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("shop", "10.0.0.3:1")
 	near.Endpoints[0].Locality = &corev3.Locality{Region: "near"}
@@ -106,8 +106,8 @@ func shop() *endpointv3.ClusterLoadAssignment {
 	return near
 }
 
-// manage returns the script of a management server that sends an unrequested type, then the shop,
-// and then the clusters from more. It does not have the cluster "nothing".
+// manage returns the script of a management server. It sends a type that nobody requested, then the
+// shop, and then each cluster from more. It does not have the cluster "nothing".
 func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
@@ -187,8 +187,8 @@ func rows(t *testing.T) map[string][]string {
 	return all
 }
 
-// A channel goes through every event that is counted. OpenTelemetry then exports every metric of
-// the document, with the documented kind and labels.
+// Everything that is counted happens to a channel. OpenTelemetry then exports every metric of the
+// document, with the kind and the labels that the document gives it.
 func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
@@ -223,11 +223,11 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 			l.backend(host)
 		}
 		conn, none := dial("eds://10.0.0.9:1/shop?outlierDetection=true"), dial("eds://10.0.0.9:1/nothing")
-		time.Sleep(time.Second) // while the management server is down
+		time.Sleep(time.Second) // the management server is down
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
-		time.Sleep(20 * time.Second) // until the client concludes that the server does not have one of the clusters
-		calls(conn, 50)              // enough calls to eject the failing endpoint after an interval
+		time.Sleep(20 * time.Second) // the client finds out that the server does not have one of the clusters
+		calls(conn, 50)              // enough calls to eject the endpoint that fails
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
 		}

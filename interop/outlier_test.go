@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// failing starts a server that fails every call with INTERNAL, and returns its address.
+// failing starts a server that fails every call with INTERNAL.
 func failing(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,8 +29,8 @@ func failing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// gRPC's own xDS client and ours apply the outlier_detection of a served cluster in the same way:
-// an endpoint whose calls fail is ejected within two intervals.
+// gRPC's own xDS client and ours do the same with the outlier_detection of a cluster from serve: an
+// endpoint whose calls fail is ejected within two intervals.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// twoLocalities writes a file with two localities of weights 3 and 1. The first has two endpoints
-// of weights 2 and 1.
+// twoLocalities writes a file with two localities of the weights 3 and 1. The first one has two
+// endpoints of the weights 2 and 1.
 func twoLocalities(t *testing.T, a, b, c string) string {
 	t.Helper()
 	text := `endpoints:
@@ -35,8 +35,8 @@ func twoLocalities(t *testing.T, a, b, c string) string {
 
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// shares fails the test unless each backend handled its share of the calls. The tolerance is needed
-// because clients choose localities at random.
+// shares fails the test unless each backend has got its share of the calls. The tolerance is for
+// clients that choose localities at random.
 func shares(t *testing.T, counts map[string]int, tolerance float64, want map[string]float64) {
 	t.Helper()
 	total := 0
@@ -50,8 +50,8 @@ func shares(t *testing.T, counts map[string]int, tolerance float64, want map[str
 	}
 }
 
-// If a gRPC-Go program imports our weighted_round_robin, each endpoint of a served file gets its
-// share. The rest of the program's policy tree is gRPC's own.
+// A gRPC-Go program imports our weighted_round_robin, and all its other policies are gRPC's own.
+// Each endpoint of a file that serve serves gets its share.
 func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
@@ -62,8 +62,8 @@ func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	shares(t, answered(t, conn, 2000), 0.001, map[string]float64{a: 0.5, b: 0.25, c: 0.25})
 }
 
-// If a program does not import the policy, or the server has --policy round_robin, each locality
-// still gets its share. The endpoints of a locality then get equal shares.
+// If the program does not import the policy, or serve has --policy round_robin, each locality still
+// gets its share. The endpoints in it get equal shares.
 func TestServeToClientsWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)

@@ -12,8 +12,8 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// A server is restarted without a cache, while its file is broken or its volume is not mounted. It
-// sends nothing to clients that have endpoints. They lose no call, and receive changes once the
+// A server starts again without a cache, while its file is broken or its volume is not mounted. It
+// sends nothing to clients that have endpoints. They lose no call, and changes reach them when the
 // file is valid again.
 func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, d *disturbed){
@@ -45,7 +45,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			if name == "beside a good one" {
 				d.server.wait(t, "client ACK") // the ACK is for the cluster in the other file
 			} else {
-				d.server.wait(t, "client disconnected") // the server ends the stream, because it has no response for the client
+				d.server.wait(t, "client disconnected") // the server has nothing for the client, so it ends the stream
 			}
 			answered(t, conn, 100)
 			write(t, d.file(), place{d.b, 0})

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/xds"
 )
 
-// bootstrap returns the xDS bootstrap configuration for the management server at address.
 func bootstrap(address string) []byte {
 	return fmt.Appendf(nil, `{
 		"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
@@ -18,7 +17,7 @@ func bootstrap(address string) []byte {
 	}`, address)
 }
 
-// stockChannel opens an xds: channel to cluster that does not use this project.
+// stockChannel opens an xds: channel to a cluster, without this project.
 func stockChannel(t *testing.T, address, cluster string) *grpc.ClientConn {
 	t.Helper()
 	builder, err := xds.NewXDSResolverWithConfigForTesting(bootstrap(address))
@@ -28,7 +27,7 @@ func stockChannel(t *testing.T, address, cluster string) *grpc.ClientConn {
 	return dial(t, "xds:///"+cluster, grpc.WithResolvers(builder))
 }
 
-// dial opens a channel without TLS, which is closed when the test ends.
+// dial opens a channel without TLS. It closes when the test ends.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -39,7 +38,7 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
-// gRPC's own xDS client receives the changes of a served file.
+// gRPC's own xDS client receives the changes of a file that serve serves.
 func TestStockChannelAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// BenchmarkCount compares picks with and without counting. docs/a50.md lists the results.
+// BenchmarkCount compares picks that are counted with picks that are not. docs/a50.md has the
+// results.
 func BenchmarkCount(b *testing.B) {
 	uncounted := benchmarked(nil)
 	c := lbconfig.NewOutlierDetection()
@@ -43,7 +44,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// benchmarked returns a subchannel. Its calls are counted unless c is nil.
+// benchmarked returns a subchannel. If c is not nil, its calls are counted.
 func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
 	if c != nil {
@@ -53,8 +54,8 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	return s
 }
 
-// The Done function of an endpoint is allocated once. Counting allocates memory only when a series
-// of failures begins or ends.
+// The Done function of an endpoint is allocated once. Counting allocates only when a row of
+// failures begins or ends.
 func TestCountingAllocatesNothing(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()

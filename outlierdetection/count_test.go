@@ -95,7 +95,7 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	})
 }
 
-// swap clears the counts of successes and failures, but not that of consecutive failures. reset
+// swap clears the counts of successes and failures, and keeps that of failures in a row. reset
 // clears all of them.
 func TestCounter(t *testing.T) {
 	var c counter
@@ -144,7 +144,7 @@ func TestMistakesInConfigurations(t *testing.T) {
 		`{"childPolicy": [{"pick_first": {}}]}`, // without an ejection algorithm, any child is allowed
 		`{"interval": "0s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
-		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, which disables the policy in A50
+		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, which turns A50 off
 		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),

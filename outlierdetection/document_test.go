@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// The scenarios and tests named in docs/a50.md exist, and it contains every sentence that a
-// scenario quotes.
+// The scenarios and tests that docs/a50.md names exist, and each sentence that a scenario quotes is
+// in docs/a50.md.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a50.md",

@@ -11,7 +11,7 @@ import (
 )
 
 // When all endpoints are ejected, the status codes of their last failures are reported: at most
-// three, the most frequent first.
+// three, the most frequent one first.
 func TestAnEmptiedTierSaysWhatItsCallsFailedWith(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()

@@ -33,8 +33,8 @@ func (h *harness) fail(endpoint string) {
 	}
 }
 
-// When the child shuts down the subchannel of an endpoint, that endpoint is no longer connected. If
-// all others are ejected, no endpoint is left that can take calls (phase Emptied).
+// When the child shuts down the subchannel of an endpoint, the endpoint is no longer connected. If
+// all others are ejected, no endpoint can take calls (phase Emptied).
 func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -69,7 +69,8 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	})
 }
 
-// When the addresses of a subchannel change, the connection counts for its new endpoint only.
+// When a subchannel gets another address, its connection counts only for the endpoint with that
+// address.
 func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -80,7 +81,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 			child.cc.UpdateAddresses(child.conns["b"], to)
 			synctest.Wait()
 		}
-		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // with several addresses, a subchannel belongs to no endpoint
+		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // a subchannel with several addresses belongs to no endpoint
 		h.wantHeard("a READY", "tier emptied")
 		move(resolver.Address{Addr: "b"})
 		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {
@@ -89,7 +90,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	})
 }
 
-// When counting begins, the core learns of the connections that exist already.
+// When counting begins, the core learns of the connections that are there already.
 func TestAConfigurationThatComesLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})

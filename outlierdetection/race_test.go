@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Calls, connection changes and updates run concurrently with Close.
+// Calls, connections, updates and Close happen at the same time.
 func TestEverythingAtOnce(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -44,7 +44,7 @@ func atOnce(t *testing.T, child string) {
 		for i := range 50 {
 			for _, sc := range h.cc.Live() {
 				if sc.Connects() == 0 {
-					continue // gRPC reports nothing before Connect
+					continue // before Connect, gRPC reports nothing
 				}
 				sc.Report([]connectivity.State{connectivity.Ready, connectivity.Idle}[i%2], nil)
 				sc.ReportHealth(connectivity.Ready, nil)

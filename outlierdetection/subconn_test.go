@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Health updates during an ejection do not reach the child. When the ejection ends, the child
-// receives the last one.
+// While an endpoint is ejected, the child gets no health updates of it. When the ejection ends, the
+// child gets the last one.
 func TestWhatASubchannelPassesOn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -69,7 +69,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	})
 }
 
-// Health updates of an earlier connection are discarded, and so are those after Shutdown.
+// Health updates of an earlier connection are dropped, and so are those after Shutdown.
 func TestHealthThatComesTooLate(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -91,12 +91,11 @@ func TestHealthThatComesTooLate(t *testing.T) {
 	})
 }
 
-// user is a shell.CountedUser.
 type user struct{}
 
 func (user) PickerChanged() {}
 
-// strangers is the number of open subchannels for which Picked was not called.
+// strangers counts the open subchannels for which Picked was not called.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -141,8 +140,8 @@ func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-// A subchannel with several addresses, or with one that is not in the list, belongs to no endpoint.
-// Calls on it are not counted.
+// A subchannel with several addresses, or with one that no listed endpoint has, belongs to no
+// endpoint. Calls on it are not counted.
 func TestSubchannelsOfNobody(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -164,7 +163,8 @@ func TestSubchannelsOfNobody(t *testing.T) {
 	})
 }
 
-// See A50, "Update Addresses".
+// gRFC A50, "Update Addresses": a subchannel with a new address belongs to the endpoint with that
+// address.
 func TestASubchannelGetsOtherAddresses(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -181,7 +181,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 			h.Call("a", false)
 		}
 		h.wantHeard("a TRANSIENT_FAILURE")
-		move("a", "b") // with several addresses, a subchannel belongs to no endpoint
+		move("a", "b") // a subchannel with several addresses belongs to no endpoint
 		h.wantHeard("a READY")
 		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)

@@ -63,7 +63,7 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.cc.Answer(nil)
 }
 
-// calls makes n calls and returns their number by endpoint. Those to bad fail.
+// calls makes n calls and returns how many each endpoint got. Those to bad fail.
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
 	had := map[string]int{}
@@ -93,7 +93,7 @@ func (h *tree) want(got map[string]int, want string) {
 	}
 }
 
-// An endpoint whose calls fail gets no calls for a while. Its connection stays open.
+// An endpoint whose calls fail gets none for a while. Its connection stays open.
 func TestABadEndpointAmongOthers(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 	}
 }
 
-// Without ejection algorithms, the policy publishes the child's picker itself. Outlier detection
-// can be turned on and off without new connections.
+// Without ejection algorithms, the policy publishes the child's own picker. When outlier detection
+// is turned on or off, no connection is made.
 func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		untouched := func(counts bool) {
@@ -143,7 +143,7 @@ func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	})
 }
 
-// All addresses of an endpoint are ejected together (A61).
+// All addresses of an endpoint are ejected together (gRFC A61).
 func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		two := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a1"}, {Addr: "a2"}}}
@@ -166,7 +166,7 @@ func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 }
 
 // Behind a proxy, the addresses of endpoints differ only in their attributes. Each endpoint is
-// ejected separately nevertheless.
+// still ejected for itself.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		through := func(target string) resolver.Endpoint {
@@ -196,7 +196,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// If an ejected endpoint reconnects, it is still ejected.
+// An ejected endpoint that reconnects is still ejected.
 func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
@@ -212,7 +212,7 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-// An endpoint that is removed while it is ejected and then added again is not ejected.
+// An endpoint that is removed while it is ejected, and then added again, is not ejected.
 func TestAnEjectedEndpointIsRemoved(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b", "c")...)

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// Turning outlier detection on or off replaces only the pickers of READY endpoints. Others keep
-// their state.
+// When outlier detection is turned on or off, only the pickers of READY endpoints are replaced. The
+// others keep their state.
 func TestAnUpdateTurnsItOn(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")

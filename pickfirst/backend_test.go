@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// backend is a server on loopback that can be stopped and restarted on its port.
+// backend is a server on loopback that can stop and start again on its port.
 type backend struct {
 	t       *testing.T
 	address string
@@ -35,8 +35,8 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// loopback returns a loopback address. On Linux, it is a random one, so that no other program's
-// socket takes the port while a backend is down.
+// loopback returns a loopback address. On Linux it is a random one, so that no other program takes
+// the port while a backend is down.
 func loopback() string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
@@ -91,7 +91,7 @@ type spy struct {
 
 const spyName = "understudy_pick_first_spied_on"
 
-var spied = make(chan *spy, 1) // spy of the next policy that is built
+var spied = make(chan *spy, 1) // the spy of the next policy that is built
 
 type spyBuilder struct{ balancer.Builder }
 
@@ -133,7 +133,7 @@ func (s *spy) published() (string, int) {
 	return strings.Join(s.states, " "), s.closed
 }
 
-// dial returns a channel that uses the policy for the addresses, and a spy on that policy.
+// dial returns a channel that uses the policy for these addresses, and a spy on the policy.
 func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.ClientConn, *spy) {
 	t.Helper()
 	r := manual.NewBuilderWithScheme("listed")
@@ -153,7 +153,7 @@ func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.Clie
 	return cc, s
 }
 
-// call makes a call and returns the address of the server.
+// call returns the address of the server that answered.
 func call(cc grpc.ClientConnInterface, opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -38,8 +38,8 @@ func blackhole(t *testing.T) string {
 	return ""
 }
 
-// An address that does not respond delays the connection to the next one by AttemptDelay, not by
-// the connect timeout of 20 s.
+// An address that does not respond delays the connection to the next one by AttemptDelay, and not
+// by the connect timeout of 20 s.
 func TestChannelPassesABlackhole(t *testing.T) {
 	good := startBackend(t)
 	cc, s := dial(t, []string{blackhole(t), good.address})

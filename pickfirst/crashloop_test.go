@@ -10,7 +10,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// dying is a listener whose connections are closed soon after they were accepted.
+// dying is a listener that closes each connection soon after it was accepted.
 type dying struct {
 	net.Listener
 	accepted, ended chan time.Time
@@ -29,8 +29,8 @@ func (d *dying) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// If a server closes connections after the handshake, the second connection follows at once, and
-// later ones with gRPC's backoff, however many calls there are.
+// If a server closes connections after the handshake, the second attempt comes at once. Later ones
+// have gRPC's backoff, however many calls there are.
 func TestCrashLoopOnRealSockets(t *testing.T) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {

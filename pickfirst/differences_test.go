@@ -18,7 +18,7 @@ import (
 )
 
 // These differences from grpc-go need invalid input, or would make the rest of a random schedule
-// incomparable. The second table in docs/pick-first.md explains them.
+// impossible to compare. The second table in docs/pick-first.md explains them.
 func TestDifferencesByHand(t *testing.T) {
 	foreign := balancer.ClientConnState{ResolverState: endpoints("a", "b"),
 		BalancerConfig: struct {

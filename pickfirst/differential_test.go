@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These are the known differences from grpc-go's pick_first that can occur in a random schedule. A
-// table in docs/pick-first.md explains them.
+// The differences from grpc-go's pick_first that random schedules show. A table in
+// docs/pick-first.md explains them.
 const (
 	resolves      = "requests re-resolution when all addresses failed"
 	countsInError = "error says how many addresses failed"
@@ -28,7 +28,7 @@ const (
 	resolverError = "resolver error while sticky is published"
 )
 
-// On fake subchannels, the policy behaves like grpc-go's pick_first, with known exceptions.
+// On fake subchannels, the policy behaves like grpc-go's pick_first, except for these differences.
 func TestDifferential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawSchedule(rt)
@@ -84,13 +84,13 @@ func compare(schedule []step, seen map[string]int) error {
 		if s.op == "update" {
 			next := names(unique(endpointAddresses(s.list)))
 			if len(next) > 0 && slices.Equal(next, list) {
-				continue // grpc-go's policy would begin a new pass, see TestDifferencesByHand
+				continue // grpc-go's policy would begin a new pass (TestDifferencesByHand)
 			}
 			list = next
 		}
 		<-time.After(s.wait)
 		if ours.State().ConnectivityState == connectivity.Idle {
-			<-time.After(3 * time.Minute) // ends a backoff that only our policy has, see TestDifferencesByHand
+			<-time.After(3 * time.Minute) // ends a backoff that only our policy has (TestDifferencesByHand)
 		}
 		before := ours.State().ConnectivityState
 		a, b := ours.take(s), theirs.take(s)
@@ -124,7 +124,7 @@ func sameEvent(before connectivity.State, theirs *recorder, a, b []string, seen 
 }
 
 // split divides a log into actions on subchannels, published states, and the number of
-// re-resolutions. The actions are sorted, because grpc-go iterates over a map.
+// re-resolutions. It sorts the actions, because grpc-go iterates over a map.
 func split(log []string) (acts, states []string, resolve int) {
 	for _, line := range log {
 		if line == "resolve" {
@@ -139,7 +139,7 @@ func split(log []string) (acts, states []string, resolve int) {
 	return acts, states, resolve
 }
 
-// sameStates compares what both policies have published in one event. before is what our policy had
+// sameStates compares what both policies have published in one event. before is what ours had
 // published last.
 func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {

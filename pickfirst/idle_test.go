@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// wire is an in-memory network with one server, for a synctest bubble. It records when the client
+// wire is a network in memory with one server, for a synctest bubble. It records when the client
 // dials.
 type wire struct {
 	mu     sync.Mutex
@@ -40,7 +40,7 @@ func (w *wire) dialled() []time.Time {
 	return w.dials
 }
 
-// up starts a server. down stops it.
+// up starts a server, and down stops it.
 func (w *wire) up() (down func()) {
 	lis := bufconn.Listen(1 << 16)
 	server, done := serve(lis)
@@ -61,7 +61,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// After its connection is lost, the channel reconnects only when a call is made.
+// After its connection is lost, a channel reconnects only when a call is made.
 func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -80,8 +80,8 @@ func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	})
 }
 
-// While no server can be reached and the channel is in use, it retries after 1 s, 1.6 s, 2.56 s and
-// so on up to 2 min, each ±20 %.
+// While a channel is in use and reaches no server, it tries again after 1 s, 1.6 s, 2.56 s and so
+// on up to 2 min, each ±20 %.
 func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -114,8 +114,8 @@ func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	})
 }
 
-// When the channel enters idle mode, it closes the policy, so the retries end. The next call builds
-// another policy.
+// A channel that becomes idle closes its policy, so it no longer tries to connect. The next call
+// builds another policy.
 func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -133,7 +133,7 @@ func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	})
 }
 
-// A channel also enters idle mode while it is connected.
+// A channel also becomes idle while it is connected.
 func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -152,8 +152,8 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	})
 }
 
-// If a connection is lost soon after it was established, the next call makes the channel reconnect
-// at once (A62).
+// If a connection is lost soon after it was made, the next call makes the channel reconnect at once
+// (gRFC A62).
 func TestChannelForgivesOneShortConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -180,7 +180,7 @@ func TestChannelForgivesOneShortConnection(t *testing.T) {
 	})
 }
 
-// If a server closes each connection right after the handshake, the channel reconnects with gRPC's
+// If a server closes each connection after the handshake, the channel reconnects with gRPC's
 // backoff, however many calls there are.
 func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

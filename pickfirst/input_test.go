@@ -94,8 +94,8 @@ func TestEmptyListIsAnError(t *testing.T) {
 	}
 }
 
-// If a connection fails with a status error, calls must not: a status error would also fail
-// wait-for-ready calls.
+// If a connection fails with a status error, pickers do not return it: even wait-for-ready calls
+// would fail with a status error.
 func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, stateattr.EnableHealthListener(endpoints("a")))
@@ -122,7 +122,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	})
 }
 
-// grpc-go's mark for the health listener is detected with Attributes.Equal, which panics if an
+// Attributes.Equal finds out whether grpc-go asks for the health listener. It panics if an
 // attribute cannot be compared.
 func TestAttributeThatCannotBeCompared(t *testing.T) {
 	type key struct{}
@@ -148,7 +148,7 @@ func TestEitherMarkIsSeen(t *testing.T) {
 		{stateattr.EnableHealthListener(endpoints("a")), true}, {stateattr.EnableHealthListener(other), true},
 		{grpcpickfirst.EnableHealthListener(endpoints("a")), true}, {grpcpickfirst.EnableHealthListener(other), true},
 	} {
-		for range 2 { // the second time, the result comes from the cache
+		for range 2 { // the second result comes from the cache
 			if got := healthEnabled(c.state); got != c.want {
 				t.Errorf("%v: %t, want %t", c.state.Attributes, got, c.want)
 			}

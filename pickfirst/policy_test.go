@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// endpoints returns a state with one endpoint per address.
 func endpoints(addresses ...string) resolver.State {
 	var s resolver.State
 	for _, a := range addresses {

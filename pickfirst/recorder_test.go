@@ -16,14 +16,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// recorder is a fake channel. It records what a pick_first policy does, and is the scenario.Target
-// in a synctest bubble.
+// recorder is a fake channel that records what a pick_first policy does. In a synctest bubble, it
+// is the target of scenarios.
 type recorder struct {
 	lbtest.ClientConn
 
 	builder balancer.Builder
 	policy  balancer.Balancer
-	mark    func(resolver.State) resolver.State // requests the health listener, in one of two ways
+	mark    func(resolver.State) resolver.State // asks for the health listener, in one of two ways
 
 	mu      sync.Mutex
 	refused []string // addresses whose subchannels cannot be created
@@ -62,7 +62,7 @@ func (s *fakeSubConn) Connect() {
 func (s *fakeSubConn) Shutdown() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if s.r.subs[s.address] != s { // another subchannel has replaced this one and connects
+	if s.r.subs[s.address] != s { // this subchannel has taken the place of another one, and connects
 		s.r.log[len(s.r.log)-1] = "renew " + s.address
 		return
 	}
@@ -88,7 +88,7 @@ func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOpti
 	return s, nil
 }
 
-// refuse makes NewSubConn fail for these addresses, and for no others.
+// refuse makes NewSubConn fail for these addresses and no others.
 func (r *recorder) refuse(addresses ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *recorder) sub(address string) *fakeSubConn {
 	return r.subs[address]
 }
 
-// Report reports a state in the way grpc-go does, which first drops the health listener.
+// Report reports a state as grpc-go does, which first drops the health listener.
 func (r *recorder) Report(address string, s core.State, err error) {
 	sub := r.sub(address)
 	if sub == nil {

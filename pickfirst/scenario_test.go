@@ -14,7 +14,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
 )
 
-// TestScenarios runs the core's scenarios on the real policy, once for each way to request the
+// TestScenarios runs the scenarios of the core on the real policy, once for each way to ask for the
 // health listener.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../internal/core/pickfirst/testdata/*/*.txt")

@@ -15,14 +15,14 @@ import (
 )
 
 // step is one event of a random schedule. What it does depends on the state of the subchannel, so
-// that any schedule makes sense for any policy.
+// that each schedule makes sense for each policy.
 type step struct {
 	op      string
-	list    []string // for update
+	list    []string // of update
 	health  bool
-	address string // for network and health
+	address string // of network and health
 	outcome core.State
-	wait    time.Duration // for advance
+	wait    time.Duration // of advance
 }
 
 func (s step) String() string {
@@ -64,8 +64,8 @@ func drawSchedule(t *rapid.T) []step {
 	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), length, length).Draw(t, "schedule")...)
 }
 
-// take makes the event happen and returns what the policy does. For a step that advances time, the
-// caller must do so, because all recorders in a bubble share the clock.
+// take lets the event happen and returns what the policy does. For "advance", the caller must let
+// the time pass, because all recorders in a bubble have one clock.
 func (r *recorder) take(s step) []string {
 	switch s.op {
 	case "update":
@@ -86,8 +86,8 @@ func (r *recorder) take(s step) []string {
 	return r.Take()
 }
 
-// network moves the subchannel of an address on by one step: an attempt begins, or ends with
-// outcome, or a backoff ends, or the connection is lost.
+// network moves the subchannel of an address on: an attempt begins or ends with outcome, a backoff
+// ends, or the connection is lost.
 func (r *recorder) network(address string, outcome core.State) {
 	synctest.Wait()
 	sub := r.sub(address)

@@ -13,15 +13,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An address gets a new subchannel. Late reports of the old one have no effect on it.
+// An address gets a new subchannel. Late reports of the old one have no effect.
 func TestLateReportsAreNotHeard(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
 	old := cc.SubConn("a")
-	cc.SubConn("b").Report(connectivity.Ready, nil) // so a is shut down
+	cc.SubConn("b").Report(connectivity.Ready, nil) // a's subchannel is shut down
 	cc.SubConn("b").Report(connectivity.Idle, nil)
-	p.ExitIdle() // so a is tried again, with a new subchannel
+	p.ExitIdle() // a new subchannel to a is created
 	n := len(cc.States())
 	old.Report(connectivity.Shutdown, nil)
 	old.Report(connectivity.Ready, nil)
@@ -30,8 +30,8 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 	}
 }
 
-// grpc-go's endpointsharding panics if a child has published nothing when its first update returns.
-// It holds locks while it calls children, and while children call it.
+// grpc-go's endpointsharding panics if a child has published nothing by the end of its first
+// update. It holds locks while it calls children and while children call it.
 func TestUnderEndpointSharding(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	parent := endpointsharding.NewBalancer(cc, balancer.BuildOptions{}, balancer.Get(Name).Build, endpointsharding.Options{})

@@ -22,8 +22,8 @@ func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 	return config
 }
 
-// With shuffling, an update that only reorders the list changes nothing. Attempts begin every 250
-// ms even if such updates are more frequent.
+// With shuffling, an update that only changes the order of the list changes nothing. Attempts begin
+// every 250 ms even if there are more such updates.
 func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
@@ -44,7 +44,7 @@ func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	})
 }
 
-// A new endpoint gets a random position. The others stay in their order.
+// A new endpoint gets a random position. The others keep their order.
 func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
 	places := map[int]int{}
 	for range 200 {
@@ -93,7 +93,7 @@ func TestEnvironmentDoesNotMatter(t *testing.T) {
 	}
 }
 
-// firstTried returns the addresses that each of two hundred policies tries first.
+// firstTried returns the addresses that two hundred policies try first.
 func firstTried(t *testing.T, s resolver.State, raw string) map[string]bool {
 	t.Helper()
 	config := shuffling(t, raw)
@@ -123,8 +123,8 @@ func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
 	}
 }
 
-// An endpoint is the first in a share of the shuffled lists that is proportional to its weight
-// (A113). The addresses of an endpoint stay together and in order.
+// How often an endpoint is the first in a shuffled list is proportional to its weight (gRFC A113).
+// The addresses of an endpoint stay together and in order.
 func TestShuffleFollowsTheWeights(t *testing.T) {
 	s := endpoints("a", "b", "c")
 	for i, w := range []uint32{1, 3, 6} {
@@ -143,7 +143,7 @@ func TestShuffleFollowsTheWeights(t *testing.T) {
 			}
 		}
 	}
-	// With 2 degrees of freedom, chi-squared exceeds 30 by chance in three of ten million runs.
+	// With 2 degrees of freedom, chi-squared is above 30 by chance in three of ten million runs.
 	var chi2 float64
 	for name, share := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
 		d := float64(counts[name]) - share*draws

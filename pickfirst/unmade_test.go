@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// refusing is a channel that fails to create subchannels for some or all addresses, as a real one
-// does while it is being closed. It records calls.
+// refusing is a channel that cannot create subchannels to some addresses, or to any. A real channel
+// is like this while it closes.
 type refusing struct {
 	lbtest.ClientConn
 
@@ -45,7 +45,7 @@ func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnO
 	return nil, errors.New("closing")
 }
 
-// accept decides for which addresses NewSubConn succeeds.
+// accept sets the addresses for which NewSubConn succeeds.
 func (r *refusing) accept(makes func(string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +78,8 @@ func TestNoSubchannelIsAFailure(t *testing.T) {
 	})
 }
 
-// If the list changes during the backoff of an address, the backoff continues. Other addresses are
-// not affected.
+// The list changes while an address is in backoff. The backoff goes on, and other addresses have
+// none.
 func TestRefusalStaysWithItsAddress(t *testing.T) {
 	for _, next := range [][]string{{"z"}, {"z", "y", "x", "w", "v", "u"}, {"z", "a"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,9 +101,9 @@ func TestRefusalStaysWithItsAddress(t *testing.T) {
 	}
 }
 
-// "apply exponential backoff … attempt to reconnect … indefinitely" (A62): if NewSubConn fails, it
-// is called again after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each ±20 %, like gRPC's
-// connection attempts.
+// gRFC A62: "apply exponential backoff … attempt to reconnect … indefinitely". If NewSubConn
+// fails, it is called again after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each ±20 %, like
+// gRPC's connection attempts.
 func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -136,15 +136,14 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	})
 }
 
-// If an update arrives before the failure of NewSubConn is handled, there is still only one
-// backoff.
+// An update comes before the failure of NewSubConn is handled. There is still one backoff.
 func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		cc.accept(func(string) bool {
 			cc.accept(only("a"))
 			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
-			synctest.Wait() // so that the update is queued
+			synctest.Wait() // until the update is in the queue
 			return false
 		})
 		update(t, p, endpoints("a"))
@@ -182,8 +181,7 @@ func TestRefusedForSomeAddresses(t *testing.T) {
 	})
 }
 
-// When a channel is being closed, NewSubConn fails before the policy is closed. Close ends the
-// retries.
+// While a channel closes, NewSubConn fails before the policy is closed. Close ends the retries.
 func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -198,7 +196,7 @@ func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	})
 }
 
-// refusal is a step of a schedule, after NewSubConn has been made to fail for the given addresses.
+// refusal is a step of a schedule. Before it, NewSubConn begins to fail for these addresses.
 type refusal struct {
 	step    step
 	refused []string
@@ -209,7 +207,7 @@ func drawRefusal(t *rapid.T) refusal {
 	return refusal{drawStep(t), refused.Draw(t, "refused")}
 }
 
-// However NewSubConn has failed before, the policy connects once it succeeds.
+// However often NewSubConn has failed, the policy connects once it succeeds.
 func TestRefusalsAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")
@@ -241,7 +239,7 @@ func afterRefusals(schedule []refusal) error {
 	}
 	for range 20 {
 		r.ExitIdle()
-		pass(150 * time.Second) // longer than the longest backoff, 144 s
+		pass(150 * time.Second) // more than the longest backoff, 144 s
 		for _, a := range addressNames {
 			r.network(a, core.Ready)
 			r.Health(a, core.Ready, nil)

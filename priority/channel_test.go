@@ -26,7 +26,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// network is a set of in-memory servers that can be switched off. It belongs in the synctest bubble
+// network is a set of servers in memory that can be switched off. It belongs to the synctest bubble
 // of the channel.
 type network struct {
 	t        *testing.T
@@ -53,8 +53,7 @@ func newNetwork(t *testing.T, addresses ...string) *network {
 	return n
 }
 
-// dial connects to the backend at address. It fails if that backend is down, and hangs if there is
-// none.
+// dial fails if the backend is down, and hangs if there is no such backend.
 func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()
 	b := n.backends[address]
@@ -115,8 +114,8 @@ func (n *network) newChannel() *channel {
 	return c
 }
 
-// update sends a configuration and endpoints to the channel. An endpoint "p0/10.0.0.1:80" belongs
-// to child p0.
+// update sends the channel a configuration and endpoints. The endpoint "p0/10.0.0.1:80" belongs to
+// child p0.
 func (c *channel) update(config string, endpoints ...string) {
 	var state resolver.State
 	for _, text := range endpoints {
@@ -132,7 +131,7 @@ func (c *channel) update(config string, endpoints ...string) {
 	synctest.Wait()
 }
 
-// call makes a call and returns the address of the server that answers it.
+// call returns the address of the server that answered.
 func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -146,8 +145,8 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
-// While the picker fails, wait-for-ready calls wait, and other calls fail with UNAVAILABLE and the
-// reason (decision 8 of docs/scenarios.md).
+// While the picker fails, wait-for-ready calls wait. Others fail with UNAVAILABLE and the reason
+// (decision 8 of docs/scenarios.md).
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
@@ -218,8 +217,9 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	}
 }
 
-// Children from grpc-go hold locks while they report (row P18 of docs/scenarios.md). Updates,
-// failures, failover timers and calls run concurrently for minutes. Afterwards, calls succeed.
+// The children are grpc-go's policies, which hold locks while they report (row P18 of
+// docs/scenarios.md). Updates, failures, failover timers and calls happen at the same time, for
+// minutes. After that, calls succeed.
 func TestStockChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")

@@ -29,7 +29,7 @@ func TestParseConfigDefaults(t *testing.T) {
 	}
 }
 
-// Unknown fields and children without a priority are accepted.
+// Unknown fields, and children that are not a priority, are accepted.
 func TestParseConfig(t *testing.T) {
 	c := parse(`{"children": {"a": ` + stub + `, "b": {"config": [{"priority_test_stub": {"id": "y"}}], "ignoreReresolutionRequests": true, "new": 1}, "spare": ` + stub + `},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "childRetention": "0s", "removedChildRetention": "60s", "failbackDelay": "30s", "new": {}}`)
@@ -48,7 +48,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// grpc-go's cds policy marshals parsed configurations and parses them again.
+// grpc-go's cds policy marshals a parsed configuration and parses it again.
 func TestConfigSurvivesRoundTrips(t *testing.T) {
 	first, last := lbtest.RoundTrips(t, newBuilder(Name), `{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)

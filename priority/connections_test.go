@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The policies that are nested below a child determine how many connections it has.
+// How many connections a child has depends on the policies below it.
 func TestConnectionsOfAChild(t *testing.T) {
 	endpoint := func(locality string, addresses ...string) resolver.Endpoint {
 		var e resolver.Endpoint

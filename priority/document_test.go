@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// The tests and scenarios named in docs/a56.md exist, and each row of its tables names one.
+// The tests and scenarios that docs/a56.md names exist, and each row of its tables names one.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a56.md",

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Errors of children are returned only from updates. One from outside an update is not kept for the
-// next.
+// An update returns the errors that children return in it. An error from another time is not kept
+// for the next update.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -44,8 +44,8 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	}
 }
 
-// A child refuses an update and accepts the next one. Its reports and its error then count again,
-// and not the refusal.
+// A child refuses an update and accepts the next one. The reason of its failure is then its own
+// report again.
 func TestARefusalThatIsOverIsNoReason(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	var refusal error

@@ -18,8 +18,7 @@ import (
 	_ "github.com/understudy-lb/understudy/priority"
 )
 
-// This example opens a channel with two priorities. The server of the first one is down, so calls
-// go to the second.
+// The channel has two priorities. The server of the first one is down, so calls go to the second.
 func Example() {
 	near, far := listen(), listen()
 	if err := near.Close(); err != nil {
@@ -30,7 +29,7 @@ func Example() {
 	go func() { _ = server.Serve(far) }()
 	defer server.Stop()
 
-	// The resolver decides which child an endpoint belongs to.
+	// The resolver says which child each endpoint belongs to.
 	endpoint := func(l net.Listener, child string) resolver.Endpoint {
 		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: l.Addr().String()}}}, child)
 	}

@@ -8,8 +8,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// The log record of a failback contains the time since the highest priority was left, even if an
-// update was the cause.
+// The log line of a failback says how long ago calls left the highest priority, even if an update
+// caused the failback.
 func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -34,7 +34,7 @@ func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	})
 }
 
-// The logged reason of a failback is that the higher priority has recovered, and that its failback
+// The log line of a failback gives the reason: the higher priority works again, and its failback
 // delay is over.
 func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0: refused`)
 		r.Report("p0", ready)
 		synctest.Wait()
-		r.Report("p1", failed) // immediate failback: the lower priority has failed
+		r.Report("p1", failed) // The lower priority has failed, so calls return at once.
 		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 0 ms: p1: refused`)
 		r.Report("p1", ready)
 		u.Config.FailbackDelay = 0

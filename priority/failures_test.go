@@ -15,8 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An error that comes from the source does not contain the time for which the connection has been
-// failing.
+// The error of a source does not say for how long a connection has failed.
 func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}

@@ -21,9 +21,9 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// noisy builds children that report in every call, on a goroutine of their own, during Close and
-// after it. Like grpc-go's pick_first, a child holds a lock during calls and reports, so a policy
-// that called a child from inside the child's report would deadlock.
+// noisy builds children that report in every call, also on their own goroutines, during Close and
+// after it. As in grpc-go's pick_first, a child holds a lock while it is called and while it
+// reports. If the policy called a child from inside that child's report, it would deadlock.
 type noisy struct {
 	ended sync.WaitGroup
 	open  atomic.Int64
@@ -87,7 +87,7 @@ func (c *noisyChild) Close() {
 	c.b.open.Add(-1)
 }
 
-// Close races with all other calls. Nothing is published after Close (row P11 of
+// Close and all other calls happen at the same time. After Close, nothing is published (row P11 of
 // docs/scenarios.md).
 func TestConcurrency(t *testing.T) {
 	for range 20 {
@@ -133,8 +133,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// noisyState returns update number i. The children change every few updates, and all timeouts are
-// so short that timers fire at once.
+// noisyState returns update i. The children change every few updates, and all timeouts are so short
+// that timers fire at once.
 func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},
@@ -199,7 +199,7 @@ func TestReportsOfOthersAreNotPublished(t *testing.T) {
 	})
 }
 
-// The child policy of a priority changes to another type (row P16 of docs/scenarios.md).
+// The policy of a child changes to another type (row P16 of docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}
@@ -223,8 +223,8 @@ func TestGracefulSwitch(t *testing.T) {
 	})
 }
 
-// A timer fires while an event is running. Events that are already queued stop the timer and start
-// it again, so the first firing has no effect.
+// A timer fires while an event runs. Events that are already in the queue stop the timer and start
+// it again. What was fired has no effect.
 func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -236,7 +236,7 @@ func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 		synctest.Wait()
 		r.Report("p0", ready)
 		r.Report("p0", connecting)
-		r.Advance(10 * time.Second) // the first timer fires, and its event is queued
+		r.Advance(10 * time.Second) // the first timer fires, and its event waits in the queue
 		close(release)
 		if got := fmt.Sprint(r.Take()); got != "[publish p0 CONNECTING]" {
 			t.Errorf("policy did %s, want no failover", got)

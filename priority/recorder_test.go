@@ -23,12 +23,12 @@ import (
 )
 
 // recorder is a fake channel with a priority policy and scripted children. It records what the
-// policy does, and is the scenario.Target in a synctest bubble.
+// policy does. In a synctest bubble, it is the target of scenarios.
 type recorder struct {
 	lbtest.ClientConn
 
 	policy balancer.Balancer
-	single []string // children that have a single connection in the current update
+	single []string // children with one connection in the current update
 
 	mu       sync.Mutex
 	children map[string]*scriptedChild
@@ -63,7 +63,7 @@ func (r *recorder) write(format string, args ...any) {
 	r.log = append(r.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// Name and Build make the recorder a balancer.Builder, for the policy's children.
+// Name and Build make the recorder the builder of the policy's children.
 func (r *recorder) Name() string { return "scripted" }
 
 func (r *recorder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
@@ -117,7 +117,7 @@ func (c *scriptedChild) Close() {
 	delete(c.r.children, c.name)
 }
 
-// picker is the picker of a scriptedChild. It knows the child and the number of its report.
+// picker is the picker of a scriptedChild. It shows the child and the report.
 type picker struct {
 	child  string
 	report scenario.Report
@@ -184,13 +184,12 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 func (r *recorder) Update(u scenario.Update) {
 	r.single = u.Config.Single
 	err := r.policy.UpdateClientConnState(r.state(u))
-	synctest.Wait() // wait for the reports that children make during their updates
+	synctest.Wait() // until children have made the reports of their updates
 	if err != nil {
 		r.write("error: %v", err)
 	}
 }
 
-// state converts u to gRPC's type.
 func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},

@@ -12,8 +12,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// The resolver state may contain a function for re-resolution. It then gets the requests of all
-// children, even of those that ignore re-resolution, and the ClientConn gets none.
+// A resolver state may have a function for re-resolution. That one gets the requests of all
+// children, even of those whose requests are ignored, and the channel gets none.
 func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -41,7 +41,7 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0", "p1, ignored"}) {
 			t.Errorf("policy did %q and called the function with %q, want p0 and p1, ignored", got, asked)
 		}
-		// The next update contains no function.
+		// The next update has no function.
 		r.Update(u)
 		r.Take()
 		r.Resolve("p0")
@@ -52,7 +52,7 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	})
 }
 
-// The function does not reach the children: it expects names of this policy's children.
+// Children do not get the function, because it expects the names of this policy's children.
 func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// If a control plane keeps changing the names of priorities, the number of metric series is
-// limited, but every failover is counted.
+// A control plane may send ever more names of priorities. The number of metric series is bounded,
+// and every failover is still counted.
 func TestNamesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

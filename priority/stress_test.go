@@ -22,8 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// threeChildren returns update number n. It has the children a, b and c, in an order of priority
-// that depends on n.
+// threeChildren returns update n. Its children are a, b and c, whose priorities depend on n.
 func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState {
 	raw := fmt.Sprintf(`{"children":{"a":{"config":[{%q:{}}]},"b":{"config":[{%q:{}}]},"c":{"config":[{%q:{}}]}},"priorities":%s}`,
 		policy, policy, policy, [...]string{`["a","b","c"]`, `["b","a"]`, `["c"]`, `[]`}[n%4])
@@ -41,8 +40,8 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: parsed}
 }
 
-// Children from grpc-go hold locks while they report (rows P18 and P11 of docs/scenarios.md). Here,
-// calls to the policy race with reports, and Close races with all of these.
+// The children are grpc-go's policies, which hold locks while they report (rows P18 and P11 of
+// docs/scenarios.md). The policy is called and closed while they report.
 func TestStockChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
@@ -57,7 +56,7 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	b := balancer.Get(priority.Name).Build(cc, balancer.BuildOptions{})
 	var others sync.WaitGroup
 	var stop atomic.Bool
-	var left atomic.Int64 // reports that are still allowed before the next update
+	var left atomic.Int64 // how many reports may come before the next update
 	for half := range uint64(2) {
 		others.Go(func() { reportAtRandom(cc, rand.New(rand.NewPCG(seed, half)), int(half), &left, &stop) })
 	}
@@ -92,9 +91,9 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	}
 }
 
-// reportAtRandom makes every second subchannel report states. As on a real channel, the reports of
-// one subchannel do not overlap, and there are none before Connect. left keeps a slow machine from
-// queueing too many reports.
+// reportAtRandom lets every second subchannel report states. As on a real channel, the reports of
+// one subchannel do not overlap, and there is none before Connect. left bounds how many reports a
+// slow machine must handle.
 func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.Int64, stop *atomic.Bool) {
 	states := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure}
 	for ; !stop.Load(); runtime.Gosched() {
@@ -106,8 +105,8 @@ func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.
 	}
 }
 
-// wildBuilder builds children that report in every call, on goroutines of their own, during Close
-// and after it.
+// wildBuilder builds children that report in every call, on their own goroutines, during Close and
+// after it.
 type wildBuilder struct{ live atomic.Int64 }
 
 func (*wildBuilder) Name() string { return "wild" }
@@ -155,8 +154,7 @@ func (c *wild) ExitIdle()                                                  { c.a
 
 func (c *wild) Close() { c.act(); c.wg.Wait(); c.say(); c.w.live.Add(-1) }
 
-// Policies with children of wildBuilder are built, used and closed, a thousand times (row P11 of
-// docs/scenarios.md).
+// A thousand policies with such children are built, used and closed (row P11 of docs/scenarios.md).
 func TestWildChildren(t *testing.T) {
 	w := &wildBuilder{}
 	balancer.Register(w)

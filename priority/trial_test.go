@@ -35,7 +35,7 @@ func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration)
 	}
 }
 
-// tried returns a picker with children on trial, whose trial interval is ten seconds.
+// tried returns a picker in which the children of others get trial calls, every ten seconds.
 func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	p := &trying{Picker: inUse}
 	for _, other := range others {
@@ -44,8 +44,8 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	return p
 }
 
-// A fast client makes one trial in 101 calls, but at least one per interval. A slow client makes
-// one in eleven calls.
+// A client with many calls makes one of 101 a trial, and at least one per interval. A client with
+// few calls makes one of eleven a trial.
 func TestAFewCallsAreTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
@@ -95,8 +95,7 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 	})
 }
 
-// gRPC picks again for a waiting call with each new picker. The call is counted only once
-// nevertheless.
+// gRPC picks for a waiting call again whenever there is a new picker. The call still counts once.
 func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -111,7 +110,7 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		for range 20 { // two calls wait, through twenty pickers
+		for range 20 { // two calls wait while there are twenty pickers
 			b.Get("b").Report(connectivity.Connecting, nil)
 			synctest.Wait()
 			for range 2 {
@@ -143,8 +142,8 @@ func TestATrialThatCannotPick(t *testing.T) {
 	})
 }
 
-// New pickers are no reason for a trial. When a child that was in use is put on trial, its first
-// trial is due after ten calls and one interval.
+// A new picker is no reason for a trial. A child that was in use gets its first trial after ten
+// calls and one interval.
 func TestTrialsOutliveThePicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -158,7 +157,7 @@ func TestTrialsOutliveThePicker(t *testing.T) {
 		b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 		synctest.Wait()
 		b.Get("b").CC.UpdateState(readyWith(well))
-		for i := range 110 { // one call per second
+		for i := range 110 { // one call a second
 			b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 			b.Get("b").CC.UpdateState(readyWith(&again{well, i}))
 			synctest.Wait()
@@ -183,7 +182,7 @@ func (halfOpen) Tier() shell.Tier {
 	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyPart: 1}
 }
 
-// again is a picker with a number, which makes it different from the previous one.
+// again is a picker with a number, so that it differs from the one before.
 type again struct {
 	balancer.Picker
 	number int

@@ -17,8 +17,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// stubs returns a policy with stub children and a function that updates it with the given children,
-// in priority order.
+// stubs returns a policy with stub children, and a function that updates it with these children,
+// the highest priority first.
 func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) (*lbtest.StubBuilder, balancer.Balancer, func(names ...string) error) {
 	b := &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}
 	balancer.Register(b)
@@ -28,7 +28,7 @@ func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientCon
 	}
 }
 
-// children returns a configuration with the given children in priority order.
+// children returns a configuration of these children, the highest priority first.
 func children(policy string, names ...string) string {
 	configs, priorities := "", ""
 	for i, name := range names {
@@ -42,8 +42,8 @@ func children(policy string, names ...string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]}`, configs, priorities)
 }
 
-// An update adds a child above the one in use, and the child fails in its first update. This causes
-// no failover.
+// An update adds a child above the one in use. The child fails in its first update. This is not a
+// failover.
 func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -65,8 +65,8 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	})
 }
 
-// Child b refuses its first update while the next one is queued, and accepts that one. The earlier
-// refusal does not shorten its failover timeout (decision 14 of docs/scenarios.md).
+// Child b refuses its first update while the next one waits in the queue, and accepts that one. The
+// refusal does not make its failover timeout shorter (decision 14 of docs/scenarios.md).
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -112,8 +112,8 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	})
 }
 
-// When a child that is not in use fails with another error, the errors of calls contain the new
-// one. The picker is not replaced, because that would make gRPC pick again for all waiting calls.
+// A child that is not in use fails with another error. The errors of calls then have the new one.
+// The picker stays the same: with a new one, gRPC would pick again for all waiting calls.
 func TestReasonsAreThoseOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -139,8 +139,8 @@ func TestReasonsAreThoseOfNow(t *testing.T) {
 	})
 }
 
-// Reports of a child that were queued before an update are handled before those it makes during the
-// update.
+// Reports that were in the queue before an update are handled before those that the child makes in
+// the update.
 func TestReportsComeInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -156,10 +156,10 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 			return nil
 		})
 		defer p.Close()
-		if err := update("b", "a"); err != nil { // b is only created, and not updated a second time
+		if err := update("b", "a"); err != nil { // b exists, so the update that created it is its only one
 			t.Fatal(err)
 		}
-		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // makes the policy create a
+		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // the policy then creates a
 		synctest.Wait()
 		if err := update("b", "a"); err != nil {
 			t.Fatal(err)
@@ -174,8 +174,8 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 	})
 }
 
-// If a child reports on another goroutine while the update that creates it is running, the report
-// is handled after the update.
+// A child is created in an update and reports on another goroutine meanwhile. The report is handled
+// after the update.
 func TestReportsFromOtherGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -194,8 +194,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// While one of its children still has time to connect, a priority policy inside another has not
-// failed, so its update returns no error (row P13 of docs/scenarios.md).
+// A priority policy is the child of another one. While one of its own children has time to connect,
+// it has not failed, and its update returns no error (row P13 of docs/scenarios.md).
 func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -227,8 +227,8 @@ func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	})
 }
 
-// To get the error of a child, the policy does not call the pickers of other modules: a pick may
-// start a connection or be counted as a call.
+// The policy does not ask the pickers of other modules for the error of a child: a pick may begin a
+// connection or count as a call.
 func TestPickersAreNotAskedForErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

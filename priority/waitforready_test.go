@@ -45,8 +45,8 @@ func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	}
 }
 
-// configured returns a channel. Its resolver sends the policy's configuration, followed by err if
-// that is not nil.
+// configured opens a channel. Its resolver sends the policy's configuration and then, if it is not
+// nil, err.
 func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	r := manual.NewBuilderWithScheme("manual")
 	cc, dialErr := grpc.NewClient("manual:///target",

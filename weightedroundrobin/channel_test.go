@@ -70,7 +70,7 @@ func newClient(t *testing.T, extra string) *client {
 	return c
 }
 
-// stateOf returns a resolver state with the backends. Their weights are 1, 2, 3 and so on.
+// stateOf returns a resolver state with these backends. Their weights are 1, 2, 3 and so on.
 func stateOf(backends ...*backend) resolver.State {
 	var state resolver.State
 	for i, b := range backends {
@@ -80,7 +80,7 @@ func stateOf(backends ...*backend) resolver.State {
 	return state
 }
 
-// call makes a call and returns the address of the backend that answered it.
+// call returns the address of the backend that answered.
 func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
 	defer cancel()
@@ -92,7 +92,7 @@ func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	return p.Addr.String(), nil
 }
 
-// until makes batches of calls until one batch is distributed exactly as wanted.
+// until makes series of calls until one is divided exactly as wanted.
 func (c *client) until(want map[string]int) {
 	c.t.Helper()
 	n := 0
@@ -124,7 +124,7 @@ func TestCallsFollowTheWeights(t *testing.T) {
 		cl := newClient(t, "")
 		cl.resolver.InitialState(stateOf(a, b, c))
 		cl.until(map[string]int{a.address: 10, b.address: 20, c.address: 30})
-		b.server.GracefulStop() // the calls in progress succeed
+		b.server.GracefulStop() // calls that are under way succeed
 		cl.until(map[string]int{a.address: 10, c.address: 30})
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // In a synctest bubble, all reports come at the same time. The first few are published one by one,
-// and the rest together when the next picker is due.
+// and all others together, when the next picker is due.
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
@@ -65,7 +65,7 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 	})
 }
 
-// An update is published before UpdateClientConnState returns, even if a delayed picker is pending.
+// An update is published before UpdateClientConnState returns, even while a delayed picker is due.
 func TestUpdateIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
@@ -87,7 +87,8 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 	})
 }
 
-// Children get an update if attributes have changed, but not if only weights have.
+// A child gets an update if its endpoint's attributes have changed, and none if only the weight
+// has.
 func TestWeightsAloneReachNoChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {

@@ -23,7 +23,7 @@ type fleet struct {
 	list    []member // in the order of the last update
 	down    map[string]bool
 	stubs   map[string]*lbtest.Stub
-	counted int // how many stubs of the leaf are already in stubs
+	counted int // how many stubs of the leaf are in stubs
 	names   int
 }
 
@@ -107,8 +107,8 @@ func init() {
 	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
 }
 
-// Even if an update follows every few picks, the share of each endpoint is within half a percentage
-// point of what its weight demands (row W2 of docs/scenarios.md).
+// Even if there is an update after every few picks, the share of each endpoint is within half a
+// percentage point of its weight's (row W2 of docs/scenarios.md).
 func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
@@ -168,14 +168,14 @@ func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
-// A picker of a single READY child has no scheduler. The child keeps its position in the pick
-// sequence nevertheless.
+// The picker of a single READY child has no scheduler. The child still keeps its position in the
+// sequence of picks.
 func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	for picks, want := range map[string]string{"": "abb", "a": "bab", "aaa": "bab"} {
 		run(t, func(h *harness) {
 			h.update("", "a:1 b:2")
 			h.ready("a", "b")
-			h.wantPicks("b") // a has waited for half of its interval, b for nothing
+			h.wantPicks("b") // a has waited for half of its interval, and b has not waited
 			h.report(connectivity.Idle, "b")
 			h.wantPicks(picks)
 			h.ready("b")
@@ -184,8 +184,8 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	}
 }
 
-// The number of picks of an endpoint never differs from the oracle's by more than one, whatever
-// changes.
+// Whatever changes, the number of picks of an endpoint is never more than one away from the
+// oracle's.
 func TestChangesKeepToTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(10) {
@@ -228,8 +228,8 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// 1,800 is expected, and the bounds are 5 standard deviations from there. If each endpoint
-	// started at a point of its own, it would be about 1,889.
+	// 1,800 is expected, and the bounds are 5 standard deviations from it. If each endpoint began
+	// at a random point of its own, it would be about 1,889.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

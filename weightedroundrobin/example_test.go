@@ -17,7 +17,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// In this example, the second server has three times the weight of the first.
+// The second server has three times the weight of the first, and gets three times as many calls.
 func Example() {
 	light, heavy := serve(), serve()
 	defer light.Stop()

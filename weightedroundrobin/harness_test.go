@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness runs a policy on a fake channel. An endpoint's name is its address.
+// harness runs a policy on a fake channel. The name of an endpoint is its address.
 type harness struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -37,10 +37,10 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
-// parts returns the policy that the shell runs.
+// parts returns the policy without the shell around it.
 func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
 
-// endpoint parses an endpoint of the form "name" or "name:weight".
+// endpoint parses "name" or "name:weight".
 func endpoint(s string) resolver.Endpoint {
 	name, w, weighted := strings.Cut(s, ":")
 	e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}}
@@ -62,8 +62,8 @@ func endpoints(list string) []resolver.Endpoint {
 	return es
 }
 
-// update sends endpoints such as "a:1 b:2" and a configuration to the policy. If config is "",
-// there is no configuration in the update.
+// update sends the policy endpoints such as "a:1 b:2" and a configuration. If config is "", the
+// update has none.
 func (h *harness) update(config, list string) {
 	h.t.Helper()
 	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {
@@ -86,8 +86,8 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	return err
 }
 
-// report makes endpoints report a state. For READY, they report CONNECTING before and their health
-// afterwards.
+// report lets endpoints report a state. Before READY they report CONNECTING, and after it their
+// health.
 func (h *harness) report(state connectivity.State, names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -137,8 +137,8 @@ func (h *harness) wantPick(want string) {
 	}
 }
 
-// wantState checks the published state and a pick. Only the end of an error must match, because the
-// pick_first of the endpoint adds a prefix.
+// wantState checks the published state and a pick. Of an error, only the end must match, because
+// the pick_first of the endpoint adds a prefix.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()

@@ -34,7 +34,7 @@ func (m *metered) move(priority, list string) {
 	}
 }
 
-// want checks the exported metrics, given by name and by those labels that vary.
+// want checks the exported metrics. The keys are the names and those labels that vary.
 func (m *metered) want(want map[string]int64) {
 	m.t.Helper()
 	full := make(map[string]int64)
@@ -56,7 +56,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.ready("a", "b")
 		m.report(connectivity.TransientFailure, "c")
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
-		m.move("p1", "a b") // the same policy gets another priority
+		m.move("p1", "a b") // the same policy is now below another priority
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
 
 		other := newMetered(t, m.recorder) // another channel with the same target
@@ -64,7 +64,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
 		m.policy.Close()
 		m.want(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
-		other.move("p0", "a") // the other channel's endpoints under p0 must not count for the first channel
+		other.move("p0", "a") // under p0, the endpoints of the other channel must not count for the first one
 		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
 		synctest.Wait()
@@ -82,10 +82,10 @@ func TestPicksAreExported(t *testing.T) {
 		old := m.cc.State()
 		m.move("p0", "a:3 b:2")
 		m.picks(7)
-		lbtest.Pick(old) // a call may still use the previous picker
+		lbtest.Pick(old) // a call may still use the last picker
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
 		m.move("p0", "a")
-		m.picks(4) // with a single endpoint
+		m.picks(4) // one endpoint
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
 		m.move("p1", "a")
 		m.picks(5)
@@ -100,7 +100,7 @@ func TestPicksAreExported(t *testing.T) {
 	})
 }
 
-// A picker of a single endpoint counts its picks after the first export.
+// The picker of a single endpoint counts its picks from the first export on.
 func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})

@@ -7,12 +7,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// oracle is an implementation of A34's queue in exact arithmetic. When the picker changes, each
-// endpoint keeps what is left of its interval until its next pick.
+// oracle is A34's queue with exact numbers. When the picker changes, each endpoint keeps what is
+// left of its interval until its next pick.
 type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
-	now    *big.Rat // deadline of the last pick
+	now    *big.Rat // the deadline of the last pick
 	picked bool     // the current picker has picked
 }
 
@@ -28,8 +28,8 @@ func newOracle() *oracle {
 	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
 }
 
-// follow switches to the policy's current children, as a new picker does. For an endpoint that no
-// picker has used yet, it takes the rest of the interval from the policy.
+// follow changes to the policy's current children, as a new picker does. If no picker has used an
+// endpoint yet, what is left of its interval is taken from the policy.
 func (o *oracle) follow(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {
@@ -68,7 +68,7 @@ func (o *oracle) follow(p *policy) {
 	o.all = all
 }
 
-// pick returns the entry with the earliest deadline, or the first one of several.
+// pick returns the entry with the earliest deadline. If there are several, it returns the first.
 func (o *oracle) pick() string {
 	var next *oracleEntry
 	for _, e := range o.order {

@@ -8,8 +8,8 @@ import (
 )
 
 // "If all endpoints have the same load_balancing_weight, EDF picker degenerates to round_robin
-// picker. The order of picked subschannel is purely decided by order_offset." (A34;
-// docs/scenarios.md, W1)
+// picker. The order of picked subschannel is purely decided by order_offset." (gRFC A34; row W1 of
+// docs/scenarios.md)
 func TestEqualWeightsTakeTurnsInTheOrderOfTheEndpoints(t *testing.T) {
 	for _, list := range []string{"a b c", "a:7 b:7 c:7", "a:0 b:1 c"} {
 		run(t, func(h *harness) {
@@ -20,18 +20,18 @@ func TestEqualWeightsTakeTurnsInTheOrderOfTheEndpoints(t *testing.T) {
 	}
 }
 
-// "At the very beginning, deadline of an entry e is equal to 1/e.weight." (A34)
+// "At the very beginning, deadline of an entry e is equal to 1/e.weight." (gRFC A34)
 func TestFirstPickerHasTheDeadlinesOfTheSpecification(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3 c:2")
 		h.ready("c", "b", "a")
-		// The deadlines, in sixths, are 6 for a, then 2, 4 and 6 for b, and 3 and 6 for c. If they
-		// are equal, the first endpoint in the list is picked.
+		// In sixths, the deadline of a is 6, those of b are 2, 4 and 6, and those of c are 3 and 6.
+		// Of equal ones, the first endpoint in the list is picked.
 		h.wantPicks("bcbabc" + "bcbabc")
 	})
 }
 
-// "Endpoints do not have load_balancing_weight is assigned to 1" (A34)
+// "Endpoints do not have load_balancing_weight is assigned to 1" (gRFC A34)
 func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b:0 c:2")
@@ -40,7 +40,7 @@ func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 	})
 }
 
-// With the weights 1 and 3, every third deadline of b equals one of a. Rounding must not change
+// With the weights 1 and 3, every third deadline of b is also one of a. Rounding must not change
 // their order (row W5 of docs/scenarios.md).
 func TestTiesDoNotDrift(t *testing.T) {
 	run(t, func(h *harness) {
@@ -53,7 +53,7 @@ func TestTiesDoNotDrift(t *testing.T) {
 	})
 }
 
-// Between two picks of a, there are 4,294,967,294 picks of b (row W3 of docs/scenarios.md).
+// Between two picks of a there are 4,294,967,294 picks of b (row W3 of docs/scenarios.md).
 func TestExtremeWeights(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:4294967294")
@@ -65,8 +65,8 @@ func TestExtremeWeights(t *testing.T) {
 	})
 }
 
-// "We'd like to udpate EDF priority queue so that new weights applied immediately even
-// endpoints list is not changed." (A34; docs/scenarios.md, W4)
+// "We'd like to udpate EDF priority queue so that new weights applied immediately even endpoints
+// list is not changed." (gRFC A34; row W4 of docs/scenarios.md)
 func TestChangeOfWeightsAlone(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1")

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// readyPicker returns a picker of READY endpoints. If exported is set, the metrics have been
-// exported before.
+// readyPicker returns a picker of READY endpoints. If exported is set, the metrics were exported
+// before.
 func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	t.Helper()
 	recorder := &lbtest.Recorder{}
@@ -33,7 +33,7 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 		<-published
 	}
 	for exported && recorder.Export()["understudy.picks :///   "] == 0 {
-		cc.State().Picker.Pick(balancer.PickInfo{}) // wait: the meter registers on another goroutine
+		cc.State().Picker.Pick(balancer.PickInfo{}) // until the meter has registered itself, which happens on another goroutine
 		runtime.Gosched()
 	}
 	return cc.State().Picker

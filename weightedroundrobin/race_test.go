@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// randomEndpoints returns up to twenty endpoints, in random order.
+// randomEndpoints returns up to twenty endpoints in random order.
 func randomEndpoints() string {
 	var list []string
 	for _, i := range rand.Perm(20)[:rand.IntN(20)] {
@@ -24,7 +24,7 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-// turmoil calls the policy at random, in the way a channel may.
+// turmoil calls the policy at random, as a channel might.
 func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {
@@ -93,8 +93,8 @@ func reportAtRandom(cc *lbtest.ClientConn) {
 	sc.ReportHealth(connectivity.Ready, nil)
 }
 
-// lockingLeaf is an endpoint policy that holds its lock in every call and while it reports, as
-// grpc-go's policies do.
+// lockingLeaf is the policy of an endpoint. Like grpc-go's policies, it holds its lock in every
+// call and while it reports.
 type lockingLeaf struct {
 	cc      balancer.ClientConn
 	mu      sync.Mutex

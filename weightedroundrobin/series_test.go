@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// If a control plane uses ever more names of priorities and localities, only the first ones get
-// metric series of their own, but every pick is counted.
+// A control plane may send ever more names of priorities and localities. Only the first ones get
+// metric series of their own, and every pick is still counted.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})

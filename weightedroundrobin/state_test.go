@@ -23,7 +23,7 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 		h.wantState(connectivity.TransientFailure, "fail: a is down")
 		h.report(connectivity.Idle, "b")
 		h.report(connectivity.Connecting, "b")
-		h.wantState(connectivity.TransientFailure, "fail: a is down") // TRANSIENT_FAILURE is sticky (A62)
+		h.wantState(connectivity.TransientFailure, "fail: a is down") // after a failure, CONNECTING does not count (gRFC A62)
 		h.ready("a")
 		h.wantState(connectivity.Ready, "a")
 		time.Sleep(time.Second) // a shorter connection would count as a failure
@@ -32,7 +32,7 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 	})
 }
 
-// When a child loses its connection, it reconnects at once, so the policy does not publish IDLE.
+// A child that loses its connection reconnects at once, so the policy does not publish IDLE.
 func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
@@ -58,8 +58,7 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	})
 }
 
-// As long as an endpoint fails, the errors of calls name that endpoint, even if others fail as
-// well.
+// While an endpoint fails, the errors of calls name it, even if others fail, too.
 func TestFailureStaysThatOfOneChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
@@ -130,7 +129,7 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 		h.wantState(connectivity.Connecting, "queue")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()
-		h.wantState(connectivity.Connecting, "queue") // the resolver error does not count while a has an endpoint
+		h.wantState(connectivity.Connecting, "queue") // while there is an endpoint, the resolver's error does not count
 		h.ready("a")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()

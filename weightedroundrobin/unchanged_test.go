@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// If an update changes nothing for this policy, for example only another locality, there is no new
-// picker.
+// An update may change nothing for this policy, for example if it changes only another locality.
+// There is then no new picker.
 func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:2")

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// balance sends an update that balances between zones. Each target, such as "a=3", is the only one
-// in the zone of its name, and has the given capacity. The client is in the first zone.
+// balance sends an update that balances calls between zones. Each target, such as "a=3", is alone
+// in the zone of its name and has this capacity. The client is in the first zone.
 func (h *harness) balance(t *testing.T, targets string) {
 	t.Helper()
 	var list, zones []string
@@ -42,7 +42,7 @@ func (h *harness) balance(t *testing.T, targets string) {
 	}
 }
 
-// failedPart is the picker of a READY child of whose endpoints a part has failed.
+// failedPart is the picker of a READY child. part of the child's endpoints have failed.
 type failedPart struct {
 	balancer.Picker
 	part float64
@@ -74,8 +74,8 @@ func (h *harness) goesTo() string {
 	return strings.Join(all, " ")
 }
 
-// When a zone loses endpoints, some of its calls go to a zone with spare capacity. The target of
-// that zone is created only then. When it is no longer needed, it is kept for 15 minutes.
+// When a zone loses endpoints, some of its calls go to a zone with spare capacity. Only then is the
+// target of that zone created. When it is no longer needed, it is kept for 15 minutes.
 func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
@@ -126,7 +126,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	})
 }
 
-// If a target fails during its own update, others take over its share of the calls.
+// If a target fails in its own update, others take its share of the calls.
 func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	for how, fails := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
@@ -159,8 +159,8 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	}
 }
 
-// Because of a single report, a target gains a share and then loses it. It is closed after its
-// retention time.
+// One report makes a target gain a share and lose it again. The target is closed when its retention
+// time is over.
 func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=3 d=4")
@@ -184,8 +184,7 @@ func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	})
 }
 
-// A target without a share may get calls because no other target is READY. It is kept as long as it
-// does.
+// A target without a share gets calls because no other one is READY. While it does, it is kept.
 func TestATargetThatStandsInIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=2 c=1")

@@ -17,12 +17,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness runs a policy with stub children on a fake channel.
 type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	weights map[string]string // weights in the last update, by child
+	weights map[string]string // by child, in the last update
 	builder *lbtest.StubBuilder
 }
 
@@ -33,7 +32,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-// configure returns a configuration with the given weights. more is added to its JSON.
+// configure returns a configuration with these weights. more is added to its JSON.
 func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
@@ -63,7 +62,7 @@ func (h *harness) update(children, more string) error {
 	return err
 }
 
-// report makes a child report a state. The child's picker returns its name.
+// report lets a child report a state. The picker of the child returns its name.
 func (h *harness) report(name string, state connectivity.State) {
 	if stub := h.builder.Get(name); stub != nil {
 		var err error

@@ -14,8 +14,8 @@ type half struct{ balancer.Picker }
 
 func (half) ReadyPart() float64 { return 0.5 }
 
-// A READY target contributes the READY share of its own endpoints. Removed targets that are
-// retained contribute nothing.
+// The READY share of a target counts as that of its own endpoints. Targets that were removed and
+// are retained do not count.
 func TestReadyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -49,8 +49,8 @@ func TestReadyPart(t *testing.T) {
 	})
 }
 
-// A target that reconnects is left out of the READY share, except for the part of it that was not
-// READY before.
+// A target that reconnects does not count in the READY share, except for what was not READY of it
+// before.
 func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

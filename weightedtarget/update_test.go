@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// When a failed child is CONNECTING again, it still counts as failed, so nothing is published. A
-// new error of a failed child is published.
+// A failed child that is CONNECTING again still counts as failed, so nothing is published. A new
+// error of a failed child is published.
 func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -36,7 +36,7 @@ func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	})
 }
 
-// If several children fail, the error of the first by name is returned.
+// If several children fail, the error of the first one by name is returned.
 func TestTheFirstErrorIsReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -114,7 +114,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 
 var logged = testlog.KeepWarnings()
 
-// Endpoints whose path names no child are logged once.
+// Endpoints whose path names no child are logged, once.
 func TestStraysAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		logged.Take()

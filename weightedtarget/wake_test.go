@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An IDLE child gets no calls while another one is READY or CONNECTING, so the policy makes it
-// connect. If the others have failed, it gets calls and connects by itself.
+// While another child is READY or CONNECTING, an IDLE child gets no calls, so the policy makes it
+// connect. If the others have failed, it gets calls and connects because of them.
 func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
@@ -19,7 +19,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 		for i, step := range []struct {
 			child string
 			state connectivity.State
-			want  int // ExitIdle calls of b so far
+			want  int // how often b was asked to connect so far
 		}{
 			{"b", connectivity.Idle, 1}, // the other children are CONNECTING
 			{"b", connectivity.Connecting, 1},
@@ -46,11 +46,11 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	})
 }
 
-// Whether ExitIdle is called is decided when the update is complete.
+// Whether an IDLE child must connect is decided at the end of the update.
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
 		of   connectivity.State // state of b and c after the update
-		want int                // ExitIdle calls of a
+		want int                // how often a is asked to connect
 	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
 		t.Run(now.of.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// described returns the result of translating an answer: the addresses of the endpoints, and the
-// reasons why priorities have no endpoints.
+// described returns what an answer is translated to: the addresses of the endpoints, and why
+// priorities have none.
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
 	t.Helper()
 	tree, err := translator.Translate(a)
@@ -50,7 +50,7 @@ func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// A locality's weight defaults to the sum of the weights of its endpoints that can take calls.
+// A locality without a weight has the sum of its endpoints that can take calls.
 func TestTheWeightOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=0: a*3 b!*4", "0 eu weight=0: c!", "0 sa weight=9: d*2")
 	tree, err := new(topology.Translator).Translate(answer)
@@ -64,8 +64,8 @@ func TestTheWeightOfALocality(t *testing.T) {
 	}
 }
 
-// Two endpoints with the same address count as one: the healthier one or, if they are equally
-// healthy, the first.
+// Two endpoints with the same address are one: the healthier of them or, if there is no difference,
+// the first.
 func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	for about, test := range map[string]struct {
 		lines []string
@@ -84,7 +84,7 @@ func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	}
 }
 
-// An answer that breaks the rules is rejected, and the error has the position.
+// An answer that breaks a rule is rejected, and the error says where.
 func TestAnswersThatAreRefused(t *testing.T) {
 	long := answerOf(t, "0 us: a")
 	long.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}
@@ -108,7 +108,8 @@ func TestAnswersThatAreRefused(t *testing.T) {
 	}
 }
 
-// Answers with an identity are equal if their identities are. Otherwise their contents decide.
+// Answers with an identity are equal if the identities are. Other answers are equal if their
+// contents are.
 func TestAnswersThatAreTheSame(t *testing.T) {
 	of := func(change func(*discovery.Answer)) *discovery.Answer {
 		a := answerOf(t, "0 us: a b!", "1 eu: c")

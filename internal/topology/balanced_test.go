@@ -63,7 +63,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// If clients in all zones balance their calls, the load on each endpoint is the same.
+// If clients in all zones balance their calls, each endpoint has the same load.
 func TestBalancedCallersOfAllZones(t *testing.T) {
 	load := make(map[string]float64)
 	for _, zone := range []string{"a", "b", "c"} {

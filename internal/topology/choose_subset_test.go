@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oracle chooses one item after the other, as the gRFC describes it.
+// oracle chooses one item after another, as gRFC A68 describes it.
 func oracle(items []subsetItem[int], size int) []bool {
 	chosen, left := make([]bool, len(items)), slices.Clone(items)
 	for range size {

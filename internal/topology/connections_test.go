@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// channel runs the real policies with a fake ClientConn. Connections to endpoints succeed
-// immediately, unless the endpoint is in down.
+// channel runs the real policies on a fake channel. A connection succeeds at once, unless its
+// endpoint is in down.
 type channel struct {
 	t          *testing.T
 	cc         *lbtest.ClientConn
@@ -47,8 +47,8 @@ func onChannel(t *testing.T, f func(c *channel)) {
 	})
 }
 
-// answerOf parses an answer from lines such as "0 us/a weight=3: a*2 b", in any order. The number
-// is the priority. Weights default to 1. "!" marks an unhealthy endpoint.
+// answerOf parses an answer from lines such as "0 us/a weight=3: a*2 b", in any order. The first
+// number is the priority. A weight that is not given is 1, and "!" follows an unhealthy endpoint.
 func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 	t.Helper()
 	answer := &discovery.Answer{Service: "cluster", Empty: true}
@@ -75,7 +75,6 @@ func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 	return answer
 }
 
-// number parses a number, 0 for "".
 func number(t *testing.T, text string) uint32 {
 	t.Helper()
 	if text == "" {
@@ -88,7 +87,7 @@ func number(t *testing.T, text string) uint32 {
 	return uint32(n)
 }
 
-// update sends the channel an answer and completes the resulting connection attempts.
+// update sends the channel an answer and lets it connect.
 func (c *channel) update(answer *discovery.Answer) {
 	c.t.Helper()
 	tree, err := c.translator.Translate(answer)
@@ -109,7 +108,7 @@ func (c *channel) update(answer *discovery.Answer) {
 	c.connect()
 }
 
-// connect completes all connection attempts, including those that start as a result.
+// connect completes all connection attempts, also those that follow from it.
 func (c *channel) connect() {
 	c.cc.Answer(func(a resolver.Address) error {
 		if c.down[a.Addr] {
@@ -119,7 +118,7 @@ func (c *channel) connect() {
 	})
 }
 
-// changes lists the endpoints to which connections were opened (+) or closed (-).
+// changes lists the endpoints to which connections were made (+) or closed (-).
 func changes(before, after []*lbtest.SubConn) string {
 	var all []string
 	for _, sc := range after {
@@ -136,7 +135,7 @@ func changes(before, after []*lbtest.SubConn) string {
 	return strings.Join(all, " ")
 }
 
-// picked returns the endpoints of the next n picks, sorted and without duplicates.
+// picked returns the endpoints of the next n picks, sorted, each once.
 func (c *channel) picked(n int) string {
 	var all []string
 	for range n {
@@ -146,15 +145,15 @@ func (c *channel) picked(n int) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// When a locality or a priority is added or removed, or weights change, no unchanged endpoint gets
-// a new connection (item 5 of the first proof).
+// A locality or a priority is added or removed, or weights change. No endpoint that stays is
+// connected again.
 func TestConnectionsOutliveUpdates(t *testing.T) {
 	first := []string{"0 us: a b", "0 eu: c", "1 as: d"}
 	for _, test := range []struct {
 		title string
-		down  string // endpoints whose connections fail
+		down  string // endpoints that cannot be connected
 		next  []string
-		want  string // connections opened (+) and closed (-)
+		want  string // connections made (+) and closed (-)
 		picks string
 	}{
 		{"nothing changes", "", first, "", "a b c"},
@@ -191,8 +190,8 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 	}
 }
 
-// When drops are added or removed, or the last locality is removed, no connection is opened,
-// because the shape of the tree never changes (decision 12).
+// Drops are added or removed, or the last locality is removed. No connection is made, because the
+// shape of the tree never changes (decision 12 of docs/scenarios.md).
 func TestConnectionsOutliveDrops(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")
@@ -215,8 +214,8 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 	})
 }
 
-// When the shares of zones change, no endpoint moves to another child. A zone that gets a share is
-// connected and stays so, and the connections to other zones stay open.
+// The shares of zones change, but no endpoint moves to another child. A zone that gets a share is
+// connected and stays so, and connections to other zones stay open.
 func TestConnectionsOutliveBalance(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
@@ -252,8 +251,8 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 	})
 }
 
-// When a near group is added before another one, the latter keeps its name, and its endpoints keep
-// their connections. An endpoint that moves to another group is reconnected.
+// A near group is added before another one. That one keeps its name, and its endpoints keep their
+// connections. An endpoint that moves to another group is connected again.
 func TestConnectionsOutliveNearGroups(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "zone", Place: location.Location{Region: "r", Zone: "a"}}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/balancer/base"
 )
 
-// counting returns a picker and the names of its children, each of which is one letter.
+// counting returns a picker and the names of its children. Each name is one letter.
 func counting(children string, weights ...uint32) (*Picker, []string) {
 	var pickers []balancer.Picker
 	var places []*Position
@@ -21,7 +21,7 @@ func counting(children string, weights ...uint32) (*Picker, []string) {
 	return New(pickers, weights, places), names
 }
 
-// The picks of a child are summed over all pickers, with one child and with several.
+// The picks of a child in all pickers are added up, whether a picker has one child or several.
 func TestScheduledPicksOfAllPickers(t *testing.T) {
 	var s Scheduled[string]
 	pick := func(p *Picker, n int) {
@@ -41,7 +41,7 @@ func TestScheduledPicksOfAllPickers(t *testing.T) {
 	now := s.Now(names)
 	pick(p, 400)
 	want("ab", 300, 100)
-	want("xb", 0, 100) // x is not in the picker yet
+	want("xb", 0, 100) // x is in no picker yet
 	if got := fmt.Sprint(now()); got != "[300 100]" {
 		t.Errorf("the function that Now returned before the picks returns %s, want the current picks", got)
 	}

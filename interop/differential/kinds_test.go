@@ -11,10 +11,10 @@ import (
 	ourweightedtarget "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// priorities compares the two priority policies. Children are given by name, the highest priority
-// first, as in "a b". "a:other" is a child with another type of policy, and "a!" is a child whose
-// requests for re-resolution are ignored. Removed children are closed immediately, as in grpc-go,
-// unless the last word is "retain".
+// priorities compares the two priority policies. A list of children, the highest priority first, is
+// "a b". "a:other" is a child with a policy of another type, and the requests for re-resolution of
+// "a!" are ignored. Removed children are closed at once, as in grpc-go, unless the last word is
+// "retain".
 var priorities = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
 
 func configurePriority(s *side, children []string) string {
@@ -33,8 +33,7 @@ func configurePriority(s *side, children []string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]%s}`, strings.Join(configs, ","), strings.Join(names, ","), retention)
 }
 
-// targets compares the two weighted_target policies. Children are given with weights, as in "a=1
-// b:other=2".
+// targets compares the two weighted_target policies. Children have weights, as in "a=1 b:other=2".
 var targets = kind{ours: ourweightedtarget.Name, theirs: weightedtarget.Name, configure: configureTargets}
 
 func configureTargets(s *side, children []string) string {

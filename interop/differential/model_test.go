@@ -14,8 +14,8 @@ const (
 	retention = 15 * time.Minute
 )
 
-// tick is added to the duration of each step of a schedule, so that timers from different steps
-// never end at the same time.
+// tick makes each step of a schedule a little longer, so that timers of different steps never end
+// at the same time.
 const tick = time.Millisecond
 
 // driver runs schedules on the model of A56.
@@ -24,21 +24,21 @@ type driver struct {
 	refuses   map[string]bool
 	onUpdate  map[string]string
 	published []string
-	asked     int // number of requests for re-resolution so far
+	asked     int
 }
 
-// seen is the observation of a policy after a step.
+// seen is what can be seen of a policy after a step.
 type seen struct {
 	published []string
-	last      string // the last published state, "" if none was published
-	returned  bool   // whether an update has returned an error
+	last      string // the last published state; "" before the first one
+	returned  bool   // an update has returned an error
 	told      string
-	asked     int // number of requests for re-resolution so far
+	asked     int // requests for re-resolution so far
 }
 
-// predict returns what should be observed after each step of a schedule, and after Close, if the
-// policy differs from the plain model by the given rows. tie reports whether the result depends on
-// which of two timers ends first.
+// predict returns what must be seen after each step of a schedule and after Close. The model has
+// the given rows. tie reports whether two timers end at the same time, so that the result depends
+// on their order.
 func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
 	d := &driver{Model: model.New(rows), refuses: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log
@@ -61,7 +61,7 @@ func (d *driver) see(returned bool) seen {
 	return seen{d.published, last, returned, d.Stubs.Told(), d.asked}
 }
 
-// publicationOf formats a published state in the same way as a side does.
+// publicationOf describes a published state as a side does.
 func publicationOf(r model.Report) string { return r.State + " " + about(r.Text) }
 
 func (d *driver) log(e model.Event) {
@@ -119,7 +119,7 @@ func (d *driver) do(step string) (returned bool) {
 	return false
 }
 
-// configOf returns the model's form of the configuration that configurePriority returns.
+// configOf returns, for the model, what configurePriority returns for the policies.
 func configOf(words []string) model.Config {
 	config := model.Config{Children: map[string]model.Child{}, FailoverTimeout: failover, ChildRetention: retention}
 	for _, id := range words {
@@ -134,7 +134,7 @@ func configOf(words []string) model.Config {
 	return config
 }
 
-// pickOf returns the result of a pick from a stub in the given state.
+// pickOf returns what a pick from a stub in this state gives.
 func pickOf(id, state string) string {
 	return map[string]string{
 		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",

@@ -24,8 +24,8 @@ const (
 	theirOutlierDetection = "outlier_detection_experimental"
 )
 
-// outlierSide is one of the two compared policies. Its child connects to every endpoint, registers
-// health listeners, and picks the endpoint that the call's context names.
+// outlierSide is one of the two policies. Its child connects to every endpoint, listens to its
+// health, and picks the endpoint that the context of the call names.
 type outlierSide struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -33,8 +33,7 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening is the builder of an outlierSide's child. last is the child that it has built most
-// recently.
+// listening builds the child of an outlierSide. last is the newest one.
 type listening struct{ last *listeningChild }
 
 var listeners = &listening{}
@@ -108,8 +107,7 @@ func newOutlierSide(t *testing.T, policy string) *outlierSide {
 	return &outlierSide{t: t, cc: cc, policy: balancer.Get(policy).Build(cc, balancer.BuildOptions{})}
 }
 
-// update sends the policy a configuration and endpoints. The configuration is in the JSON form of
-// A50, which both policies parse.
+// update sends the policy endpoints and a configuration in A50's JSON, which both policies parse.
 func (s *outlierSide) update(name, config string, endpoints []string) {
 	s.t.Helper()
 	parsed, err := balancer.Get(name).(balancer.ConfigParser).ParseConfig(

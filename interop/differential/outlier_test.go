@@ -11,10 +11,10 @@ import (
 
 var five = []string{"a", "b", "c", "d", "e"}
 
-// randomOutlierConfig returns a random configuration for which no differences are known. (Known
-// differences have their own tests.) The maximum is 100 %, because otherwise the ejections of
-// gRPC-Go depend on the order of a map. There is only one algorithm, because gRPC-Go counts an
-// endpoint twice if two algorithms eject it.
+// randomOutlierConfig returns a configuration in which the policies must not differ: known
+// differences have their own tests. The maximum is 100 %, because otherwise the ejections of
+// gRPC-Go depend on the order of a map. There is one algorithm, because gRPC-Go counts an endpoint
+// twice if two of them eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -29,7 +29,7 @@ func randomOutlierConfig(r *rand.Rand) string {
 	return config
 }
 
-// Both policies eject the same endpoints at the same time, given the same configuration and calls.
+// With the same configuration and calls, both policies eject the same endpoints at the same time.
 func TestOutlierDetectionAgrees(t *testing.T) {
 	seen := 0
 	for seed := range uint64(150) {
@@ -49,7 +49,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				case what < 6:
 					name, ok, failed := five[r.IntN(5)], r.IntN(8), r.IntN(8)
 					if theirs.isEjected(name) {
-						continue // how calls to ejected endpoints count is a known difference
+						continue // how such calls count is a known difference
 					}
 					ours.calls(name, ok, failed)
 					theirs.calls(name, ok, failed)
@@ -72,7 +72,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 	}
 }
 
-// onBoth runs f for each of the two policies, in separate bubbles.
+// onBoth runs f for each of the two policies, each in its own bubble.
 func onBoth(t *testing.T, f func(name string, s *outlierSide)) {
 	t.Helper()
 	for _, name := range []string{ourOutlierDetection, theirOutlierDetection} {
@@ -94,7 +94,7 @@ func wantEjected(t *testing.T, what, name string, s *outlierSide, ours, theirs i
 	}
 }
 
-// A50: "Defaults to 100." gRPC-Go's default is 0.
+// A50: "Defaults to 100." In gRPC-Go the default is 0.
 func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, `"failurePercentageEjection": {"threshold": 50, "minimumHosts": 1, "requestVolume": 5},`, five)
@@ -105,8 +105,8 @@ func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	})
 }
 
-// If at most 30 % of five endpoints may be ejected, gRPC-Go ejects two, because one ejected
-// endpoint is less than 30 %. With 0 %, it ejects none (docs/a50.md).
+// If at most 30 % of five endpoints may be ejected, gRPC-Go ejects a second one, because one is
+// less than 30 %. If 0 % may be, it ejects none (docs/a50.md).
 func TestTheMaximumOfEjections(t *testing.T) {
 	for percent, want := range map[int][2]int{0: {1, 0}, 10: {1, 1}, 20: {1, 1}, 30: {1, 2}, 40: {2, 2}, 100: {5, 5}} {
 		onBoth(t, func(name string, s *outlierSide) {
@@ -121,8 +121,8 @@ func TestTheMaximumOfEjections(t *testing.T) {
 	}
 }
 
-// A50 removes the map entry of a removed endpoint. gRPC-Go continues to count it if it was ejected,
-// so that no other endpoint is ejected.
+// By A50, a removed endpoint leaves the map. gRPC-Go still counts one that was ejected, and so
+// ejects no other endpoint.
 func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, atHalf+`"maxEjectionPercent": 20,`, five)
@@ -138,7 +138,7 @@ func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	})
 }
 
-// An endpoint that both algorithms eject counts once. In gRPC-Go it counts twice towards the
+// An endpoint that both algorithms eject counts once. In gRPC-Go, it counts twice towards the
 // maximum (docs/a50.md).
 func TestWhatBothAlgorithmsFind(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
@@ -149,14 +149,14 @@ func TestWhatBothAlgorithmsFind(t *testing.T) {
 		s.calls("c", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		if name == ourOutlierDetection || s.ejected() == "a" { // in gRPC-Go, the result depends on the order of a map
+		if name == ourOutlierDetection || s.ejected() == "a" { // in gRPC-Go, this depends on the order of a map
 			wantEjected(t, "found by both", name, s, 2, 1)
 		}
 	})
 }
 
-// A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go counts only the
-// addresses that have had enough calls.
+// A50: "If the number of addresses is less than minimum_hosts, stop." gRPC-Go counts only addresses
+// with enough calls.
 func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(atHalf, `"minimumHosts": 1`, `"minimumHosts": 5`, 1), five)
@@ -167,8 +167,8 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	})
 }
 
-// 7 of 100 is not more than 7 %, and an endpoint with the same rate as the others is not an
-// outlier. gRPC-Go gets this wrong, because of rounding errors.
+// 7 of 100 is not more than 7 %, and an endpoint with the rate of all others is not an outlier.
+// gRPC-Go rounds and gets both wrong.
 func TestRatesThatAreEqual(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(atHalf, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)

@@ -13,14 +13,15 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// parsers is a pair of policies whose parsers are compared. differ holds a pattern for each known
-// difference. The pattern matches our error, or the configuration if only our parser accepts it.
+// parsers is a pair of policies whose parsers are compared. differ has a pattern for each known
+// difference. It matches our error or, if only our parser accepts the configuration, the
+// configuration.
 type parsers struct {
 	ours, theirs string
 	differ       map[string]*regexp.Regexp
 }
 
-// docs/differences.md lists these differences.
+// The differences are those of docs/differences.md.
 var parserPairs = []parsers{
 	{"understudy_outlier_detection", "outlier_detection_experimental", map[string]*regexp.Regexp{
 		"an interval below 1ms":               regexp.MustCompile(`want a duration of 1ms and more`),
@@ -53,7 +54,8 @@ var (
 	wholes = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
 )
 
-// fields holds, for each policy, configurations with a placeholder and the values to try for it.
+// fields has, for each policy, configurations with a placeholder, and the values to try in its
+// place.
 var fields = map[string]map[string][]string{
 	"understudy_outlier_detection": {
 		`{"interval":%s,C}`: durations, `{"baseEjectionTime":%s,C}`: durations, `{"maxEjectionTime":%s,C}`: durations,
@@ -86,9 +88,8 @@ func parse(name, config string) (written map[string]any, err error) {
 	return written, err
 }
 
-// Our parsers and gRPC-Go's accept the same values of each field, and parse them to the same
-// result, except for the differences in docs/differences.md. This includes limits, wrong types,
-// unknown fields and null.
+// Our parsers and gRPC-Go's accept the same values of each field, including limits, wrong types,
+// unknown fields and null, and give the same result. The exceptions are in docs/differences.md.
 func TestParsersAgree(t *testing.T) {
 	given := 0
 	for _, pair := range parserPairs {
@@ -133,8 +134,8 @@ func (p parsers) why(about string) string {
 	return ""
 }
 
-// sameConfig compares the fields that gRPC-Go marshals, which are those that are not zero. It skips
-// the enforcement percentage, which has its own row.
+// sameConfig compares the fields that gRPC-Go marshals, which are those that are not zero. It
+// leaves out the enforcement percentage, which has its own row.
 func sameConfig(t *testing.T, config string, ours, theirs map[string]any) {
 	t.Helper()
 	for field, there := range theirs {

@@ -11,7 +11,7 @@ import (
 )
 
 // drive runs a schedule on a policy, with a tick after each step, and then closes the policy. It
-// returns what was observed.
+// returns what was seen.
 func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []seen {
 	var all []seen
 	synctest.Test(t, func(*testing.T) {
@@ -46,8 +46,8 @@ func driveTheirs(t *testing.T, k kind, schedule []string) []seen {
 	return drive(t, k, k.theirs, "theirs", schedule)
 }
 
-// firstDifference describes the first step in which got differs from want, or returns "" if there
-// is none.
+// firstDifference describes the first step in which got is not want, or returns "" if there is
+// none.
 func firstDifference(schedule []string, got, want []seen) string {
 	for i := range want {
 		if reflect.DeepEqual(got[i], want[i]) {
@@ -63,7 +63,7 @@ func firstDifference(schedule []string, got, want []seen) string {
 	return ""
 }
 
-// withoutOrder removes what was published within steps, and keeps the final state of each.
+// withoutOrder keeps what was seen at the end of each step, and drops what was published within it.
 func withoutOrder(all []seen) []seen {
 	for i := range all {
 		all[i].published = nil
@@ -71,10 +71,10 @@ func withoutOrder(all []seen) []seen {
 	return all
 }
 
-// notModelled lists the rows that the models do not implement.
+// notModelled lists the rows that the models do not have.
 var notModelled = map[string]bool{"p-config": true, "w-config": true, "w-shares": true}
 
-// rowsOf returns the rows for a kind of policy that the models implement.
+// rowsOf returns the rows about this kind of policy that the models have.
 func rowsOf(k kind) map[string]bool {
 	rows := map[string]bool{}
 	for _, r := range slices.Concat(priorityRows, targetRows) {
@@ -94,7 +94,7 @@ func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 }
 
 // On the schedule of each row, our policy behaves like the model without rows, and gRPC-Go's policy
-// behaves like the model with all rows. The model without this row differs from gRPC-Go's policy.
+// like the model with all rows. Without this row, the model does not behave like gRPC-Go's policy.
 func TestModelsHaveTheRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {

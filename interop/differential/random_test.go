@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawing configures which steps a random schedule may have.
+// drawing is what random schedules may contain.
 type drawing struct {
 	types    []string // types of policies: "" and ":other"
 	refusals bool
@@ -28,7 +28,7 @@ func (d drawing) schedule(t *rapid.T) []string {
 	return schedule
 }
 
-// update draws an update that configures some of the children, in any order.
+// update draws an update with some of the children, in any order.
 func (d drawing) update(t *rapid.T) string {
 	n := rapid.SampledFrom([]int{3, 2, 1, 3, 2, 0}).Draw(t, "children")
 	words := []string{"update"}
@@ -77,9 +77,9 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// Schedules with rejected updates use one type of policy. The order of what is published within a
-// step is not compared, because gRPC-Go's policy updates its children in the order of a map, and
-// chooses again after each rejection.
+// Schedules with rejected updates use one type of policy. What is published within a step is not
+// compared, because gRPC-Go's policy updates its children in the order of a map, and chooses again
+// after each rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{""}, refusals: true}.schedule(rt)
@@ -87,8 +87,8 @@ func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	})
 }
 
-// Our policy updates its children in a fixed order, so it is compared in full on all kinds of
-// schedules.
+// Our policy updates its children in a fixed order. So it is compared completely, on schedules of
+// all kinds.
 func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}, refusals: true}.schedule(rt)
@@ -96,7 +96,7 @@ func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	})
 }
 
-// predicted fails the test if what was observed differs from the prediction.
+// predicted fails the test if what was seen is not the prediction.
 func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
 	want, tie := predict(rows, schedule)
 	if anyOrder || tie {
@@ -108,8 +108,8 @@ func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool
 }
 
 // On random schedules, each weighted_target policy agrees with its model. What is published within
-// a step is not compared, because our policy publishes only once if several children report at the
-// same time.
+// a step is not compared, because our policy publishes once if several children report at the same
+// time.
 func TestRandomTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawing{types: []string{"", ":other"}, refusals: true, weights: true}.schedule(rt)

@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 )
 
-// row is a row of docs/differences.md: a schedule whose steps say where the two policies differ. In
-// all other steps, they agree.
+// row is a row of docs/differences.md: a schedule whose steps show where the two policies differ.
+// In all other steps they agree.
 type row struct {
 	id    string
 	kind  kind
 	steps []step
 }
 
-// step is a command and what must be observed. If theirs is empty, both policies must give ours. If
-// both are empty, the two policies must agree.
+// step is a command and what must be seen after it. If theirs is empty, both policies must give
+// ours. If both are empty, the policies must agree.
 type step struct {
 	command      string
 	ours, theirs string
@@ -37,7 +37,7 @@ func (r row) run(t *testing.T) {
 	defer theirs.policy.Close()
 	differs := false
 	for _, s := range r.steps {
-		// Both sides share one clock, so they run each command together.
+		// Both sides have one clock, so they run each command together.
 		gotOurs, gotTheirs := doBoth(ours, theirs, s.command)
 		wantOurs, wantTheirs := s.ours, s.theirs
 		if wantOurs == "" {
@@ -59,7 +59,7 @@ func (r row) run(t *testing.T) {
 	}
 }
 
-// doBoth runs a command on both sides at the same time.
+// doBoth runs a command on both sides. A wait passes once, for both.
 func doBoth(ours, theirs *side, command string) (seenOurs, seenTheirs string) {
 	if len(command) > 5 && command[:5] == "wait " {
 		return ours.carryOut(command), theirs.carryOut("wait 0s")

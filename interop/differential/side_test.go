@@ -19,31 +19,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// side is one of the two compared policies, with a ClientConn and children of its own. It is used
-// in a synctest bubble.
+// side is one of the two policies, with its own channel and children, in a synctest bubble.
 type side struct {
 	kind     kind
-	prefix   string // prefix of the names of the stub policies
+	prefix   string // how the names of the stub policies begin
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
 	refused  map[string]bool   // children that reject their updates
-	onUpdate map[string]string // by child: what it reports during its update
+	onUpdate map[string]string // by child: what it reports in its update
 
 	updates   int
-	mu        sync.Mutex // guards published, which a timer's goroutine may append to
+	mu        sync.Mutex // guards published, which the goroutine of a timer may write
 	published []string
 }
 
-// kind describes a kind of policy: the names of our policy and grpc-go's, and how to configure both
-// for given children.
+// kind is a kind of policy: the names of ours and of grpc-go's, and how both are configured with
+// some children.
 type kind struct {
 	ours, theirs string
 	configure    func(s *side, children []string) string
 }
 
-// newSide builds a policy. It registers new stub policies, so that the children of two sides are
-// distinct.
+// newSide builds a policy. It registers stub policies of its own, so that the children of two sides
+// are not confused.
 func newSide(k kind, policy, prefix string) *side {
 	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, refused: map[string]bool{}, onUpdate: map[string]string{}}
 	s.cc.OnUpdate(func(state balancer.State) {
@@ -66,7 +65,7 @@ func both(k kind) (ours, theirs *side) {
 
 var errRefused = errors.New("no good")
 
-// updated is called during a child's update.
+// updated is called in the update of a child.
 func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	name := nameOf(stub.ID())
 	if state, ok := s.onUpdate[name]; ok {
@@ -78,8 +77,8 @@ func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	return nil
 }
 
-// child returns the newest child with the given id that is not closed, or nil. "a:other" is the id
-// of a child with another type of policy.
+// child returns the newest child with this id that is not closed, or nil. "a:other" is the id of a
+// child with a policy of another type.
 func (s *side) child(id string) *lbtest.Stub {
 	for _, b := range s.stubs {
 		if stub := b.Get(id); stub != nil {
@@ -96,11 +95,12 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// carryOut runs a command, waits until the bubble is idle, and returns what is then observed.
+// carryOut runs a command, waits until all goroutines are blocked, and returns what can then be
+// seen.
 func (s *side) carryOut(command string) string {
 	words := strings.Fields(command)
 	result := ""
-	if words[0] == "published" { // show what was published in the last step
+	if words[0] == "published" { // what was published in the last step
 		return strings.Join(s.inStep(), ", ")
 	}
 	s.nextStep()
@@ -138,7 +138,7 @@ func (s *side) carryOut(command string) string {
 		s.policy.ResolverError(errors.New("no such host"))
 	case "parse":
 		return s.parse(strings.TrimPrefix(command, "parse "))
-	case "ask": // show the calls that a child has received
+	case "ask": // which calls a child has received
 		stub := s.child(args[0])
 		return fmt.Sprintf("%s: %d updates, %d to exit idle, %d errors", args[0], stub.Updates(), stub.ExitIdles(), len(stub.ResolverErrors()))
 	default:
@@ -166,14 +166,14 @@ func (s *side) nextStep() {
 	s.published = nil
 }
 
-// inStep returns what was published since nextStep was called.
+// inStep returns what was published since nextStep.
 func (s *side) inStep() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.published
 }
 
-// updateKey is the key under which a state's attributes hold the number of the update.
+// updateKey is the attribute of a state that has the number of the update.
 type updateKey struct{}
 
 // told describes each child that is not closed: the number of its last update, and how many
@@ -199,8 +199,8 @@ func (s *side) name() string {
 	return s.kind.theirs
 }
 
-// parse returns whether the policy has "accepted" or "rejected" a configuration. STUB in the
-// configuration is replaced by the name of a stub policy.
+// parse returns "accepted" or "rejected" for a configuration, in which STUB is replaced by the name
+// of a stub policy.
 func (s *side) parse(config string) string {
 	config = strings.ReplaceAll(config, "STUB", s.prefix+"_stub")
 	if _, err := balancer.Get(s.name()).(balancer.ConfigParser).ParseConfig(json.RawMessage(config)); err != nil {
@@ -209,7 +209,7 @@ func (s *side) parse(config string) string {
 	return "accepted"
 }
 
-// report makes a child report a state. Picks from its picker reveal the child and the state.
+// report lets a child report a state. What its picker returns shows the child and the state.
 func report(stub *lbtest.Stub, state string) {
 	var err error
 	switch state {
@@ -221,17 +221,17 @@ func report(stub *lbtest.Stub, state string) {
 	stub.Report(states[state], err)
 }
 
-// describe returns the last published state, the results of calls, and the open children, such as
-// "READY a b; children a b c".
+// describe returns the last published state, what calls return, and the children that are not
+// closed, as in "READY a b; children a b c".
 func (s *side) describe() string {
 	state := s.cc.State()
 	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, answers(state), strings.Join(s.live(), " "))
 }
 
-// answers returns the distinct results of calls in a state.
+// answers returns what calls return in a state, each result once.
 func answers(state balancer.State) string {
 	var all []string
-	for range 200 { // often enough for a random picker to pick every child
+	for range 200 { // so often that a random picker picks every child
 		if a := answer(state); !slices.Contains(all, a) {
 			all = append(all, a)
 		}
@@ -240,7 +240,7 @@ func answers(state balancer.State) string {
 	return strings.Join(all, ", ")
 }
 
-// texts maps parts of errors to short descriptions. The first part that an error contains decides.
+// texts gives short names to errors that contain a text. The first one applies.
 var texts = []struct{ part, about string }{
 	{"did not connect", "did not connect"},
 	{errRefused.Error(), "no good"},
@@ -251,12 +251,12 @@ var texts = []struct{ part, about string }{
 	{"all priorities are removed", "no priorities"},
 }
 
-// inUse matches the error in which our priority policy lists all priorities. The group is the error
-// of the priority in use, which is the last.
+// inUse matches the error in which our priority policy lists all priorities. Its group is the error
+// of the last one, which is in use.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
-// answer returns the result of a call. Errors that the two policies word differently are replaced
-// by short descriptions.
+// answer returns the result of a call, with a short name for an error that the two policies word
+// differently.
 func answer(state balancer.State) string {
 	return about(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
 }
@@ -270,7 +270,7 @@ func about(a string) string {
 	return a
 }
 
-// live returns the sorted, distinct ids of the children that are not closed.
+// live returns the ids of the children that are not closed, sorted, each once.
 func (s *side) live() []string {
 	var ids []string
 	for _, b := range s.stubs {

@@ -28,7 +28,7 @@ var targetRows = []row{
 	}},
 	{"w-wake", targets, []step{
 		{command: "update a=1 b=1"},
-		{command: "report a IDLE"}, // at this point, b is CONNECTING
+		{command: "report a IDLE"}, // b is CONNECTING
 		{"ask a", "a: 1 updates, 1 to exit idle, 0 errors", "a: 1 updates, 0 to exit idle, 0 errors"},
 		{command: "report a READY"},
 		{command: "report b IDLE", ours: "READY a; children a b"},
@@ -61,8 +61,8 @@ var targetRows = []row{
 	}},
 }
 
-// Row w-shares: our sequence of picks is exact, and gRPC-Go's is random. A change of weights takes
-// effect immediately in our policy, but only with a child's next report in gRPC-Go's.
+// Row w-shares: our sequence of picks is exact, and gRPC-Go's is random. A new weight takes effect
+// at once in our policy, and with the next report of a child in gRPC-Go's.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := both(targets)
@@ -77,7 +77,7 @@ func TestShares(t *testing.T) {
 				t.Errorf("ours: b got %d of %d calls, want exactly 300", n, calls)
 			}
 		}
-		// With 8,000 calls and a share of one half, five standard deviations are about 224 calls.
+		// Five standard deviations of 8,000 calls with a share of one half are 224 calls.
 		if n := share(theirs, "b", windows*calls); n < 3776 || n > 4224 {
 			t.Errorf("theirs: b got %d of %d calls before the next report, want about half", n, windows*calls)
 		}
@@ -85,20 +85,19 @@ func TestShares(t *testing.T) {
 		exact := 0
 		for range windows {
 			n := share(theirs, "b", calls)
-			if n < 257 || n > 343 { // 300 ± 43, five standard deviations
+			if n < 257 || n > 343 { // five standard deviations
 				t.Errorf("theirs: b got %d of %d calls, want about 300", n, calls)
 			}
 			if n == 300 {
 				exact++
 			}
 		}
-		if exact == windows { // by chance, this has a probability of 10^-26
+		if exact == windows { // by chance, this happens once in 10^26 runs
 			t.Error("theirs: every share was exact, so the row is obsolete")
 		}
 	})
 }
 
-// share returns how many of n calls a child gets.
 func share(s *side, id string, n int) int {
 	got, state := 0, s.cc.State()
 	for range n {

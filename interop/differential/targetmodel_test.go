@@ -8,17 +8,16 @@ import (
 	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// targetChild is a child of weighted_target.
 type targetChild struct {
 	model.Policies
 	reported string
-	// counts is the state that the child counts as, and pick is the result of a call to it.
+	// counts is the state that the child counts as, and pick is what a call to it returns.
 	counts, pick string
-	refused      bool // the child rejected its last update, and has not reported since
-	woken        bool // the child has been asked to connect since its last report
+	refused      bool // the child has rejected its last update, and has not reported since
+	woken        bool // the child was asked to connect since its last report
 }
 
-// now returns the state that the child counts as, and the result of a call to it.
+// now returns the state that the child counts as, and what a call to it returns.
 func (c *targetChild) now() (counts, pick string) {
 	if c.refused {
 		return failed, "fail: no good"
@@ -26,25 +25,24 @@ func (c *targetChild) now() (counts, pick string) {
 	return c.counts, c.pick
 }
 
-// targetModel is a plain model of weighted_target. It predicts which children get calls, but not
-// how many. rows lists the rows of docs/differences.md for which it behaves like grpc-go.
+// targetModel is a simple model of weighted_target. It predicts which children get calls, but not
+// how many. rows are the rows of docs/differences.md in which it behaves like grpc-go.
 type targetModel struct {
 	rows map[string]bool
 
 	stubs    model.Stubs
 	version  int
 	refuses  map[string]bool
-	updated  bool // whether any update has been handled
+	updated  bool // there was an update
 	onUpdate map[string]string
 	children map[string]*targetChild
 	queue    []func()
-	last     string // last published state
-	asked    int    // number of requests for re-resolution
+	last     string // the last published state
+	asked    int    // requests for re-resolution
 }
 
-// predictTargets returns what should be observed after each step of a schedule, and after Close, if
-// the policy differs from the plain model by the given rows. It does not predict what is published
-// within a step.
+// predictTargets returns what must be seen after each step of a schedule and after Close. The model
+// has the given rows. It does not predict what is published within a step.
 func predictTargets(rows map[string]bool, schedule []string) []seen {
 	m := &targetModel{
 		rows:     rows,
@@ -119,7 +117,7 @@ func (m *targetModel) drain() {
 	}
 }
 
-// handle applies a report of a child.
+// handle applies the report of a child.
 func (m *targetModel) handle(c *targetChild, state, pick string) {
 	before := c.counts
 	if m.rows["w-sticky"] {
@@ -154,7 +152,7 @@ func (m *targetModel) update(words []string) (returned bool) {
 	return returned && m.state() == failed
 }
 
-// updateChild updates a child. It returns whether the child is already known to have rejected the
+// updateChild updates a child, and returns whether it already knows that the child has rejected the
 // update.
 func (m *targetModel) updateChild(name, id string) (refused bool) {
 	c := m.children[name]
@@ -175,14 +173,14 @@ func (m *targetModel) updateChild(name, id string) (refused bool) {
 	if !m.refuses[name] || m.rows["w-refused"] {
 		return false
 	}
-	m.drain() // reports from before the rejection are handled first
+	m.drain() // reports from before the rejection come first
 	c.Refused(errRefused.Error())
 	c.refused = c.reported != ready && c.reported != idle
 	return true
 }
 
-// state returns the policy's state: READY, CONNECTING or IDLE if any child counts as that, in this
-// order.
+// state returns the state of the policy: READY, CONNECTING or IDLE if a child counts as that, in
+// this order, or else TRANSIENT_FAILURE.
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {

@@ -24,18 +24,18 @@ const (
 	grace = 5 * time.Second
 )
 
-// cluster simulates the scheduler, the kubelets and the network for one namespace.
+// cluster plays the scheduler, the kubelets and the network of one namespace.
 type cluster struct {
 	api       *api
 	namespace string
-	slots     chan struct{} // limits the number of concurrent requests
+	slots     chan struct{} // limits how many requests run at a time
 
 	mu       sync.Mutex
 	cordoned map[string]bool
 	nodes    []string
 	turn     int
-	pods     map[string]*pod   // pods by name
-	real     map[string]string // by address of a pod: the address that its server really listens on
+	pods     map[string]*pod
+	real     map[string]string // by the address of a pod: where its server really listens
 	last     netip.Addr
 	dials    int
 }
@@ -46,7 +46,7 @@ type pod struct {
 	ending   bool
 }
 
-// podObject holds those fields of a Pod that are used here.
+// podObject has the fields of a Pod that are used here.
 type podObject struct {
 	Metadata struct {
 		Name              string
@@ -55,8 +55,8 @@ type podObject struct {
 	Spec struct{ NodeName string }
 }
 
-// newCluster creates a namespace with three nodes in three zones. number becomes part of the pods'
-// addresses, so that those of different clusters differ.
+// newCluster creates a namespace with three nodes in three zones. number is in the addresses of its
+// pods, so that no two clusters have the same.
 func newCluster(t *testing.T, a *api, namespace string, number byte) *cluster {
 	c := &cluster{api: a, namespace: namespace, slots: make(chan struct{}, 16), cordoned: make(map[string]bool),
 		pods: make(map[string]*pod), real: make(map[string]string), last: netip.AddrFrom4([4]byte{10, number, 0, 0})}
@@ -105,7 +105,6 @@ func (c *cluster) deployments() string {
 	return "/apis/apps/v1/namespaces/" + c.namespace + "/deployments"
 }
 
-// serve creates the Service of a Deployment.
 func (c *cluster) serve(t *testing.T, name string) {
 	t.Helper()
 	c.api.must(t, http.MethodPost, c.path("services"), object{"metadata": object{"name": name}, "spec": object{
@@ -117,14 +116,14 @@ func (c *cluster) scale(t *testing.T, name string, replicas int) {
 	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"replicas": replicas}}, nil)
 }
 
-// roll changes the template of a Deployment, like kubectl rollout restart.
+// roll changes the template of a Deployment, as "kubectl rollout restart" does.
 func (c *cluster) roll(t *testing.T, name string) {
 	t.Helper()
 	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"template": object{"metadata": object{
 		"annotations": object{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339Nano)}}}}}, nil)
 }
 
-// drain evicts all pods of a node and cordons it, like kubectl drain.
+// drain cordons a node and evicts all of its pods, as "kubectl drain" does.
 func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	t.Helper()
 	c.mu.Lock()
@@ -143,7 +142,7 @@ func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	return len(names)
 }
 
-// see reacts to an event about a pod as a scheduler and a kubelet would.
+// see does what a scheduler and a kubelet do on an event about a pod.
 func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	name := p.Metadata.Name
 	defer happened()
@@ -189,8 +188,8 @@ func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	}
 }
 
-// end ends a pod. The pod continues to serve during its grace period, finishes pending calls, and
-// is then deleted.
+// end ends a pod. It serves on for its grace period, completes the calls that are under way, and is
+// then deleted.
 func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	select {
 	case <-ctx.Done():
@@ -201,8 +200,8 @@ func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	c.tell(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
 }
 
-// tell sends a request about a pod to the API server. It tries again until the server accepts the
-// request or the pod no longer exists.
+// tell sends a request about a pod, again and again until the API server accepts it or the pod is
+// gone.
 func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
@@ -218,7 +217,7 @@ func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	}
 }
 
-// run starts the server of a pod, which sends the pod's address in the header "pod".
+// run starts the server of a pod. It gives the pod's address in the response header "pod".
 func (c *cluster) run(p *pod) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -239,7 +238,7 @@ func (c *cluster) run(p *pod) {
 	go func() { _ = p.server.Serve(l) }()
 }
 
-// dial connects to a pod, given the pod's address.
+// dial connects to the pod with this address.
 func (c *cluster) dial(ctx context.Context, address string) (net.Conn, error) {
 	c.mu.Lock()
 	at := c.real[address]
@@ -257,7 +256,7 @@ func (c *cluster) dialled() int {
 	return c.dials
 }
 
-// running returns the addresses of the pods that are not terminating.
+// running returns the addresses of the pods that do not terminate.
 func (c *cluster) running() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,7 +269,7 @@ func (c *cluster) running() map[string]bool {
 	return all
 }
 
-// sliceObject holds those fields of an EndpointSlice that are used here.
+// sliceObject has the fields of an EndpointSlice that are used here.
 type sliceObject struct {
 	Metadata  struct{ Name string }
 	Endpoints []struct {
@@ -279,12 +278,12 @@ type sliceObject struct {
 	}
 }
 
-// observer watches the slices of a Service independently of the source, and records when events
+// observer watches the slices of a Service by itself, beside the source, and records when events
 // arrive.
 type observer struct {
 	mu     sync.Mutex
 	slices map[string]sliceObject
-	ready  map[string][2]time.Time // by address: when it became ready, and when it stopped being ready (zero if it has not)
+	ready  map[string][2]time.Time // by address: when it became ready, and when it stopped being ready, or zero
 	ending map[string]time.Time    // by address: when it began to terminate
 }
 
@@ -330,14 +329,14 @@ func (o *observer) see(kind string, s sliceObject) {
 	}
 }
 
-// ends reports whether the server has reported that the endpoint at ip terminates.
+// ends reports whether the server has said that the endpoint at ip terminates.
 func (o *observer) ends(ip string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.ending[ip].IsZero()
 }
 
-// count returns the number of slices, of ready endpoints, and of all endpoints.
+// count returns how many slices, ready endpoints and endpoints there are.
 func (o *observer) count() (slices, ready, all int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -352,9 +351,9 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// late returns for how long the API server, at the given moment, had already reported two things:
-// that the endpoint at ip is terminating, and that another endpoint is ready, which still was at
-// that moment. It returns zero if the server had not reported both.
+// late returns for how long, at the given moment, the API server had already reported that the
+// endpoint at ip terminates and that another one is ready. It is zero if one of these had not been
+// reported, or the other endpoint was no longer ready.
 func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -376,7 +375,7 @@ func (o *observer) names() []string {
 	return slices.Sorted(maps.Keys(o.slices))
 }
 
-// wait waits until n endpoints are ready, and returns their addresses.
+// wait waits until n endpoints are ready and returns their addresses.
 func (o *observer) wait(t *testing.T, n int) map[string]bool {
 	t.Helper()
 	await(t, fmt.Sprintf("%d endpoints are ready", n), func() bool { _, ready, _ := o.count(); return ready == n })

@@ -1,9 +1,9 @@
 //go:build kubernetes
 
 // Package kubernetes tests discovery/kubernetes against a real API server with real controllers.
-// Deployments create the pods, and this package simulates the scheduler and the kubelets. Its pods
-// are gRPC servers on loopback with fake pod addresses, because the API rejects loopback addresses
-// in slices. Run it with make kubernetes.
+// Deployments create the pods, and this package plays the scheduler and the kubelets. Its pods are
+// gRPC servers on loopback. They have invented pod addresses, because the API does not accept
+// loopback addresses in slices. Run it with make kubernetes.
 package kubernetes
 
 import (
@@ -27,10 +27,10 @@ import (
 	"time"
 )
 
-// patience is the time limit of each wait.
+// patience bounds each wait.
 const patience = 3 * time.Minute
 
-var shared *server // used by all tests except those that disturb their server
+var shared *server // for all tests but those that disturb their server
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -52,11 +52,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// server is a Kubernetes control plane in a separate process.
+// server is a Kubernetes control plane in its own process.
 type server struct {
 	dir, port string
 	cmd       *exec.Cmd
-	*api      // client with administrator rights; set by start
+	*api      // a client with administrator rights, set by start
 }
 
 func newServer(dir string) (*server, error) {
@@ -69,7 +69,7 @@ func newServer(dir string) (*server, error) {
 	return &server{dir: dir, port: port}, err
 }
 
-// start starts or restarts the server, and returns when it is ready.
+// start starts the server, or starts it again, and returns when it is ready.
 func (s *server) start(flags ...string) error {
 	binary := os.Getenv("KUBE_APISERVER")
 	if binary == "" {
@@ -82,7 +82,7 @@ func (s *server) start(flags ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
 	s.cmd.Stderr = log
-	if _, err := s.cmd.StdinPipe(); err != nil { // when this process ends, stdin is closed, and the server ends, too
+	if _, err := s.cmd.StdinPipe(); err != nil { // when this process ends, stdin is closed, and so the server ends, too
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -142,8 +142,8 @@ func (s *server) compact(t *testing.T) {
 	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
 }
 
-// api is a client of a server, with one account. The tested source uses it as its transport, and
-// api then records the source's requests and events.
+// api is a client of a server with one account. The source that is tested uses it as its transport,
+// and api then records the source's requests and events.
 type api struct {
 	base, token string
 	roots       *x509.CertPool
@@ -158,10 +158,10 @@ type api struct {
 
 type request struct {
 	version string // the resourceVersion from which the request watches
-	code    int    // status code of the response, 0 if there was none
+	code    int    // status code of the response; 0 if there was none
 }
 
-// told is an event that the source received.
+// told is an event that the source has received.
 type told struct {
 	Type   string
 	Object struct {
@@ -193,7 +193,7 @@ func newAPI(base, token string, roots *x509.CertPool) *api {
 // as returns a client of the same server with another token.
 func (a *api) as(token string) *api { return newAPI(a.base, token, a.roots) }
 
-// cut breaks all connections of the source. Its later requests wait until pass is called.
+// cut breaks all connections of the source. Its next requests wait until pass is called.
 func (a *api) cut() (pass func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -261,22 +261,21 @@ func (p *tap) Read(b []byte) (int, error) {
 	}
 }
 
-// history returns the requests and received events of the source.
+// history returns the requests of the source and the events that it has received.
 func (a *api) history() ([]request, []told) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]request(nil), a.asked...), append([]told(nil), a.events...)
 }
 
-// reply is a response of the server.
 type reply struct {
 	code     int
 	warnings []string
 	body     []byte
 }
 
-// ask sends a request. If body is a string, it is sent as YAML, otherwise as JSON. For the method
-// PATCH, the body is a strategic merge patch.
+// ask sends a request. A body that is a string is sent as YAML, any other as JSON. With PATCH, the
+// body is a strategic merge patch.
 func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
 	kind := "application/json"
 	var text []byte
@@ -307,8 +306,7 @@ func (a *api) ask(ctx context.Context, method, path string, body any) (reply, er
 
 type object = map[string]any
 
-// must sends a request, fails the test unless it succeeds, and decodes the response into to, unless
-// to is nil.
+// must sends a request, which must succeed. If to is not nil, it gets the response.
 func (a *api) must(t *testing.T, method, path string, body, to any) {
 	t.Helper()
 	r, err := a.ask(t.Context(), method, path, body)
@@ -325,7 +323,7 @@ func (a *api) must(t *testing.T, method, path string, body, to any) {
 	}
 }
 
-// account creates a service account, and returns a client for it.
+// account creates a service account and returns a client for it.
 func (a *api) account(t *testing.T, namespace, name string) *api {
 	t.Helper()
 	at := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
@@ -335,8 +333,8 @@ func (a *api) account(t *testing.T, namespace, name string) *api {
 	return a.as(token.Status.Token)
 }
 
-// follow watches path until ctx is done. It begins with all existing objects, and reconnects after
-// a failure.
+// follow watches path until ctx is done. It begins with all objects that exist, and connects again
+// after a failure.
 func follow[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
 	for ctx.Err() == nil {
 		follow1(ctx, a, path, each)
@@ -370,7 +368,7 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news lets tests wait until something has changed.
+// news lets tests wait for a change.
 var news struct {
 	sync.Mutex
 	next chan struct{}
@@ -395,7 +393,7 @@ func happened() {
 	}
 }
 
-// await waits until is returns true. It checks again whenever happened is called.
+// await waits until is returns true. It looks again after each call of happened.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.After(patience); ; {

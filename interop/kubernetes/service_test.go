@@ -21,8 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channel opens a channel to the pods of a cluster. The channel uses the API server with the
-// account of as.
+// channel opens a channel to the pods of a cluster. It uses the API server with the account as.
 func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn {
 	t.Helper()
 	cc, err := understudy.NewClient(target,
@@ -35,7 +34,7 @@ func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn
 	return cc
 }
 
-// call makes a wait-for-ready call, and returns the address of the pod that handled it.
+// call makes a wait-for-ready call and returns the address of the pod that answered.
 func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	var header metadata.MD
 	err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true), grpc.Header(&header))
@@ -45,7 +44,7 @@ func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	return header.Get("pod")[0], nil
 }
 
-// one makes a call, which must succeed, and returns the pod that handled it.
+// one makes a call, which must succeed, and returns the pod that answered.
 func one(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -68,9 +67,9 @@ type made struct {
 // traffic makes 200 calls a second until stop is called.
 type traffic struct {
 	mu      sync.Mutex
-	phase   string // name of the test's current step
+	phase   string // the current step of the test
 	calls   []made
-	recent  map[string]time.Time // when each pod last handled a call
+	recent  map[string]time.Time // when each pod last answered
 	running sync.WaitGroup
 	end     chan struct{}
 }
@@ -117,7 +116,7 @@ func (f *traffic) one(cc *grpc.ClientConn) {
 	f.recent[m.ip] = time.Now()
 }
 
-// more waits until n further calls have finished.
+// more waits until n more calls have ended.
 func (f *traffic) more(t *testing.T, n int) {
 	t.Helper()
 	count := func() int {
@@ -129,7 +128,7 @@ func (f *traffic) more(t *testing.T, n int) {
 	await(t, "more calls", func() bool { return count() >= n })
 }
 
-// answering reports whether exactly these pods have handled calls since the given time.
+// answering reports whether exactly these pods have answered since the given time.
 func (f *traffic) answering(these map[string]bool, since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,9 +151,8 @@ func (f *traffic) stop() []made {
 }
 
 // A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and created again,
-// at 200 calls per second. Every wait-for-ready call succeeds. A terminating endpoint gets no calls
-// that begin more than 1 s after the server has reported that it is terminating, as long as another
-// endpoint is ready.
+// at 200 calls a second. All wait-for-ready calls succeed. Once the server has said for 1 s that an
+// endpoint terminates, the endpoint gets no new calls while another one is ready.
 func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	seen := c.observe(t, "web")
@@ -214,7 +212,7 @@ func TestServiceOf250(t *testing.T) {
 		c.serve(t, "web")
 	})
 	step("deleted slice by slice and created again", 250, func() {
-		// Delete the slices one by one, as a slow garbage collector would.
+		// Delete the slices one after another, as a slow garbage collector would.
 		c.api.must(t, http.MethodDelete, c.path("services/web"), object{"propagationPolicy": "Orphan"}, nil)
 		for _, name := range seen.names() {
 			c.api.must(t, http.MethodDelete, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/"+name, nil, nil)
@@ -237,7 +235,7 @@ func TestServiceOf250(t *testing.T) {
 	t.Logf("the source made %d requests and received %d events", len(asked), len(events))
 }
 
-// judge checks each call against the events that the server had reported by then.
+// judge checks each call against the events that the server had sent by then.
 func judge(t *testing.T, calls []made, seen *observer) {
 	t.Helper()
 	if len(calls) < 5000 {
@@ -264,7 +262,7 @@ func judge(t *testing.T, calls []made, seen *observer) {
 		len(calls), lost, stray, latest.Round(time.Millisecond), longest.Round(time.Millisecond), len(seen.ready))
 }
 
-// answers waits until calls reach exactly the given pods.
+// answers waits until calls reach exactly these pods.
 func answers(t *testing.T, cc *grpc.ClientConn, want map[string]bool) {
 	t.Helper()
 	var got map[string]bool

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// grant applies the manifests that explain --rbac prints.
+// grant applies the manifests that "explain --rbac" prints.
 func (a *api) grant(t *testing.T, target, account string) {
 	t.Helper()
 	text, err := kubernetes.Role(target, account)
@@ -30,9 +30,9 @@ func (a *api) grant(t *testing.T, target, account string) {
 	}
 }
 
-// Without permissions, the error names the verbs, the resource, the namespace and the account.
-// After the output of "explain --rbac" has been applied, the same channel works, and the account
-// has no further permissions.
+// Without rights, the error names the verbs, the resource, the namespace and the account. When the
+// output of "explain --rbac" has been applied, the same channel works, and the account has no other
+// rights.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)
 	c.deploy(t, "web", 2)
@@ -61,7 +61,7 @@ func TestRights(t *testing.T) {
 		object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "rights"}}, &review)
 	var rules []string
 	for _, r := range review.Status.ResourceRules {
-		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // every account has these permissions
+		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // every account has these rights
 			rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 		}
 	}
@@ -70,7 +70,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A missing Service and a Service without pods cause different errors. Calls that wait for either
+// A Service that does not exist and a Service without pods cause different errors. Calls that wait
 // succeed once there are pods.
 func TestNothing(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
@@ -98,7 +98,7 @@ func TestNothing(t *testing.T) {
 	one(t, cc)
 }
 
-// A watch is resumed from the version of the last event or bookmark. Bookmarks, which arrive once a
+// A watch is resumed from the version of the last event or bookmark. Bookmarks, which come once a
 // minute, also confirm the answer in use.
 func TestBookmark(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestBookmark(t *testing.T) {
 	if n := slices.IndexFunc(before, func(e told) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
 		t.Errorf("no bookmark after the initial events: %v", before)
 	}
-	c.deploy(t, "other", 1) // a change of another Service increases the version, but the watch receives no event
+	c.deploy(t, "other", 1) // a change of another Service increases the version, and the watch gets no event
 	var last told
 	await(t, "a bookmark", func() bool {
 		_, events := client.history()
@@ -134,9 +134,9 @@ func TestBookmark(t *testing.T) {
 	}
 }
 
-// While the server is down, the known endpoints stay in use without new connections. After the
-// server's restart, the watch is resumed. If the server has discarded the watch's version (410),
-// the source begins again by listing all slices.
+// While the server is down, the known endpoints stay in use, with their connections. When it is
+// back, the watch is resumed. If the server has discarded the version of the watch (410), the
+// source begins again with a list of all slices.
 func TestServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	s, err := newServer(t.TempDir())
@@ -176,7 +176,7 @@ func TestServerThatComesBack(t *testing.T) {
 
 	pass := client.cut()
 	s.kill()
-	if err := s.start("--watch-cache=false"); err != nil { // without a watch cache, the server forgets a version as soon as etcd does
+	if err := s.start("--watch-cache=false"); err != nil { // without a watch cache, the server discards a version as soon as etcd does
 		t.Fatal(err)
 	}
 	c.scale(t, "web", 6)

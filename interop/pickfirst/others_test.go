@@ -10,7 +10,7 @@ import (
 	_ "google.golang.org/grpc/balancer/weightedroundrobin"
 )
 
-// Other stock policies with our pick_first as their child lose no call, even after a server has
+// Other gRPC-Go policies with our pick_first below them lose no call, even after a server has
 // stopped.
 func TestOtherStockPolicies(t *testing.T) {
 	for policy, config := range map[string]string{

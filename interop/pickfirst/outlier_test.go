@@ -8,9 +8,9 @@ import (
 	_ "google.golang.org/grpc/xds" // registers outlier_detection_experimental
 )
 
-// gRPC-Go's outlier detection, over stock round_robin, ejects a server whose calls fail, and
-// readmits it later. It uses the health listener, so the connection stays open. By default, the
-// interval is 10 s and the ejection time 30 s.
+// gRPC-Go's outlier detection over round_robin ejects a server whose calls fail, and later uses it
+// again. The connection stays open, because the ejection is reported to the health listener. The
+// default interval is 10 s, and the default ejection 30 s.
 func TestOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -22,11 +22,11 @@ func TestOutlierDetection(t *testing.T) {
 		synctest.Wait()
 		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
 
-		pass(10 * time.Second) // begin an interval in which b has no successful calls
+		pass(10 * time.Second) // until an interval begins in which no call to b succeeds
 		backends["b"].broken.Store(true)
 		wantAnswers(t, cc, "map[:20 a:20 c:20]")
 		pass(10 * time.Second)
-		wantAnswers(t, cc, "map[a:30 c:30]") // b has been ejected
+		wantAnswers(t, cc, "map[a:30 c:30]") // b is ejected
 
 		backends["b"].broken.Store(false)
 		wantAnswers(t, cc, "map[a:30 c:30]")

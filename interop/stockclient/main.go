@@ -1,8 +1,7 @@
-// Command stockclient is a client of gRPC-Go's own xds: targets that does not use this project, for
-// the interop tests. For each line on stdin with a number, it makes that many sequential calls to
-// the target in its argument, and writes one line of JSON: the number of calls that each backend
-// handled, and the error of a failed call. The bootstrap configuration comes from
-// GRPC_XDS_BOOTSTRAP_CONFIG.
+// Command stockclient is a client of gRPC-Go's own xds: targets, without this project, for the
+// interop tests. Each line on stdin is a number. The client makes that many calls to the target in
+// its argument, one after another, and writes a line of JSON: how many each backend got, and the
+// error of a call that failed. GRPC_XDS_BOOTSTRAP_CONFIG has the bootstrap configuration.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 	_ "google.golang.org/grpc/xds"
 )
 
-// answer is what is written for one line of input.
+// answer is the line that is written for one line of input.
 type answer struct {
 	Counts map[string]int `json:"counts"`
 	Error  string         `json:"error,omitempty"`
@@ -54,7 +53,7 @@ func run() error {
 	return lines.Err()
 }
 
-// calls makes n calls, or fewer if one fails.
+// calls makes n calls, and stops when one fails.
 func calls(conn *grpc.ClientConn, n int) answer {
 	a := answer{Counts: make(map[string]int)}
 	for range n {
@@ -68,7 +67,7 @@ func calls(conn *grpc.ClientConn, n int) answer {
 	return a
 }
 
-// call makes a health check, and returns the backend's header "backend".
+// call makes a health check and returns the response header "backend".
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

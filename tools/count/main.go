@@ -66,7 +66,6 @@ func count(root string) (map[string]int, error) {
 	})
 }
 
-// lines returns the number of lines that contain code.
 func lines(code []byte) int {
 	set := token.NewFileSet()
 	file := set.AddFile("", -1, len(code))

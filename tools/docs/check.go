@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/tools/modproxy"
 )
 
-// checkGo checks that a block is formatted Go: a file, or else statements or declarations.
+// checkGo checks that a block is formatted Go: a file, or statements or declarations.
 func checkGo(b block) error {
 	if !b.fragment {
 		if _, err := parser.ParseFile(token.NewFileSet(), b.file, b.content, parser.SkipObjectResolution); err != nil {
@@ -35,7 +35,7 @@ func checkGo(b block) error {
 	return nil
 }
 
-// program compiles a Go program that the page shows, but does not use, in a module of its own.
+// program compiles a Go program that the page shows but does not use, in its own module.
 func (f *follower) program(ctx context.Context, content, dir string) error {
 	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (f *follower) module(ctx context.Context, dir string) error {
 	return nil
 }
 
-// compile compiles the Go files of the page, in the module that the page has made for them, or else
-// in a module of their own.
+// compile compiles the Go files of the page: in the module that the page has made for them or, if
+// it has made none, in their own.
 func (f *follower) compile(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, b := range f.page.blocks {
@@ -82,8 +82,8 @@ func (f *follower) compileDirectory(ctx context.Context, dir string) error {
 	return err
 }
 
-// yaml parses YAML or JSON. A file of endpoints that no command of the page reads must be one that
-// understudy explain accepts.
+// yaml parses YAML or JSON. If it is a file of endpoints and no command of the page reads it,
+// understudy explain must accept it.
 func (f *follower) yaml(ctx context.Context, b block) error {
 	endpoints := false
 	for decoder := yaml.NewDecoder(strings.NewReader(b.content)); ; {
@@ -106,7 +106,6 @@ func (f *follower) yaml(ctx context.Context, b block) error {
 	return err
 }
 
-// used reports whether a command of the page names the file.
 func (f *follower) used(file string) bool {
 	for _, b := range f.page.blocks {
 		if b.language == "sh" && !b.norun && strings.Contains(b.content, file) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// followText follows a page with this text. Its world has no modules and no command.
+// followText follows a page with this text, without our modules and our command.
 func followText(t *testing.T, text string, env ...string) (dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
@@ -87,7 +87,7 @@ func TestPagesThatDoNotHold(t *testing.T) {
 	}
 }
 
-// errorText returns the text that printTable shows for an error of page.md.
+// errorText returns what printTable shows for an error of page.md.
 func errorText(err error) string {
 	if err == nil {
 		return ""
@@ -95,7 +95,7 @@ func errorText(err error) string {
 	return "page.md:" + strings.TrimPrefix(err.Error(), "page.md:")
 }
 
-// A background command of a page has ended when the page has.
+// When a page ends, its background commands have ended, too.
 func TestBackgroundCommandsAreKilled(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -119,7 +119,7 @@ func TestBackgroundCommandsAreKilled(t *testing.T) {
 	}
 }
 
-// A page that is stopped leaves no process and reports that it was stopped.
+// A page that is stopped leaves no process behind, and its result says that it was stopped.
 func TestAStoppedPage(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &world{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
@@ -141,7 +141,7 @@ func TestAPortInUse(t *testing.T) {
 	}
 }
 
-// The module cache of the pages has all modules of the machine, except for ours.
+// The module cache of the pages has all modules of the machine's, except for ours.
 func TestModulesAreShared(t *testing.T) {
 	shared, own := t.TempDir(), t.TempDir()
 	for _, dir := range []string{"golang.org/x", "github.com/other/a@v1.0.0", "github.com/understudy-lb/understudy@v0.1.0", "cache/vcs"} {

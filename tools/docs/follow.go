@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-const blockTimeout = 10 * time.Minute // a cold build cache takes minutes
+const blockTimeout = 10 * time.Minute // with an empty build cache, a block takes minutes
 
-// result is what following a page has shown.
+// result is what came of following a page.
 type result struct {
 	page    *page
 	ran     int      // blocks that were run, written, compiled or parsed
@@ -23,7 +23,7 @@ type result struct {
 	err     error // begins with the line of the block
 }
 
-// follow does what a page says, from the top.
+// follow does what a page says, from its top.
 func (w *world) follow(ctx context.Context, p *page) result {
 	began := time.Now()
 	f := follower{world: w, page: p, result: result{page: p}}
@@ -35,7 +35,7 @@ func (w *world) follow(ctx context.Context, p *page) result {
 type follower struct {
 	world   *world
 	page    *page
-	dir     string // where the page's files are
+	dir     string // where the files of the page are
 	session *session
 	result  result
 }

@@ -19,10 +19,11 @@ import (
 
 const atOnce = 2 // pages
 
-// patterns match the pages that are followed.
+// patterns match the pages to follow.
 var patterns = []string{"README.md", "docs/README.md", "docs/howto/*.md", "docs/reference/*.md", "docs/explanation/*.md"}
 
-// generated is written from the help texts of the command, and a test there compares it with them.
+// generated is a page that the command writes from its help texts. A test of the command keeps it
+// current.
 const generated = "docs/reference/commands.md"
 
 func main() {
@@ -38,7 +39,7 @@ func main() {
 	}
 }
 
-// run follows the named pages, or all of them if no names are given.
+// run follows the named pages or, without names, all of them.
 func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
 	began := time.Now()
 	results, later, err := choose(repository, names, slow)
@@ -129,7 +130,7 @@ func failed(results []result) (n int) {
 	return n
 }
 
-// printTable prints a table of the pages, the commands that were not run, and the failures.
+// printTable prints the pages, the commands that were not run, and the failures.
 func printTable(results []result, later []string, took time.Duration) {
 	width := 0
 	for _, r := range results {

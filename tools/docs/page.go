@@ -13,7 +13,7 @@ import (
 // page is a document whose code blocks are followed.
 type page struct {
 	name   string // path in the repository
-	slow   bool   // the page is not followed in the gate
+	slow   bool   // too slow for the gate
 	blocks []block
 }
 
@@ -22,8 +22,8 @@ type block struct {
 	line     int    // of the opening fence
 	language string // the first word after the fence
 	content  string
-	file     string // the file that the content is written to, if any
-	fragment bool   // Go statements or declarations, not a file
+	file     string // the file that gets the content, if there is one
+	fragment bool   // Go statements or declarations, and not a file
 	norun    bool   // the block is only shown
 	reason   string // why a command is only shown
 	want     *block // the expected output of a command, if the page shows it
@@ -31,7 +31,7 @@ type block struct {
 
 const slowMark = "<!-- docs: slow -->"
 
-// readPage reads a page. It returns the page with an error, too.
+// readPage reads a page. It returns a page even with an error.
 func readPage(repository, name string) (*page, error) {
 	p := &page{name: name}
 	text, err := os.ReadFile(filepath.Join(repository, name))
@@ -49,7 +49,7 @@ func readPage(repository, name string) (*page, error) {
 
 var fence = regexp.MustCompile("^( *)(```+)(.*)$")
 
-// parse returns the fenced code blocks of a page. Errors begin with the line number.
+// parse returns the code blocks of a page. An error begins with the line number.
 func parse(text string) (blocks []block, err error) {
 	var open *block
 	var indent, ticks string
@@ -81,7 +81,7 @@ func parse(text string) (blocks []block, err error) {
 
 var attribute = regexp.MustCompile(`^\s+([a-z]+)(?:=(?:"([^"]*)"|([^\s"]+)))?`)
 
-// parseInfo parses the text after the opening fence: a language and attributes.
+// parseInfo parses what follows the opening fence: a language and attributes.
 func (b *block) parseInfo(info string) error {
 	b.language = strings.TrimSpace(info)
 	if i := strings.IndexAny(b.language, " \t"); i >= 0 {
@@ -113,7 +113,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// check finds blocks that would silently not be followed.
+// check finds blocks that would not be followed, without anyone noticing.
 func (b *block) check() error {
 	switch {
 	case b.language == "":
@@ -128,7 +128,7 @@ func (b *block) check() error {
 	return nil
 }
 
-// attach turns text blocks that follow a command into its expected output.
+// attach makes a text block after a command its expected output.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

@@ -14,8 +14,8 @@ import (
 )
 
 // driver is the script of the bash process that runs the commands of a page. It reads the number of
-// a block, runs the block, and writes a line. Background commands keep writing to the output of
-// their block.
+// a block, runs the block, and writes a line. Commands in the background go on writing to the
+// output of their block.
 const driver = `set -e
 exec 3<&0 </dev/null
 readonly _blocks="$1"
@@ -29,13 +29,13 @@ done
 
 // session is the bash process of a page.
 type session struct {
-	blocks  string // directory of the scripts and their output
+	blocks  string // directory of the scripts and their outputs
 	count   int
 	command *exec.Cmd
 	numbers *os.File
-	done    chan bool     // receives after each block
+	done    chan bool     // receives a value after each block
 	exited  chan struct{} // closed when bash has ended
-	err     error         // of bash; read after exited
+	err     error         // the result of bash; read it after exited
 }
 
 // start starts a session in the scratch directory dir.
@@ -47,7 +47,7 @@ func start(dir, blocks string, env []string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = numbersIn.Close() }() // bash has its own
+	defer func() { _ = numbersIn.Close() }() // bash has its own copy
 	lines, linesIn, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, numbers.Close())
@@ -56,13 +56,13 @@ func start(dir, blocks string, env []string) (*session, error) {
 	s := &session{blocks: blocks, numbers: numbers, done: make(chan bool, 1), exited: make(chan struct{})}
 	s.command = exec.Command("bash", "-c", driver, "bash", blocks)
 	s.command.Dir, s.command.Env, s.command.Stdin = dir, env, numbersIn
-	s.command.ExtraFiles = []*os.File{nil, linesIn} // descriptor 4
+	s.command.ExtraFiles = []*os.File{nil, linesIn} // file descriptor 4
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.command.Start(); err != nil {
 		return nil, errors.Join(err, numbers.Close(), lines.Close())
 	}
 	go func() {
-		defer func() { _ = lines.Close() }() // read to its end
+		defer func() { _ = lines.Close() }() // until the end of the input
 		for scanner := bufio.NewScanner(lines); scanner.Scan(); {
 			s.done <- true
 		}
@@ -74,7 +74,7 @@ func start(dir, blocks string, env []string) (*session, error) {
 	return s, nil
 }
 
-// run runs a script and returns its output, and an error if it failed.
+// run runs a script. It returns the output even if the script fails.
 func (s *session) run(ctx context.Context, script string) (output string, err error) {
 	s.count++
 	name := filepath.Join(s.blocks, strconv.Itoa(s.count))
@@ -103,10 +103,10 @@ func (s *session) close() {
 	group := -s.command.Process.Pid
 	_ = syscall.Kill(group, syscall.SIGKILL) // fails if all have ended
 	<-s.exited
-	_ = s.numbers.Close() // nobody reads them any more
+	_ = s.numbers.Close() // nobody reads them now
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for range 40 { // ended processes stay visible where nobody collects them
+	for range 40 { // where nobody waits for it, a process that has ended stays visible
 		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
 			return
 		}

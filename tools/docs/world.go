@@ -17,18 +17,18 @@ import (
 
 const version = "v0.1.0"
 
-// world is what the pages find on the machine: the released modules, and the command on the PATH.
+// world is what the pages find on a machine: the released modules, and the command on the PATH.
 type world struct {
-	dir string   // everything that the pages write is below it
+	dir string   // the pages write only below it
 	env []string // without HOME and TMPDIR
 }
 
-// newWorld writes the modules of the repository as version v0.1.0 and installs the command from
+// newWorld writes the modules of the repository as version v0.1.0, and installs the command from
 // them, in dir.
 //
-// The module cache of the machine must never see this v0.1.0. The pages have a module cache of
-// their own, which shares all other modules with that of the machine. Builds use -trimpath, because
-// only then the build cache does not depend on the directory of the module cache.
+// The machine's own module cache must never get this v0.1.0. So the pages have another one, which
+// shares all other modules with it. Builds use -trimpath, because otherwise the build cache would
+// depend on the directory of the module cache.
 func newWorld(ctx context.Context, repository, dir string) (*world, error) {
 	goEnv, err := goEnv(ctx)
 	if err != nil {
@@ -44,9 +44,9 @@ func newWorld(ctx context.Context, repository, dir string) (*world, error) {
 	goEnv["GOMODCACHE"] = modules
 	goEnv["GOPROXY"] = "file://" + filepath.ToSlash(proxy) + "," + goEnv["GOPROXY"]
 	goEnv["GONOSUMDB"] = strings.TrimPrefix(goEnv["GONOSUMDB"]+","+modproxy.Root, ",")
-	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // writable, so that it can be removed
+	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // -modcacherw makes it possible to remove the module cache
 	goEnv["GOBIN"] = bin
-	goEnv["GOENV"] = "off" // all of it is in goEnv
+	goEnv["GOENV"] = "off" // goEnv has all settings
 	w := &world{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
 	for name, value := range goEnv {
 		w.env = append(w.env, name+"="+value)
@@ -73,8 +73,8 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return env, json.Unmarshal(out, &env)
 }
 
-// shareModules fills the module cache own with links to the entries of the module cache shared,
-// except for our own modules.
+// shareModules fills the module cache own with links to what is in the module cache shared, except
+// for our modules.
 func shareModules(shared, own string) error {
 	ours := strings.Split(modproxy.Root, "/")[:2] // all modules of the organization
 	for _, part := range []string{"", "cache/download"} {
@@ -100,9 +100,9 @@ func shareModules(shared, own string) error {
 	return nil
 }
 
-// run runs a command in the world and returns its output. The error contains the output.
+// run runs a command in the world. An error contains the output.
 func (w *world) run(ctx context.Context, dir string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // looks up the PATH of the world
+	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // env looks the command up in the world's PATH
 	command.Dir = dir
 	command.Env = append(w.env, "HOME="+w.dir, "TMPDIR="+w.dir)
 	var output bytes.Buffer

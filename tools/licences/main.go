@@ -1,6 +1,6 @@
-// Command licences lists the licences of the modules that the library and the command link. It writes
-// docs/reference/licences.md, a table, and THIRD_PARTY_LICENSES, the texts, which a binary must be
-// accompanied by. It fails if a licence is not one of those in allowed.
+// Command licences lists the licences of the modules that the library and the command link. It
+// writes docs/reference/licences.md, a table, and THIRD_PARTY_LICENSES, the texts that must come
+// with a binary. It fails if a licence is not one of those in allowed.
 //
 //	go run ./licences [--check]     from the directory tools; --check only compares the files
 package main
@@ -28,16 +28,17 @@ const (
 	golang  = "the Go standard library"
 )
 
-// allowed are the licences that a dependency may have: each permits use under Apache-2.0 terms.
+// allowed are the licences that a dependency may have: each permits use under the terms of
+// Apache-2.0.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // platforms are those whose dependencies are listed.
 var platforms = []string{"darwin", "linux", "windows"}
 
-// licensed is what is linked from a module.
+// licensed is what is known of one module.
 type licensed struct {
 	texts            map[string]string // by the name of the file
-	library, command bool              // what links it
+	library, command bool              // what links the module
 }
 
 func main() {
@@ -83,14 +84,12 @@ func run(repository string, check bool) error {
 	return nil
 }
 
-// found is a package that "go list" found.
 type found struct {
 	ImportPath, Dir string
 	Standard        bool
 	Module          *struct{ Path, Dir string }
 }
 
-// list returns what "go list" finds in the workspace.
 func list(repository, platform string, args ...string) (packages []found, err error) {
 	list := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,Module"}, args...)...)
 	list.Dir = repository
@@ -155,8 +154,8 @@ func collect(modules map[string]*licensed, repository, platform string, packages
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// read reads the licences of a package: those in its directory and in those above it, up to the
-// directory of the module.
+// read reads the licences of a package: those in its directory and in the directories above it, up
+// to that of the module.
 func (l *licensed) read(module, dir string) error {
 	for {
 		entries, err := os.ReadDir(dir)
@@ -185,7 +184,8 @@ func (l *licensed) read(module, dir string) error {
 	}
 }
 
-// names returns the SPDX identifiers of the licences. It fails if a text is not known or not allowed.
+// names returns the SPDX identifiers of the licences. It fails if a text is not known or not
+// allowed.
 func (l *licensed) names() ([]string, error) {
 	found := make(map[string]bool)
 	for file, text := range l.texts {
@@ -209,7 +209,7 @@ func (l *licensed) names() ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// table returns the page of all modules.
+// table returns the page with all modules.
 func table(modules map[string]*licensed) (string, error) {
 	var page strings.Builder
 	page.WriteString(`# Licences of the dependencies
@@ -236,7 +236,7 @@ are ` + strings.Join(allowed, ", ") + `.
 	return strings.ReplaceAll(page.String(), "|  |", "| |"), nil
 }
 
-// texts returns the texts of all licences, each once, with the files that have it.
+// texts returns the text of each licence once, with the files that have it.
 func texts(modules map[string]*licensed) string {
 	files := make(map[string][]string) // by text
 	for _, module := range slices.Sorted(maps.Keys(modules)) {

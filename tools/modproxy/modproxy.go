@@ -23,8 +23,8 @@ import (
 const Root = "github.com/understudy-lb/understudy"
 
 // Write writes the public modules of the repository to a directory that can be used as
-// GOPROXY=file://DIRECTORY. They have the content that a tag would publish: no nested modules, and a
-// go.mod that requires the root module at the same version.
+// GOPROXY=file://DIRECTORY. Their content is what a tag would publish: no modules within modules,
+// and a go.mod that requires the root module at the same version.
 func Write(repository, version, directory string) error {
 	for _, dir := range []string{"", "cmd/understudy"} {
 		if err := release(repository, dir, version, directory); err != nil {
@@ -65,8 +65,8 @@ func release(repository, dir, version, proxy string) error {
 	return nil
 }
 
-// released returns the content of the go.mod file at path. If it requires the root module, that
-// requirement is set to version.
+// released returns the go.mod file at path. If it requires the root module, that requirement
+// becomes version.
 func released(path, version string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -86,8 +86,7 @@ func released(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// filesIn returns the files that git tracks, or would add, with their current content. goMod
-// replaces the content of go.mod.
+// filesIn returns the files that git tracks or would add, as they are now. goMod replaces go.mod.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir
@@ -100,17 +99,17 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 		if path == "go.mod" {
 			f.content = goMod
 		}
-		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // skip files that have been deleted but are still tracked
+		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // git still tracks files that were deleted
 			files = append(files, f)
 		}
 	}
 	return files, nil
 }
 
-// file is a file in a module zip.
+// file is a file in the zip of a module.
 type file struct {
 	dir, path string
-	content   []byte // the file's content, nil to read it from disk
+	content   []byte // nil: read it from disk
 }
 
 func (f file) Path() string { return f.path }
@@ -130,7 +129,7 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// sized is the fs.FileInfo of a file whose content is replaced, with the size of the new content.
+// sized is the fs.FileInfo of a file whose content is replaced. It has the size of the new content.
 type sized struct {
 	fs.FileInfo
 	size int64

@@ -1,12 +1,12 @@
 // Command mutants changes one small place of the code at a time and runs the tests that should
-// notice the change. If no test notices it, the mutant has survived.
+// notice. If no test fails, the mutant has survived.
 //
 //	go run ./mutants [-n 100] [-seed 1] ROOM...     from the directory tools
 //
 // A ROOM is a directory of the root module. Its mutants are drawn at random from all places that
-// can be changed. The tests of a room are its own tests and those of the packages that noticing
-// lists. The mutated file replaces the original through go test's -overlay flag, so the source
-// files are not modified. A mutant that does not compile does not count.
+// can be changed. The tests of a room are its own and those of the packages in noticing. The
+// changed file replaces the original through go test's -overlay flag, so no source file is
+// modified. A mutant that does not compile does not count.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// noticing lists further packages whose tests are run for a room, the quickest first.
+// noticing lists more packages whose tests run for a room, the quickest first.
 var noticing = map[string][]string{
 	"internal/core/priority":           {"./priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./weightedtarget", "./internal/topology"},
@@ -72,8 +72,8 @@ func main() {
 	}
 }
 
-// equivalent returns the content of a file that lists the mutants that behave like the original.
-// Each line begins with the name of one.
+// equivalent returns the content of a file of mutants that behave like the original. Each line
+// begins with the name of one.
 func equivalent(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	return "\n" + string(text), err
@@ -111,7 +111,7 @@ func try(room string, n int, random *rand.Rand, known string) error {
 	return nil
 }
 
-// run runs the tests of a room with the mutant. compiles is false if the mutant does not compile.
+// run runs the tests of a room with the mutant.
 func (m mutant) run(room string) (noticed, compiles bool, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -147,7 +147,6 @@ func (m mutant) run(room string) (noticed, compiles bool, err error) {
 	return false, true, nil
 }
 
-// goIn runs the go command in a directory.
 func goIn(dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*longest)
 	defer cancel()

@@ -20,13 +20,12 @@ type mutant struct {
 	code     []byte
 }
 
-// String returns the name of the mutant within its room. The name contains the text of the line
-// instead of its number, so that it stays the same when other lines change.
+// String returns the name of the mutant in its room. The name has the text of the line, and not its
+// number, so that it stays the same when other lines change.
 func (m mutant) String() string {
 	return fmt.Sprintf("%s: %s -> %s", filepath.Base(m.file), m.from, m.to)
 }
 
-// operators maps each operator to its replacements.
 var operators = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
@@ -92,7 +91,7 @@ func (w *walker) visit(node ast.Node) bool {
 		}
 	case *ast.IfStmt:
 		w.replace(n.Cond.Pos(), int(n.Cond.End()-n.Cond.Pos()), "!("+w.text(n.Cond)+")")
-	case *ast.ExprStmt: // remove a call whose result is not used
+	case *ast.ExprStmt: // leave out a call whose result is not used
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
 	case *ast.IncDecStmt, *ast.BranchStmt:
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
@@ -108,7 +107,7 @@ func (w *walker) text(node ast.Node) string {
 	return string(w.code[w.set.Position(node.Pos()).Offset:w.set.Position(node.End()).Offset])
 }
 
-// replace adds a mutant in which the text at a position is replaced.
+// replace adds a mutant in which the text at a position is another one.
 func (w *walker) replace(pos token.Pos, length int, with string) {
 	at := w.set.Position(pos)
 	begin, end := bytes.LastIndexByte(w.code[:at.Offset], '\n')+1, at.Offset+length

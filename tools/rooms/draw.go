@@ -12,14 +12,14 @@ const (
 	gap     = 34  // between two rows
 )
 
-// box is a group at its place.
+// box is a group at its place in the picture.
 type box struct {
 	group
 	top, bottom int
 	lines       []string
 }
 
-// draw returns the picture.
+// draw returns the picture as SVG.
 func draw(arrows map[int][]int, members map[int][]string) []byte {
 	boxes, height := place(members)
 	var svg bytes.Buffer
@@ -73,7 +73,6 @@ func place(members map[int][]string) (boxes []box, height int) {
 	}
 }
 
-// wrap returns rooms as lines of at most n letters.
 func wrap(rooms []string, n int) (lines []string) {
 	for _, room := range rooms {
 		if room == "." {
@@ -88,8 +87,9 @@ func wrap(rooms []string, n int) (lines []string) {
 	return lines
 }
 
-// path returns an arrow: straight down where the boxes overlap; to a box on the right through the side of
-// the first; and to a box on the left through the side of the second.
+// path returns an arrow. It goes straight down where the boxes overlap. Otherwise it leaves through
+// the side of the first box if the second one is on the right, and enters through the side of the
+// second box if that is on the left.
 func path(from, to box) string {
 	fromX, toX := (from.left+from.right)/2, (to.left+to.right)/2
 	left, right := max(from.left, to.left), min(from.right, to.right)

@@ -1,6 +1,6 @@
-// Command rooms draws docs/rooms.svg: the packages of the product, grouped, and which group imports
-// which. It fails if a package is in no group, if a group names a package that does not exist, or if an
-// arrow would point up.
+// Command rooms draws docs/rooms.svg: the packages of the product in groups, and which group
+// imports which. It fails if a package is in no group, if a group names a package that does not
+// exist, or if an arrow would point up.
 //
 //	go run ./rooms [--check]     from the directory tools; --check only compares the picture
 package main
@@ -26,13 +26,13 @@ const (
 // group is a box of the picture.
 type group struct {
 	title       string
-	rooms       []string // packages of the root module, or all packages below NAME/...
+	rooms       []string // packages of the root module; NAME/... is all packages below NAME
 	row         int      // of the picture, from the top
 	left, right int      // edges
 	base        bool     // every group may import it, which is not drawn
 }
 
-// groups are the boxes. Imports only point to lower rows.
+// groups are the boxes. A group imports only groups in lower rows.
 var groups = []group{
 	{title: "the command", rooms: []string{"cmd/understudy/..."}, row: 0, left: 20, right: 940},
 	{title: "the public package", rooms: []string{"."}, row: 1, left: 20, right: 340},
@@ -56,7 +56,7 @@ var groups = []group{
 	}, row: 8, left: 20, right: 940, base: true},
 }
 
-// apart are the packages that no product package imports.
+// apart are the packages that no package of the product imports.
 var apart = []string{"discovery/sourcetest", "internal/arch", "internal/e2e", "internal/testing/...", "examples/...", "docs/...", "bench/..."}
 
 func main() {
@@ -88,7 +88,8 @@ func run(repository string, check bool) error {
 	return nil
 }
 
-// list returns our imports of each of our packages, by their paths in the repository.
+// list returns, for each of our packages, which of our packages it imports. All are paths in the
+// repository.
 func list(repository string) (map[string][]string, error) {
 	list := exec.Command("go", "list", "-json=ImportPath,Imports", "./...", "./cmd/understudy/...")
 	list.Dir = repository
@@ -119,7 +120,8 @@ func list(repository string) (map[string][]string, error) {
 	}
 }
 
-// room returns the path of a package in the repository, or false for packages of others.
+// room returns the path of a package in the repository. ok is false for packages of other
+// repositories.
 func room(path string) (string, bool) {
 	if path == root {
 		return ".", true
@@ -127,7 +129,7 @@ func room(path string) (string, bool) {
 	return strings.CutPrefix(path, root+"/")
 }
 
-// has reports whether a list of rooms contains one.
+// has reports whether a list of rooms contains a room.
 func has(rooms []string, room string) bool {
 	return slices.ContainsFunc(rooms, func(r string) bool {
 		parent, below := strings.CutSuffix(r, "/...")
@@ -135,8 +137,8 @@ func has(rooms []string, room string) bool {
 	})
 }
 
-// arrows returns which groups each group imports, without those that it also reaches through others,
-// and the packages of each group.
+// arrows returns which groups each group imports, without those that it also reaches through
+// others, and the packages of each group.
 func arrows(imports map[string][]string) (arrows map[int][]int, members map[int][]string, err error) {
 	of := make(map[string]int)
 	members = make(map[int][]string)
@@ -175,7 +177,7 @@ func arrows(imports map[string][]string) (arrows map[int][]int, members map[int]
 	return reduced(all), members, nil
 }
 
-// reduced returns the arrows without those that others imply. The arrows have no cycle.
+// reduced leaves out the arrows that others imply. There is no cycle of arrows.
 func reduced(all map[int][]int) map[int][]int {
 	var reaches func(from, to int) bool
 	reaches = func(from, to int) bool {

@@ -8,8 +8,8 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// Recorder is a metrics recorder that sums up the recorded counts. All methods are safe for
-// concurrent use.
+// Recorder is a metrics recorder that adds up what is recorded. Its methods may be called by
+// several goroutines.
 type Recorder struct {
 	estats.UnimplementedMetricsRecorder
 
@@ -18,7 +18,7 @@ type Recorder struct {
 	reporters map[*estats.AsyncMetricReporter]map[*estats.MetricDescriptor]bool
 }
 
-// key returns the name of a metric followed by its labels, as in "understudy.picks p0 us-east".
+// key returns the name of a metric and its labels, as in "understudy.picks p0 us-east".
 func key(d *estats.MetricDescriptor, labels []string) string {
 	if len(labels) != len(d.Labels)+len(d.OptionalLabels) {
 		panic("lbtest: " + d.Name + " was recorded with the labels " + strings.Join(labels, ", "))
@@ -35,17 +35,17 @@ func (r *Recorder) add(d *estats.MetricDescriptor, n int64, labels []string) {
 	r.sums[key(d, labels)] += n
 }
 
-// RecordInt64Count adds to a counter.
+// RecordInt64Count adds n to a counter.
 func (r *Recorder) RecordInt64Count(h *estats.Int64CountHandle, n int64, labels ...string) {
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RecordInt64UpDownCount adds to a counter, or subtracts from it if n is negative.
+// RecordInt64UpDownCount adds n, which may be negative, to a counter.
 func (r *Recorder) RecordInt64UpDownCount(h *estats.Int64UpDownCountHandle, n int64, labels ...string) {
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RegisterAsyncReporter makes each Export call the reporter, until the returned function is called.
+// RegisterAsyncReporter makes Export call the reporter, until the returned function is called.
 func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, metrics ...estats.AsyncMetric) func() {
 	wanted := make(map[*estats.MetricDescriptor]bool)
 	for _, m := range metrics {
@@ -65,7 +65,7 @@ func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, me
 	}
 }
 
-// Counts returns the counters with their labels, except counters that are 0.
+// Counts returns the counters that are not 0, by name and labels.
 func (r *Recorder) Counts() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Recorder) Counts() map[string]int64 {
 	return counts
 }
 
-// Export returns all counters and gauges with their labels, except those that are 0.
+// Export returns the counters and gauges that are not 0, by name and labels.
 func (r *Recorder) Export() map[string]int64 {
 	r.mu.Lock()
 	reporters := make([]estats.AsyncMetricReporter, 0, len(r.reporters))
@@ -101,7 +101,7 @@ func (r *Recorder) Export() map[string]int64 {
 
 type gauges map[string]int64
 
-// RecordInt64AsyncGauge sets a gauge. If several reporters set the same gauge, the last value wins.
+// RecordInt64AsyncGauge sets a gauge. If several reporters set it, the last value counts.
 func (g gauges) RecordInt64AsyncGauge(h *estats.Int64AsyncGaugeHandle, n int64, labels ...string) {
 	g[key(h.Descriptor(), labels)] = n
 }

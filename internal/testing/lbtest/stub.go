@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. The id distinguishes a
-// policy's children.
+// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. By the id, a test tells
+// the children of a policy apart.
 type StubConfig struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 	ID                                string `json:"id"`
@@ -23,15 +23,14 @@ type StubConfig struct {
 	Reject bool `json:"reject,omitempty"`
 }
 
-// StubBuilder builds policies that do nothing by themselves and report states on command. Register
-// it with balancer.Register, under a name that no other test uses.
+// StubBuilder builds policies that do nothing of their own and report the states that the test
+// wants. Register it with balancer.Register, under a name that no other test uses.
 type StubBuilder struct {
 	// PolicyName is the name under which the builder is registered.
 	PolicyName string
-	// OnUpdate, if set, runs inside each stub's UpdateClientConnState, which returns the error from
-	// OnUpdate.
+	// OnUpdate, if set, is called in each stub's UpdateClientConnState and gives its result.
 	OnUpdate func(*Stub, balancer.ClientConnState) error
-	// OnExitIdle, if set, runs inside each stub's ExitIdle.
+	// OnExitIdle, if set, is called in each stub's ExitIdle.
 	OnExitIdle func(*Stub)
 
 	mu    sync.Mutex
@@ -62,15 +61,14 @@ func (b *StubBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) 
 	return s
 }
 
-// Built returns all stubs built so far, in order, including the closed ones.
+// Built returns all stubs in the order in which they were built, including closed ones.
 func (b *StubBuilder) Built() []*Stub {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.built)
 }
 
-// Get returns the newest stub that is not closed and whose configuration has the given id, or nil
-// if there is no such stub.
+// Get returns the newest stub with this id that is not closed, or nil if there is none.
 func (b *StubBuilder) Get(id string) *Stub {
 	built := b.Built()
 	for i := len(built) - 1; i >= 0; i-- {
@@ -81,7 +79,8 @@ func (b *StubBuilder) Get(id string) *Stub {
 	return nil
 }
 
-// Stub is a policy that reports states on command. All methods are safe for concurrent use.
+// Stub is a policy that reports the states that the test wants. Its methods may be called by
+// several goroutines.
 type Stub struct {
 	// CC is the ClientConn that the policy was built with.
 	CC balancer.ClientConn
@@ -98,8 +97,7 @@ type Stub struct {
 	closed    int
 }
 
-// ID returns the id of the configuration that the stub received last, or "" if it has not received
-// one.
+// ID returns the id in the stub's last configuration, or "" if it has none.
 func (s *Stub) ID() string {
 	if c, ok := s.Last().BalancerConfig.(*StubConfig); ok {
 		return c.ID
@@ -118,14 +116,14 @@ func (s *Stub) UpdateClientConnState(state balancer.ClientConnState) error {
 	return nil
 }
 
-// Updates returns the number of updates that the stub received.
+// Updates returns how many updates the stub has received.
 func (s *Stub) Updates() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.updates)
 }
 
-// Last returns the update that the stub received last.
+// Last returns the stub's last update.
 func (s *Stub) Last() balancer.ClientConnState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +149,7 @@ func (s *Stub) ResolverError(err error) {
 	s.errors = append(s.errors, err)
 }
 
-// ResolverErrors returns the resolver errors that the stub received.
+// ResolverErrors returns the resolver errors that the stub has received.
 func (s *Stub) ResolverErrors() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +169,7 @@ func (s *Stub) ExitIdle() {
 	s.exitIdles++
 }
 
-// ExitIdles returns how many times ExitIdle was called.
+// ExitIdles returns how often ExitIdle was called.
 func (s *Stub) ExitIdles() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +183,7 @@ func (s *Stub) ResetBackoff() {
 	s.resets++
 }
 
-// Resets returns how many times ResetBackoff was called.
+// Resets returns how often ResetBackoff was called.
 func (s *Stub) Resets() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,23 +197,23 @@ func (s *Stub) Close() {
 	s.closed++
 }
 
-// IsClosed returns whether Close was called.
+// IsClosed reports whether Close was called.
 func (s *Stub) IsClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed > 0
 }
 
-// Closes returns how many times Close was called.
+// Closes returns how often Close was called.
 func (s *Stub) Closes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
 }
 
-// Report reports a state with a picker that fails every pick with err. If err is nil, the picker of
-// a READY stub fails with a PickedStub that contains the stub's id, so that tests can tell whose
-// picker is in use. In any other state, it fails with ErrNoSubConnAvailable.
+// Report reports a state. If err is not nil, the picker fails each pick with it. Otherwise the
+// picker of a READY stub fails with a PickedStub that has the stub's id, so that a test sees whose
+// picker is in use, and any other picker makes calls wait.
 func (s *Stub) Report(state connectivity.State, err error) {
 	if err == nil {
 		err = balancer.ErrNoSubConnAvailable
@@ -229,15 +227,14 @@ func (s *Stub) Report(state connectivity.State, err error) {
 // ResolveNow requests re-resolution.
 func (s *Stub) ResolveNow() { s.CC.ResolveNow(resolver.ResolveNowOptions{}) }
 
-// PickedStub is the error that the picker of a READY stub returns. It represents a pick, because a
-// stub has no subchannels.
+// PickedStub is the error of a READY stub's picker. It counts as a pick: a stub has no subchannels.
 type PickedStub struct{ ID string }
 
 // Error returns "picked" and the id.
 func (p PickedStub) Error() string { return "picked " + p.ID }
 
-// Pick picks once from a state and describes the result: "a" if the stub with id a or a subchannel
-// to address a was picked, "queue" if the call has to wait, and "fail: …" otherwise.
+// Pick makes one pick and describes the result: "a" if stub a or the subchannel to address a was
+// picked, "queue" if the call must wait, and otherwise "fail: …".
 func Pick(state balancer.State) string {
 	if state.Picker == nil {
 		return "no picker"

@@ -9,12 +9,12 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// SubConn is a balancer.SubConn that records calls and reports states on command. All methods are
-// safe for concurrent use.
+// SubConn is a balancer.SubConn that records calls and reports the states that the test wants. Its
+// methods may be called by several goroutines.
 type SubConn struct {
-	balancer.SubConn // nil: supplies methods that grpc-go may add
+	balancer.SubConn // nil, for methods that grpc-go may add
 
-	// Addresses are the addresses that the subchannel was created with.
+	// Addresses are those that the subchannel was created with.
 	Addresses []resolver.Address
 
 	listener func(balancer.SubConnState)
@@ -36,7 +36,7 @@ func (sc *SubConn) Connect() {
 	sc.connects++
 }
 
-// Connects returns how many times Connect was called.
+// Connects returns how often Connect was called.
 func (sc *SubConn) Connects() int {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -50,21 +50,21 @@ func (sc *SubConn) Shutdown() {
 	sc.shutdown = true
 }
 
-// IsShutdown returns whether Shutdown was called.
+// IsShutdown reports whether Shutdown was called.
 func (sc *SubConn) IsShutdown() bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.shutdown
 }
 
-// UpdateAddresses records the addresses. Current policies do not use this method.
+// UpdateAddresses records the addresses. Policies no longer use it.
 func (sc *SubConn) UpdateAddresses(addresses []resolver.Address) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.updated = addresses
 }
 
-// Updated returns the addresses from the last call of UpdateAddresses.
+// Updated returns the addresses of the last UpdateAddresses.
 func (sc *SubConn) Updated() []resolver.Address {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -78,8 +78,8 @@ func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	sc.health = f
 }
 
-// Report reports a connection state to the policy, on the caller's stack. Like grpc-go's channel,
-// it first drops the health listener. err is the error for TRANSIENT_FAILURE.
+// Report reports a connection state on the caller's stack. Like a grpc-go channel, it first drops
+// the health listener. err is the error of TRANSIENT_FAILURE.
 func (sc *SubConn) Report(state connectivity.State, err error) {
 	sc.mu.Lock()
 	sc.health = nil
@@ -89,14 +89,14 @@ func (sc *SubConn) Report(state connectivity.State, err error) {
 	}
 }
 
-// HasHealthListener returns whether a health listener is registered.
+// HasHealthListener reports whether a health listener is registered.
 func (sc *SubConn) HasHealthListener() bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.health != nil
 }
 
-// ReportHealth reports the server's health state, if a health listener is registered.
+// ReportHealth reports the server's health, if a health listener is registered.
 func (sc *SubConn) ReportHealth(state connectivity.State, err error) {
 	sc.mu.Lock()
 	f := sc.health

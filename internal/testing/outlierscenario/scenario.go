@@ -1,9 +1,8 @@
-// Package outlierscenario runs the text scenarios of outlier_detection against anything
-// that behaves like it: the core alone, and the real policy over a fake child. For tests
-// only.
+// Package outlierscenario runs the text scenarios of outlier_detection against the core alone and
+// against the real policy over a fake child. For tests only.
 //
-// A scenario begins with a line `new name`. It has the following directives. The output is
-// the endpoint state changes that the child sees and the reports to the parent, in order.
+// A scenario begins with a line `new name`. It has the following directives. The output is the
+// endpoint state changes that the child sees and the reports to the parent, in order.
 //
 //	update a b …               the policy gets these endpoints, and a configuration from options
 //	calls a ok=5 failed=3      calls begin and end: first five succeed, then three fail
@@ -17,14 +16,13 @@
 //	connect a
 //	advance 10s                time passes
 //
-// Calls end as ok, failed (with an answer), lost (like a call whose connection is lost),
-// cancelled (after the client received something) or dropped (before it received anything).
+// Calls end as ok, failed (with an answer), lost (like a call whose connection is lost), cancelled
+// (after the client received something) or dropped (before it received anything).
 //
 // The options of update are interval=10s, base=30s, max=300s and percent=10, each with A50's
 // default; success=(stdevFactor, enforcementPercentage, minimumHosts, requestVolume) and
-// failure=(threshold, enforcementPercentage, minimumHosts, requestVolume) for the two
-// algorithms of A50, consecutive=(failures, enforcementPercentage), and emptied for
-// reportEmptied.
+// failure=(threshold, enforcementPercentage, minimumHosts, requestVolume) for the two algorithms of
+// A50, consecutive=(failures, enforcementPercentage), and emptied for reportEmptied.
 package outlierscenario
 
 import (
@@ -41,15 +39,14 @@ import (
 // Target is an outlier_detection policy.
 type Target interface {
 	Update(config core.Config, endpoints []string)
-	// Begin begins a call to an endpoint, with or without a deadline.
+	// Begin begins a call to an endpoint.
 	Begin(endpoint string, deadline bool)
-	// End ends the endpoint's oldest call in progress. how is ok, failed, lost, cancelled or
-	// dropped.
+	// End ends the oldest call of the endpoint. how is ok, failed, lost, cancelled or dropped.
 	End(endpoint, how string)
-	// Connect changes the endpoint's connection. how is connect, disconnect or refuse.
+	// Connect changes the connection of the endpoint. how is connect, disconnect or refuse.
 	Connect(endpoint, how string)
 	Advance(d time.Duration)
-	// Take returns the lines written since the last call:
+	// Take returns the lines since its last call:
 	//
 	//	a TRANSIENT_FAILURE     the child sees the endpoint in this state
 	//	a READY
@@ -58,8 +55,8 @@ type Target interface {
 	Take() []string
 }
 
-// Unproven returns the line that reports whether an endpoint is unproven. If a change causes
-// several lines, this is the last.
+// Unproven returns the line that reports whether an endpoint is unproven. It is the last of the
+// lines that one change causes.
 func Unproven(endpoint string, unproven bool) string {
 	if unproven {
 		return endpoint + " unproven"
@@ -67,10 +64,10 @@ func Unproven(endpoint string, unproven bool) string {
 	return endpoint + " proven"
 }
 
-// Draw provides the random numbers of a Target, which the scenario sets.
+// Draw gives a Target the random numbers that the scenario lists.
 type Draw struct{ next []uint32 }
 
-// Next returns the next number, or 0 if there is none.
+// Next returns the next number of the scenario, or 0 after the last one.
 func (d *Draw) Next() uint32 {
 	if len(d.next) == 0 {
 		return 0
@@ -80,7 +77,7 @@ func (d *Draw) Next() uint32 {
 	return n
 }
 
-// Run runs the scenarios in a file. It calls newTarget for each scenario.
+// Run runs the scenarios in a file, each with its own target.
 func Run(t *testing.T, path string, newTarget func(*Draw) Target) {
 	t.Helper()
 	var target Target
@@ -128,7 +125,7 @@ func run(t *testing.T, d *datadriven.TestData, target Target, draw *Draw) {
 	}
 }
 
-// Default returns the defaults of A50, in which no algorithm is enabled.
+// Default returns A50's defaults, with no algorithm enabled.
 func Default() core.Config {
 	return core.Config{
 		Interval:           10 * time.Second,

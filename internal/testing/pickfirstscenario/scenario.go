@@ -1,6 +1,5 @@
-// Package pickfirstscenario runs the text scenarios of pick_first against anything that
-// behaves like it: the core alone, and the real policy over fake subchannels. For
-// tests only.
+// Package pickfirstscenario runs the text scenarios of pick_first against the core alone and
+// against the real policy over fake subchannels. For tests only.
 //
 // A scenario has the following directives. The output lists the policy's actions, in order.
 //
@@ -43,11 +42,11 @@ type Target interface {
 	Health(address string, state core.State, err error)
 	Advance(d time.Duration)
 	Close()
-	// Take returns the lines written since the last call.
+	// Take returns the lines since its last call.
 	Take() []string
 }
 
-// Run runs the scenario file at path. Each `new` in it gets its own target.
+// Run runs the scenarios in a file. Each `new` makes a target.
 func Run(t *testing.T, path string, newTarget func() Target) {
 	target := newTarget()
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -5,49 +5,50 @@ import (
 	"time"
 )
 
-// never is the time of a timer that is not running.
+// never is when a timer fires that does not run.
 const never = time.Duration(1<<63 - 1)
 
 // child is a child of the policy, from its creation until it is destroyed.
 type child struct {
 	m        *Model
 	name     string
-	number   int // children are numbered in the order of their creation
+	number   int // children have numbers in the order of their creation
 	policies Policies
 
-	reported  Report // the last report
-	refusal   string // the error of its last update, if it makes the child count as failed; else ""
-	lacking   bool   // less of the child is READY than MinReady requires
-	reports   int    // number of reports
-	revision  int    // increases when the state that it would publish changes
+	reported  Report
+	refusal   string // the error of its last update, if the child counts as failed because of it
+	lacking   bool   // less of the child is READY than MinReady demands
+	reports   int    // how many reports there were
+	revision  int    // increases when what the child would publish changes
 	lastError string
 
 	failoverAt  time.Duration // when the failover timer fires
-	given       time.Duration // duration for which the failover timer was last started
-	expired     bool          // the failover timer has fired, and the child has reported only CONNECTING since
+	given       time.Duration // the duration that the failover timer was last started with
+	expired     bool          // the failover timer has fired, and since then the child has reported nothing but CONNECTING
 	mayStart    bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
 	destroyAt   time.Duration // when the deactivation timer fires
 	removed     bool          // deactivated because it is not configured
-	readyLongAt time.Duration // when the failback delay ends, if the child stays good
+	readyLongAt time.Duration // when the failback delay ends, if the child stays good until then
 	woken       bool
-	wasPoor     bool // the child was poor when it was last READY, or became poor while connecting afterwards, and has not failed since
-	lastWell    int  // value of Model.counted when the child was last good or small
+	wasPoor     bool // the child was poor when it was last READY or, while it connected after that, became poor; and it has not failed since
+	lastWell    int  // the value of Model.counted when the child was last good or small
 
-	readySinceFailure bool // the child has been READY more recently than TRANSIENT_FAILURE
+	readySinceFailure bool // the child was READY more recently than TRANSIENT_FAILURE
 
 	early    bool          // the child was created while another one could take the calls
 	late     bool          // calls must not move to the child while it connects, even without fastFailover and a failback delay
 	waits    bool          // the child is good, but the failback delay has not ended
-	failures int           // number of failures since the child last stayed in use for long enough
-	steadyAt time.Duration // when the child will have been in use for long enough to forget its failures
-	lateAt   time.Duration // when the other near groups of its priority are started
+	failures int           // failures since the child was last in use for long enough
+	steadyAt time.Duration // when the child will have been in use for long enough, so that its failures no longer count
+	lateAt   time.Duration // when the other near groups of its priority start
 
-	failoverBefore time.Duration // failoverAt when the child was deactivated, for row p-reactivated
-	ignored        bool          // whether its re-resolution requests are ignored, according to its last update
-	forgotten      bool          // ignored is out of date, because of an update while the child was deactivated
+	failoverBefore time.Duration // row p-reactivated: failoverAt when the child was deactivated
+	ignored        bool          // whether its requests for re-resolution are ignored, by its last update
+	forgotten      bool          // ignored is out of date, because there was an update while the child was deactivated
 }
 
-// CreateChild follows the pseudo-code. "The timer will be started when the child is first created."
+// CreateChild is the function of the pseudo-code. "The timer will be started when the child is
+// first created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++
 	c := &child{
@@ -59,7 +60,7 @@ func (m *Model) CreateChild(name string) *child {
 	return c
 }
 
-// connectivityState is connectivity_state() in the pseudo-code. "If the timer fires without being
+// connectivityState is connectivity_state() of the pseudo-code. "If the timer fires without being
 // cancelled, the child will be treated as if it reported TRANSIENT_FAILURE."
 func (c *child) connectivityState() string {
 	if c.expired || c.refusal != "" {
@@ -68,10 +69,10 @@ func (c *child) connectivityState() string {
 	return c.reported.State
 }
 
-// FailoverTimerPending follows the pseudo-code.
+// FailoverTimerPending is the function of the pseudo-code.
 func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.refusal == "" }
 
-// picker returns the child's published report.
+// picker returns what the child would publish.
 func (c *child) picker() Report {
 	switch {
 	case c.refusal != "":
@@ -84,7 +85,7 @@ func (c *child) picker() Report {
 	return fails(fmt.Sprintf("priority: child %q did not connect within %v; its last error: %s", c.name, c.given, c.lastError))
 }
 
-// track implements "Child Connectivity State Tracking".
+// track is "Child Connectivity State Tracking" of the gRFC.
 func (c *child) track(r Report) {
 	now := c.m.now
 	c.m.countWell()
@@ -97,7 +98,7 @@ func (c *child) track(r Report) {
 	case c.ready():
 		c.wasPoor = c.poor()
 	}
-	// A child also becomes poor if it is emptied while it connects: the results of calls may arrive
+	// A child that is emptied while it connects becomes poor, too: the results of calls may arrive
 	// after the connections of these calls have ended.
 	c.wasPoor = c.wasPoor || c.readySinceFailure && r.State == Connecting && r.Condition != ""
 	if !c.expired || c.refusal != "" || r.State != Connecting {
@@ -125,7 +126,7 @@ func (c *child) track(r Report) {
 	c.rate(good)
 }
 
-// refuse handles an error that the child's update returned (row P13).
+// refuse handles the error of a child's update (row P13 of docs/scenarios.md).
 func (c *child) refuse(err string) {
 	c.lastError = fmt.Sprintf("priority: child %q refused its update: %s", c.name, err)
 	switch {
@@ -139,7 +140,7 @@ func (c *child) refuse(err string) {
 	}
 }
 
-// handle applies a report of the child and then chooses a priority.
+// handle applies a child's report and then chooses a priority.
 func (c *child) handle(r Report) {
 	if c.deactivated() && c.m.Rows["p-reactivated"] {
 		return
@@ -171,8 +172,7 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report. In each child that is good or small, it stores the number of the
-// report in lastWell.
+// countWell counts a report. It notes the number in each child that is good or small.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

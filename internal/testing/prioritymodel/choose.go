@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// SetCurrentPriority follows the pseudo-code.
+// SetCurrentPriority is the function of the pseudo-code.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	m.noteFailure(priority)
 	m.currentPriority = priority
@@ -31,8 +31,7 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 
 // onTrial returns the children that get a few calls as a trial: half-open ones, and small ones that
 // would have enough READY endpoints if the unproven ones counted. The child in use and deactivated
-// children are never on trial. Children below the one in use are on trial only if the one in use is
-// not good.
+// children get none, and children below a good child in use get none, either.
 func (m *Model) onTrial(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {
@@ -45,7 +44,7 @@ func (m *Model) onTrial(inUse *child, priority int) []string {
 }
 
 // choose runs the algorithm after the gRFC's "two events", but not "in the middle of applying a
-// config update". Reports of children that choose itself updates do not start it again.
+// config update". If it updates children, their reports do not start it again.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return
@@ -64,7 +63,7 @@ func (m *Model) choose() {
 }
 
 // updateState publishes a state. what identifies the state and its child. Unlike in the
-// pseudo-code, the same state is not published twice in a row, except after an update.
+// pseudo-code, a state is not published twice in a row, except after an update.
 func (m *Model) updateState(what string, r Report) {
 	if what != m.published || m.force {
 		m.publish(r)

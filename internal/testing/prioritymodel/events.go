@@ -1,6 +1,6 @@
 package prioritymodel
 
-// Report lets the policy with the given id, below the given child, report a state.
+// Report lets a child's policy report a state. id tells the policies of the child apart.
 func (m *Model) Report(child, id string, r Report) {
 	c, s := m.children[child], m.Stubs.Find(id)
 	if c == nil || s == nil {
@@ -11,7 +11,7 @@ func (m *Model) Report(child, id string, r Report) {
 	m.drain()
 }
 
-// reported handles a report of one of the child's policies.
+// reported handles a report of one of a child's policies.
 func (m *Model) reported(c *child, s *Stub, r Report) {
 	if !s.Closed && c.policies.Reported(s, r) {
 		c.handle(c.policies.Current.Now)
@@ -48,7 +48,7 @@ func (m *Model) UpdateWithout() {
 	}
 }
 
-// ResolveNow handles a request for re-resolution by a child. "If true, will ignore reresolution
+// ResolveNow handles a child's request for re-resolution. "If true, will ignore reresolution
 // requests from this child."
 func (m *Model) ResolveNow(child string) {
 	if c := m.children[child]; c != nil && m.passesOn(c) {

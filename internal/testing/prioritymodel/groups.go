@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// If the source's priority is split into near groups, these groups do not wait for each other's
-// failover timers one after the other.
+// If a priority of the source is split into near groups, these do not wait for the failover timers
+// of each other, one after another.
 
-// of returns the index of the source's priority that a priority is a part of.
+// of returns the source's priority that a priority of the policy belongs to.
 func (m *Model) of(priority int) int {
 	if m.config.Of == nil {
 		return priority
@@ -16,8 +16,7 @@ func (m *Model) of(priority int) int {
 	return m.config.Of[priority]
 }
 
-// groups returns the names of all near groups of the source's priority that a priority is a part
-// of.
+// groups returns the names of all near groups that belong to the same priority of the source.
 func (m *Model) groups(priority int) (names []string) {
 	for p, name := range m.config.Priorities {
 		if m.of(p) == m.of(priority) {
@@ -28,7 +27,7 @@ func (m *Model) groups(priority int) (names []string) {
 }
 
 // hurry starts a timer of one second for the first of several near groups. If the group is not
-// READY when the timer ends, the other groups are started. The timer stops while the group is IDLE.
+// READY after that, the others start. While the group is IDLE, the timer does not run.
 func (c *child) hurry() {
 	priority := slices.Index(c.m.config.Priorities, c.name)
 	if priority < 0 || c.reported.State == Ready || c.reported.State == Idle {
@@ -43,14 +42,13 @@ func (c *child) hurry() {
 	}
 }
 
-// late reports whether the first near group of the priority in use has not become READY within a
-// second.
+// late reports whether the first near group of the priority in use was not READY within a second.
 func (m *Model) late() bool {
 	first := m.children[m.groups(m.currentPriority)[0]]
 	return first != nil && first.lateAt <= m.now
 }
 
-// early reports whether a near group is started or kept, like a standby, because the first group is
+// early reports whether a near group is started or kept like a standby, because the first group is
 // late.
 func (m *Model) early(inUse *child, name string) bool {
 	return m.late() && slices.Contains(m.groups(m.currentPriority), name) && inUse.connectivityState() != Idle

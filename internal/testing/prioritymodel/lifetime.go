@@ -4,7 +4,7 @@ import "time"
 
 func (c *child) deactivated() bool { return c.destroyAt != never }
 
-// Deactivate follows the pseudo-code: "Child Lifetime Management".
+// Deactivate is the function of the pseudo-code ("Child Lifetime Management").
 func (c *child) Deactivate(retention time.Duration) {
 	if c.deactivated() {
 		return
@@ -21,9 +21,8 @@ func (c *child) Deactivate(retention time.Duration) {
 	}
 }
 
-// remove deactivates a child that is no longer configured. If the child is already deactivated, its
-// timer is started again with RemovedChildRetention, but only if that is shorter than
-// ChildRetention.
+// remove deactivates a child that is no longer configured. The timer of a child that is already
+// deactivated starts again with RemovedChildRetention, if that is shorter than ChildRetention.
 func (c *child) remove() {
 	retention := c.m.config.RemovedChildRetention
 	switch {
@@ -39,7 +38,7 @@ func (c *child) remove() {
 	c.removed = true
 }
 
-// MaybeReactivate follows the pseudo-code.
+// MaybeReactivate is the function of the pseudo-code.
 func (c *child) MaybeReactivate() {
 	if !c.deactivated() {
 		return
@@ -56,8 +55,8 @@ func (c *child) MaybeReactivate() {
 	}
 }
 
-// startAnew applies to row p-reactivated. A reactivated child counts as CONNECTING until its last
-// report has been handled again.
+// startAnew is for row p-reactivated: a reactivated child counts as CONNECTING until its last
+// report was handled a second time.
 func (c *child) startAnew() {
 	c.failoverAt = c.m.now + c.m.config.FailoverTimeout
 	s := c.policies.Current
@@ -77,7 +76,7 @@ func (c *child) startAnew() {
 	}
 }
 
-// Advance advances the clock and fires timers.
+// Advance lets time pass and fires timers.
 func (m *Model) Advance(d time.Duration) {
 	for end := m.now + d; ; {
 		var first *child

@@ -3,7 +3,7 @@ package prioritymodel
 import "slices"
 
 // docs/tiers.md has a table of which priority is used as a last resort. Its first row is A56. The
-// following conditions are those of the table.
+// conditions below are those of the table.
 
 // good reports whether the child is READY, is neither emptied nor half-open, and has enough READY
 // endpoints (MinReady).
@@ -12,32 +12,32 @@ func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && 
 // small reports whether the child would be good if it had enough READY endpoints.
 func (c *child) small() bool { return c.ready() && c.reported.Condition == "" && c.lacking }
 
-// failing reports whether the child is READY, but emptied or half-open.
+// failing reports whether the child is READY, and emptied or half-open.
 func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" }
 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
-// poor reports whether the child is small or failing. A child also stays poor while it is IDLE or
-// CONNECTING, if it was small or failing when it was last READY, or has been emptied since. It is
-// no longer poor when it becomes good or fails.
+// poor reports whether the child is small or failing. It stays poor while it is IDLE or CONNECTING,
+// if it was small or failing when it was last READY or was emptied since. When it is good or fails,
+// it is no longer poor.
 func (c *child) poor() bool {
 	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
 	return c.small() || c.failing() || again && c.wasPoor
 }
 
-// timeLeft reports whether the child may still connect: it is IDLE, or CONNECTING with a pending
-// failover timer.
+// timeLeft reports whether the child may still connect, because it is IDLE, or CONNECTING with a
+// pending failover timer.
 func (c *child) timeLeft() bool {
 	return c.connectivityState() == Idle || c.connectivityState() == Connecting && c.FailoverTimerPending()
 }
 
-// reconnecting reports whether the child is in use and is no longer READY, but has not failed and
-// has time left to connect.
+// reconnecting reports whether the child is in use and no longer READY, but has not failed and has
+// time left to connect.
 func (c *child) reconnecting() bool {
 	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
 }
 
-// tell makes an IDLE child connect. It does so only once until the child's next report.
+// tell makes an IDLE child connect, once until its next report.
 func (c *child) tell() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
@@ -45,8 +45,8 @@ func (c *child) tell() {
 	}
 }
 
-// mark updates lacking: whether the child has fewer READY endpoints than MinReady requires. Once it
-// is set, it stays set until MinReadyRecovery is reached, if that is higher.
+// mark updates lacking: whether the child has fewer READY endpoints than MinReady demands. Once it
+// has, it counts as lacking until it reaches MinReadyRecovery, if that is higher.
 func (c *child) mark() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
@@ -60,23 +60,23 @@ func (c *child) mark() {
 	}
 }
 
-// wouldDo reports whether a child that lacks READY endpoints would have enough if its unproven
-// endpoints counted.
+// wouldDo reports whether the child, which lacks READY endpoints, would have enough if the unproven
+// ones counted.
 func (c *child) wouldDo() bool {
 	const rounding = 1e-12
 	least := max(c.m.config.MinReady, c.m.config.MinReadyRecovery)
 	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
 }
 
-// choice is the state of ChoosePriority while it runs.
+// choice is what ChoosePriority knows while it runs.
 type choice struct {
 	*Model
 	before int      // the priority in use before the choice, or none after a change of priorities
-	tiers  []*child // the child of each priority; nil if it does not exist or must not be chosen
+	tiers  []*child // the child of each priority; nil if there is none or it must not be chosen
 	passed bool     // fastFailover has skipped a priority
 }
 
-// of returns the priorities whose children satisfy kind, in order.
+// of returns the priorities whose children are of this kind, in order.
 func (t *choice) of(kind func(*child) bool) []int {
 	var priorities []int
 	for p, c := range t.tiers {
@@ -87,7 +87,8 @@ func (t *choice) of(kind func(*child) bool) []int {
 	return priorities
 }
 
-// first returns the first of the given priorities, or one past the last priority if there are none.
+// first returns the first of the given priorities or, if there are none, the number after the last
+// priority.
 func (t *choice) first(priorities []int) int {
 	if len(priorities) == 0 {
 		return len(t.tiers)
@@ -96,8 +97,8 @@ func (t *choice) first(priorities []int) int {
 }
 
 // ChoosePriority follows the pseudo-code and the table in docs/tiers.md. The first row of the table
-// that matches decides. If several priorities match, the highest is chosen, unless the row says
-// otherwise.
+// that applies decides. If it applies to several priorities, the highest is chosen, unless the row
+// says otherwise.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
 		m.inUse = ""
@@ -133,8 +134,8 @@ func (m *Model) ChoosePriority() {
 	}
 }
 
-// choiceOfA56 is ChoosePriority of the pseudo-code, extended by fastFailover and without its side
-// effects. missing reports that the child of the chosen priority does not exist.
+// choiceOfA56 is ChoosePriority of the pseudo-code with fastFailover, and without the actions.
+// missing reports whether the child of the chosen priority does not exist yet.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
 	aside, stood := none, false
@@ -187,8 +188,8 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	return len(t.config.Priorities) - 1, false
 }
 
-// heldBack reports whether a child must not be chosen because the failback delay protects the
-// priority in use, and the child is not good or has not been good for long enough.
+// heldBack reports whether a child must not be chosen, because a failback delay keeps calls on the
+// priority in use and the child has not been good for long enough.
 func (t *choice) heldBack(child *child, priority int) bool {
 	if !t.protected(priority) {
 		return false
@@ -201,13 +202,13 @@ func (t *choice) heldBack(child *child, priority int) bool {
 	return true
 }
 
-// protected reports whether a failback delay keeps calls on the priority in use, which must be good
-// and lower than the given priority.
+// protected reports whether a failback delay keeps calls on the priority in use. That one must be
+// good and below the given priority.
 func (t *choice) protected(priority int) bool {
 	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.before > priority && t.children[t.config.Priorities[t.before]].good()
 }
 
-// lastResort implements rows 2 to 7 of the table.
+// lastResort is rows 2 to 7 of the table.
 func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	good, small, failing := t.of((*child).good), t.of((*child).small), t.of((*child).failing)
 	for _, r := range t.of((*child).reconnecting) {
@@ -232,8 +233,8 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 		return 5, r
 	}
 	for i, f := range failing {
-		// Row 6 chooses the priority that was good or small most recently. If none ever was, it
-		// chooses the highest.
+		// Row 6 chooses the priority that was good or small most recently or, if none ever was, the
+		// highest.
 		if i == 0 || t.tiers[f].lastWell > t.tiers[chosen].lastWell {
 			row, chosen = 6, f
 		}
@@ -244,10 +245,10 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	return 7, chosenByA56
 }
 
-// lookBelow makes IDLE priorities connect, from the first poor one down. It creates a missing
-// priority only if no priority above it has time left to connect, because A56 creates children
-// lazily. Below a good priority, or below one that row 2 waits for, it does nothing. created
-// reports whether it created a priority.
+// lookBelow makes IDLE priorities connect, from the first poor one down. A56 creates a child only
+// when it is needed, so lookBelow creates one only if no priority above has time left to connect.
+// Below a good priority, or one that row 2 waits for, it does nothing. created reports whether it
+// created a child.
 func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 	early := len(t.of((*child).good)) > 0
 	for p, name := range t.config.Priorities {
@@ -273,7 +274,7 @@ func (m *Model) mayTakeOver(name string) bool {
 	return m.mayConnect(name) || m.children[name] != nil && m.children[name].good()
 }
 
-// create creates a child as the pseudo-code does.
+// create creates a child in the way of the pseudo-code.
 func (m *Model) create(name string, early bool) {
 	child := m.CreateChild(name)
 	child.early = early

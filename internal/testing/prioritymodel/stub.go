@@ -6,20 +6,19 @@ import (
 	"strings"
 )
 
-// Stub stands in for the policy of a child.
+// Stub is the policy of a child.
 type Stub struct {
 	ID                         string
-	Version, ExitIdles, Errors int // version of the configuration in its last update; numbers of calls
+	Version, ExitIdles, Errors int // version of its last configuration; how often it was called
 	Closed                     bool
 	Now                        Report // the last report that the model has handled
-	Said                       Report // the last report, even if it has not been handled yet; zero if there is none
+	Said                       Report // the last report, handled or not; zero if there is none
 }
 
-// Policies holds the policy of a child and, during a graceful switch, the policy that will replace
-// it.
+// Policies are the policy of a child and, during a graceful switch, the one that will replace it.
 type Policies struct{ Current, Pending *Stub }
 
-// Latest returns the policy that receives updates.
+// Latest returns the policy that gets updates.
 func (p *Policies) Latest() *Stub {
 	if p.Pending != nil {
 		return p.Pending
@@ -27,7 +26,7 @@ func (p *Policies) Latest() *Stub {
 	return p.Current
 }
 
-// SwitchTo gives the child its first policy, or a policy of another type.
+// SwitchTo gives the child its first policy, or one of another type.
 func (p *Policies) SwitchTo(s *Stub) {
 	if p.Current == nil {
 		p.Current = s
@@ -39,7 +38,7 @@ func (p *Policies) SwitchTo(s *Stub) {
 	p.Pending = s
 }
 
-// Reported records a report of a policy, and returns whether it counts as a report of the child.
+// Reported notes a report of a policy, and returns whether it is also one of the child.
 func (p *Policies) Reported(s *Stub, r Report) bool {
 	s.Now = r
 	if p.Pending != nil && (s == p.Current && r.State != Ready ||
@@ -51,8 +50,8 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused records that the latest policy returned an error from its update. If that policy is still
-// pending and then takes over before it has reported, it counts as failed.
+// Refused notes that the latest policy has refused its update. If it later takes over without a
+// report of its own, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Now = fails(err)
@@ -69,7 +68,7 @@ func (p *Policies) Close() {
 	p.Current, p.Pending = nil, nil
 }
 
-// Stubs holds policies in the order in which they were built.
+// Stubs are policies in the order in which they were built.
 type Stubs []*Stub
 
 // Build builds a policy.
@@ -79,8 +78,7 @@ func (all *Stubs) Build(id string) *Stub {
 	return s
 }
 
-// Find returns the newest policy that has the id and is not closed, or nil if there is no such
-// policy.
+// Find returns the newest policy with this id that is not closed, or nil.
 func (all Stubs) Find(id string) *Stub {
 	for _, s := range slices.Backward(all) {
 		if s.ID == id && !s.Closed {
@@ -90,8 +88,8 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Told describes what each open policy has received: its last update, and the numbers of ExitIdle
-// calls and resolver errors.
+// Told describes what each open policy has received: its last update, and how many ExitIdle calls
+// and resolver errors.
 func (all Stubs) Told() string {
 	var told []string
 	for _, s := range all {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Update implements "Configuration Updates". It returns the errors of the children.
+// Update is "Configuration Updates" of the gRFC. It returns the errors of the children.
 func (m *Model) Update(config Config) []string {
 	if m.closed {
 		return nil
@@ -13,7 +13,7 @@ func (m *Model) Update(config Config) []string {
 	return m.EndUpdate()
 }
 
-// BeginUpdate begins an update. Existing children may report before EndUpdate.
+// BeginUpdate begins an update. Children that exist may report before EndUpdate.
 func (m *Model) BeginUpdate(config Config) {
 	m.version++
 	m.errors = nil
@@ -38,7 +38,7 @@ func (m *Model) BeginUpdate(config Config) {
 	}
 }
 
-// EndUpdate ends an update by choosing a priority. It returns the errors of the children.
+// EndUpdate chooses a priority and returns the errors of the children.
 func (m *Model) EndUpdate() []string {
 	m.drain()
 	m.updating, m.force = false, true
@@ -76,15 +76,16 @@ func (m *Model) updateChildren(update, remove bool) {
 	}
 }
 
-// id returns the id of the child's policy according to the configuration.
+// id returns the id of the child's policy in the configuration.
 func (c *child) id() string {
 	if config, ok := c.m.config.Children[c.name]; ok {
 		return config.Policy
 	}
-	return c.name // only with row p-refused-at-once: the child comes from the previous configuration
+	return c.name // row p-refused-at-once: the child is one of the previous configuration
 }
 
-// Update follows the pseudo-code. It updates the child's policy, which then reacts as React says.
+// Update is the function of the pseudo-code. It updates the child's policy, which then does what
+// React says.
 func (c *child) Update() {
 	m, refused := c.m, c.refusal != ""
 	c.refusal = ""
@@ -100,7 +101,7 @@ func (c *child) Update() {
 	}
 	config, configured := m.config.Children[c.name]
 	s.Version = m.version
-	if !configured { // only with row p-refused-at-once: the update has the previous configuration
+	if !configured { // row p-refused-at-once: the update has the previous configuration
 		s.Version--
 	}
 	if !c.forgotten {
@@ -115,11 +116,11 @@ func (c *child) Update() {
 	case reaction.Err != "":
 		c.refused(reaction.Err)
 	case refused && c.reported.State == TransientFailure:
-		c.lastError = c.reported.Err // the earlier error of an update no longer applies
+		c.lastError = c.reported.Err // the error of the earlier update no longer applies
 	}
 }
 
-// refused handles an error that the child's update returned, after the reports inside that update.
+// refused handles the error of a child's update, after the reports in that update.
 func (c *child) refused(err string) {
 	m := c.m
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
@@ -142,7 +143,7 @@ func (c *child) refuseLater(err string) {
 	}
 }
 
-// say makes a policy report. If later is set, the report is queued.
+// say lets a policy report, or queues the report if it is for later.
 func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	s.Said = r
 	if later {
@@ -152,8 +153,8 @@ func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	m.reported(c, s, r)
 }
 
-// Updating returns the policy that is being updated, for use in React, or nil if the child does not
-// exist.
+// Updating returns the policy that is being updated, for use in React, or nil if there is no such
+// child.
 func (m *Model) Updating(child string) *Stub {
 	if c := m.children[child]; c != nil {
 		return c.policies.Latest()

@@ -8,23 +8,24 @@ import (
 	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// Oracle is a Target that behaves as the model of A56 does.
+// Oracle is a Target that behaves like the model of gRFC A56.
 type Oracle struct {
 	model  *model.Model
 	update Update
 	script map[string][]Reaction
 	log    []string
-	err    error // the last error passed to ResolverError
+	err    error // the last error of ResolverError
 }
 
-// NewOracle returns an Oracle that has not received an update.
+// NewOracle returns an Oracle without a configuration.
 func NewOracle() *Oracle {
 	o := &Oracle{model: model.New(nil)}
 	o.model.React, o.model.Log = o.react, o.write
 	return o
 }
 
-// Tie reports whether two timers ended at the same time. The result then depends on their order.
+// Tie reports whether two timers have ended at the same time, so that the result depends on their
+// order.
 func (o *Oracle) Tie() bool { return o.model.Tie }
 
 // write logs an action of the model as a line.
@@ -53,7 +54,7 @@ func (o *Oracle) write(e model.Event) {
 	o.log = append(o.log, line)
 }
 
-// react returns the reaction that the script has for a child's update.
+// react returns what the script says about a child's update.
 func (o *Oracle) react(child string) model.Reaction {
 	var reaction model.Reaction
 	for _, r := range o.script[child] {

@@ -69,7 +69,7 @@ func DefaultConfig(priorities ...string) core.Config {
 	}
 }
 
-// durationsOf returns the durations in a configuration, by the name of the option that sets them.
+// durationsOf returns the durations in a configuration by the option that sets them.
 func durationsOf(c *core.Config) map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"timeout":   &c.FailoverTimeout,

@@ -12,7 +12,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
-// Step is one event of a Target.
+// Step is one event of a schedule.
 type Step struct {
 	Text   string
 	Script map[string][]Reaction
@@ -21,11 +21,11 @@ type Step struct {
 
 var names = []string{"a", "b", "c", "d", "e"}
 
-// Steps generates random schedules of updates, reports and pauses, sometimes with a Close. There
-// are also events after a Close.
+// Steps generates random schedules of updates, reports and pauses. Some have a Close, with more
+// events after it.
 func Steps() *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
-		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // a fixed list, because rapid prefers small numbers
+		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // from a list, because rapid prefers small numbers
 		steps := []Step{drawUpdate(t)}
 		for len(steps) < n {
 			steps = append(steps, drawStep(t))
@@ -109,8 +109,8 @@ func drawUpdate(t *rapid.T) Step {
 	}
 }
 
-// drawGroups randomly splits the source's priorities into near groups. It returns, for each of the
-// policy's priorities, the number of the source priority it belongs to, or nil for no groups.
+// drawGroups splits the source's priorities into near groups at random. It returns, for each
+// priority of the policy, the source's priority that it belongs to, or nil for no groups.
 func drawGroups(t *rapid.T, priorities int) (of []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil
@@ -123,8 +123,8 @@ func drawGroups(t *rapid.T, priorities int) (of []int) {
 	return of
 }
 
-// drawScript draws the reactions of children to updates: any number of reports, sometimes followed
-// by an error. Timers that start together also end together; see Expect.
+// drawScript draws what children do in their updates: any number of reports, and sometimes an error
+// after them. Timers that are started together also end together, which Expect allows for.
 func drawScript(t *rapid.T) map[string][]Reaction {
 	script := map[string][]Reaction{}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "reactions") {
@@ -138,8 +138,8 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 	return script
 }
 
-// Apply runs the steps and returns the target's actions in each step. One nanosecond passes after
-// each step, so that timers from different steps do not fire together.
+// Apply runs the steps and returns what the target did in each. After each step a nanosecond
+// passes, so that timers of different steps do not fire together.
 func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	var logs [][]string
 	for _, step := range steps {
@@ -159,8 +159,8 @@ func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	return append(logs, lines)
 }
 
-// Expect returns the actions of the oracle in each step. It stops at the first step in which two
-// timers end at the same time, because more than one result is then correct.
+// Expect returns what the oracle does in each step. It stops at the first step in which two timers
+// end at the same time, because more than one result is right from there on.
 func Expect(steps []Step) [][]string {
 	oracle, certain := NewOracle(), 0
 	want := Apply(oracle, steps, func(Step) {
@@ -174,8 +174,7 @@ func Expect(steps []Step) [][]string {
 	return want
 }
 
-// Compare describes the difference between the actual and the expected actions. It returns "" if
-// they are equal.
+// Compare describes the first difference between got and want, or returns "" if there is none.
 func Compare(steps []Step, got, want [][]string) string {
 	for i := range want {
 		if slices.Equal(got[i], want[i]) {

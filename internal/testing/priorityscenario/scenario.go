@@ -1,15 +1,14 @@
-// Package priorityscenario runs the text scenarios of priority against anything that
-// behaves like it: the core alone, and the real policy over fake children. For
-// tests only.
+// Package priorityscenario runs the text scenarios of priority against the core alone and against
+// the real policy over fake children. For tests only.
 //
-// A scenario begins with a line `new name`. It has the following directives. The output
-// lists the policy's actions, in order.
+// A scenario begins with a line `new name`. It has the following directives. The output lists the
+// policy's actions, in order.
 //
 //	update p0 p1 …             gives the policy a configuration with these priorities and no
 //	                           other children, unless an option says otherwise
 //	report p0 STATE [tag]      the child reports a state; the tag tells its pickers apart.
 //	                           A tag may begin with emptied or half-open for the child's
-//	                           condition, with 40% for the part of it that is READY, or
+//	                           condition, with 40% for the share of it that is READY, or
 //	                           with 40%+20% if another 20% is unproven
 //	advance 10s                time passes
 //	exit-idle
@@ -17,16 +16,15 @@
 //	re-resolve p0              the child asks for re-resolution
 //	close
 //
-// The options of update are children=(p0, p1) for all configured children, ignore=(p0) for
-// the children whose re-resolution requests are ignored, timeout=10s, retention=15m,
-// removed=15m and failback=0s for the durations, minready=60 and recovery=80 for the two
-// marks in percent, warm=1 for the number of standbys, fast=yes for fastFailover,
-// single=(p0) for the children that can hold only one connection, of=(0,0,1) for the source's
-// priorities of the near groups, and jitter=20s and max=2m for the failback. Each random
-// number that the policy draws is Random.
+// The options of update are children=(p0, p1) for all configured children, ignore=(p0) for the
+// children whose re-resolution requests are ignored, timeout=10s, retention=15m, removed=15m and
+// failback=0s for the durations, minready=60 and recovery=80 in percent, warm=1 for the number of
+// standbys, fast=yes for fastFailover, single=(p0) for the children that can have only one
+// connection, of=(0,0,1) for the source's priorities of the near groups, and jitter=20s and max=2m
+// for the failback. Each random number that the policy draws is Random.
 //
-// The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`,
-// and the reactions of children inside the updates that the directive causes:
+// The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`, and what
+// children do in the updates that the directive causes:
 //
 //	p0: report READY [tag]
 //	p0: error text
@@ -47,7 +45,7 @@ import (
 
 // Target is a priority policy that logs its actions, one line each.
 type Target interface {
-	// Script sets the reactions of children to later updates.
+	// Script sets what children do in later updates.
 	Script(map[string][]Reaction)
 	Update(Update)
 	Report(child string, report Report)
@@ -56,7 +54,7 @@ type Target interface {
 	ResolverError(err error)
 	Resolve(child string)
 	Close()
-	// Take returns the lines written since the last call:
+	// Take returns the lines since its last call:
 	//
 	//	create p0 [10.0.0.1:80[locality] …]     and its first update
 	//	update p0 [10.0.0.1:80[locality] …]
@@ -71,32 +69,32 @@ type Target interface {
 	Take() []string
 }
 
-// Random is the random number in [0, 1) that each Target uses.
+// Random is each random number that a Target draws, between 0 and 1.
 const Random = 0.5
 
-// Update is one update.
+// Update is the content of one update.
 type Update struct {
 	Config    core.Config
 	Ignore    []string
 	Endpoints []Endpoint
 }
 
-// Endpoint is an address and its path.
+// Endpoint is an address and its path in the tree of policies.
 type Endpoint struct {
 	Address string
 	Path    []string
 }
 
-// Report is a report of a child.
+// Report is what a child reports.
 type Report struct {
 	State     core.State
 	Tag       string
-	Condition core.Condition // from the tag, by default usable
-	ReadyPart float64        // from the tag, by default 1
-	Unproven  float64        // from the tag, by default 0
+	Condition core.Condition // as the tag says, or usable
+	ReadyPart float64
+	Unproven  float64 // as the tag says, or 0
 }
 
-// newReport returns a report with the condition and shares that its tag contains.
+// newReport returns a report with the condition and the shares in its tag.
 func newReport(state core.State, tag string) Report {
 	r := Report{State: state, Tag: tag, ReadyPart: 1}
 	if percent, rest, ok := strings.Cut(tag, "%"); ok {
@@ -116,7 +114,7 @@ func newReport(state core.State, tag string) Report {
 
 var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
 
-// Trying returns the suffix of a "publish" line if these children get a few calls as a trial.
+// Trying returns the end of a "publish" line if these children get a few calls as a trial.
 func Trying(children []string) string {
 	if len(children) == 0 {
 		return ""
@@ -124,7 +122,7 @@ func Trying(children []string) string {
 	return ", trying " + strings.Join(children, " ")
 }
 
-// Err returns the error of the report's picker in TRANSIENT_FAILURE.
+// Err returns the error of the picker in TRANSIENT_FAILURE.
 func (r Report) Err() error {
 	if r.Tag == "" {
 		return errors.New("failed")
@@ -132,20 +130,19 @@ func (r Report) Err() error {
 	return errors.New(r.Tag)
 }
 
-// Line returns the "publish" line that is logged if the report is published.
+// Line returns the "publish" line for this report of a child.
 func (r Report) Line(child string) string {
 	return strings.TrimSpace(fmt.Sprintf("publish %s %v %s", child, r.State, r.Tag))
 }
 
-// Reaction is what a child does in an update: it returns Err if that is not nil, and otherwise
-// makes the report.
+// Reaction is what a child does in an update: it returns Err or, if that is nil, makes the report.
 type Reaction struct {
 	Report Report
 	Err    error
 }
 
-// SortSimultaneous sorts adjacent "destroy" lines and adjacent "resolver-error" lines, because
-// their order is not defined.
+// SortSimultaneous sorts "destroy" lines, and "resolver-error" lines, that follow each other,
+// because their order is not defined.
 func SortSimultaneous(lines []string) {
 	for i := 1; i < len(lines); i++ {
 		for j := i; j > 0 && simultaneous(lines[j-1], lines[j]) && lines[j] < lines[j-1]; j-- {

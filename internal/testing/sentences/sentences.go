@@ -1,5 +1,5 @@
-// Package sentences checks documents that list the sentences of a gRFC together with the tests of
-// each sentence. For tests only.
+// Package sentences checks documents that list the sentences of a gRFC and the tests of each. For
+// tests only.
 package sentences
 
 import (
@@ -10,18 +10,17 @@ import (
 	"testing"
 )
 
-// Document is a document with tables. The last column of each row names the tests of the row's
-// sentence.
+// Document is a document with tables. In each row, the last column names the tests of a sentence.
 type Document struct {
 	Path string
-	// Begin is the heading after which each row must name a test.
+	// Begin is the heading below which each row must name a test.
 	Begin string
-	// Scenarios is the directory of scenarios. Spec is its subdirectory with the files that quote
+	// Scenarios is the directory of the scenarios. Spec is its directory of the files that quote
 	// the sentences they test.
 	Scenarios, Spec string
-	// Tests are file patterns for the files that contain tests.
+	// Tests are patterns of the files with tests.
 	Tests []string
-	// Least is the minimum number of sentences in the document.
+	// Least is how many sentences the document has at least.
 	Least int
 }
 
@@ -30,8 +29,8 @@ var (
 	quotation = regexp.MustCompile(`(?s)^# "(.*?)"\n(?:#|new )`)
 )
 
-// Check checks that the named scenarios and tests exist, that each row names a scenario or test,
-// and that each sentence quoted in a scenario occurs in a table.
+// Check checks that each row names a scenario or test, that all of these exist, and that each
+// sentence quoted in a scenario is in a table.
 func (d Document) Check(t *testing.T) {
 	t.Helper()
 	document := read(t, d.Path)
@@ -89,7 +88,7 @@ func (d Document) checkQuotations(t *testing.T, document string) {
 			if m == nil {
 				continue
 			}
-			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // a scenario may quote two sentences, the second of which begins with "It will"
+			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // A quotation may be two sentences. The second one then begins with "It will".
 				quoted++
 				if !strings.Contains(document, strings.TrimSuffix(sentence, ".")) {
 					t.Errorf("%s quotes %q, which %s does not have", file, sentence, d.Path)
@@ -120,7 +119,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// plain returns the text of a quotation without line breaks and comment markers.
+// plain returns a quotation without line breaks and comment signs.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ")
 }

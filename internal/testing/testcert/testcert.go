@@ -1,4 +1,4 @@
-// Package testcert creates certificates. For tests only.
+// Package testcert makes certificates. For tests only.
 package testcert
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -26,10 +26,10 @@ type Authority struct {
 	made int64
 }
 
-// Pair is a certificate and its key, in PEM files.
+// Pair is the PEM files of a certificate and its key.
 type Pair struct{ Certificate, Key string }
 
-// New returns an authority whose files are removed at the end of the test.
+// New returns an authority. Its files are removed when the test ends.
 func New(t *testing.T) *Authority {
 	t.Helper()
 	a := &Authority{t: t, key: newKey(t), dir: t.TempDir()}
@@ -43,18 +43,18 @@ func New(t *testing.T) *Authority {
 	return a
 }
 
-// File returns the PEM file of the authority's certificate.
+// File is the PEM file of the authority's own certificate.
 func (a *Authority) File() string { return filepath.Join(a.dir, "ca.pem") }
 
-// Pool contains the authority's certificate.
+// Pool returns a pool that has only the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// Pair creates a certificate for a server or client with the given names, which may be IP
-// addresses. It replaces an earlier pair with the same file name.
+// Pair makes a certificate for a server or client with these names or IP addresses. It replaces a
+// pair with the same file name.
 func (a *Authority) Pair(file string, names ...string) Pair {
 	a.t.Helper()
 	cert := &x509.Certificate{
@@ -79,7 +79,6 @@ func (a *Authority) Pair(file string, names ...string) Pair {
 	return Pair{filepath.Join(a.dir, file+".pem"), filepath.Join(a.dir, file+".key")}
 }
 
-// Load reads the pair.
 func (p Pair) Load(t *testing.T) tls.Certificate {
 	t.Helper()
 	cert, err := tls.LoadX509KeyPair(p.Certificate, p.Key)
@@ -89,7 +88,6 @@ func (p Pair) Load(t *testing.T) tls.Certificate {
 	return cert
 }
 
-// sign signs cert, whose key is key, and writes the result to a file.
 func (a *Authority) sign(cert *x509.Certificate, key *ecdsa.PrivateKey, file string) *x509.Certificate {
 	a.t.Helper()
 	a.made++

@@ -1,5 +1,4 @@
-// Package testleak finds goroutines that the tests of a package leave behind. It gives goroutines
-// some time to end.
+// Package testleak finds goroutines that the tests of a package leave behind. For tests only.
 package testleak
 
 import (
@@ -11,15 +10,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end. On a busy machine, closing a file notifier takes
-// seconds.
+// patience is how long goroutines may take to end: on a busy machine, it takes seconds to close a
+// file notifier.
 const patience = 30 * time.Second
 
-// Main runs the tests of a package, and fails if one of their goroutines does not end.
+// Main runs the tests of a package and fails if a goroutine of theirs does not end.
 func Main(m *testing.M) {
 	code := m.Run()
 	for end := time.Now().Add(patience); code == 0; {
-		err := goleak.Find() // Find itself waits for up to a second
+		err := goleak.Find() // waits for up to a second
 		if err == nil {
 			break
 		}

@@ -1,4 +1,4 @@
-// Package testlog captures the log of gRPC and this module. For tests only.
+// Package testlog keeps what gRPC and this module log. For tests only.
 package testlog
 
 import (
@@ -11,29 +11,29 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// Log is a captured log. It is safe for concurrent use.
+// Log keeps log lines. Its methods may be called by several goroutines.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Keep redirects the log from standard error to a new Log. It must be called before anything is
-// logged: in TestMain, or in the initialization of a package variable.
+// Keep sends the log to a new Log instead of standard error. It must be called before anything is
+// logged: in TestMain, or as the value of a package variable.
 func Keep() *Log {
 	l := &Log{}
-	// gRPC writes each line, whatever its severity, to the first writer.
+	// gRPC writes lines of any severity to the first writer.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(l, io.Discard, io.Discard))
 	return l
 }
 
-// KeepWarnings captures warnings and errors, and discards the rest.
+// KeepWarnings is Keep for warnings and errors. It discards all other lines.
 func KeepWarnings() *Log {
 	l := &Log{}
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, l, io.Discard))
 	return l
 }
 
-// Take returns the lines since the last call.
+// Take returns the lines since its last call.
 func (l *Log) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,8 @@ func holdsAll(line string, texts []string) bool {
 	return true
 }
 
-// Wait waits until a line contains all of texts.
+// Wait waits until a line contains all of texts, and fails the test if there is none within
+// patience.
 func (l *Log) Wait(t *testing.T, patience time.Duration, texts ...string) {
 	t.Helper()
 	deadline := time.After(patience)

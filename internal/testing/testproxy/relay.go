@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Relay forwards bytes between clients and a server. While it is cut, it forwards nothing in either
-// direction, as if all packets were lost. When it is mended, the delayed data arrives, as with TCP.
-// Its methods are safe for concurrent use.
+// Relay forwards bytes between clients and a server. While it is cut, it forwards nothing, as if
+// all packets were lost. When it is mended, the data arrives late, as with TCP. Its methods may be
+// called by several goroutines.
 type Relay struct {
-	// Address is the address that clients connect to.
+	// Address is where clients connect.
 	Address string
 
 	server   string
@@ -20,12 +20,11 @@ type Relay struct {
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	mended chan struct{} // closed while bytes are forwarded; replaced by Cut
+	mended chan struct{} // closed while bytes are forwarded; Cut replaces it
 	conns  []net.Conn
 }
 
-// StartRelay starts a relay to the server at the given address. The relay runs until the end of the
-// test.
+// StartRelay starts a relay to a server, which runs until the test ends.
 func StartRelay(t *testing.T, server string) *Relay {
 	t.Helper()
 	r, err := NewRelay(server)
@@ -36,7 +35,7 @@ func StartRelay(t *testing.T, server string) *Relay {
 	return r
 }
 
-// NewRelay starts a relay like StartRelay, but outside a test. The caller must call Close.
+// NewRelay starts a relay outside of a test. The caller must call Close.
 func NewRelay(server string) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +55,7 @@ func NewRelay(server string) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends the relay and its connections. It must be called only once.
+// Close ends the relay and its connections. It may be called once.
 func (r *Relay) Close() {
 	close(r.ended)
 	r.listener.Close() //nolint:errcheck // the relay is ending
@@ -68,7 +67,7 @@ func (r *Relay) Close() {
 	r.running.Wait()
 }
 
-// Cut stops forwarding.
+// Cut stops the relay from forwarding.
 func (r *Relay) Cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +78,7 @@ func (r *Relay) Cut() {
 	}
 }
 
-// Mend resumes forwarding.
+// Mend lets the relay forward again.
 func (r *Relay) Mend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +89,7 @@ func (r *Relay) Mend() {
 	}
 }
 
-// keep registers a connection, so that Close closes it. If the relay is already closed, keep closes
-// the connection.
+// keep notes a connection for Close to close. If the relay is already closed, keep closes it.
 func (r *Relay) keep(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +116,7 @@ func (r *Relay) serve(client net.Conn) {
 	back.Wait()
 }
 
-// pass forwards bytes until one side closes.
+// pass forwards bytes until one side closes its connection.
 func (r *Relay) pass(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// echo starts a server that sends each line back.
+// echo starts a server that sends back each line.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Data sent while a relay is cut arrives after the relay is mended, and no data is lost.
+// What is sent while a relay is cut arrives when it is mended, and nothing is lost.
 func TestRelay(t *testing.T) {
 	r := StartRelay(t, echo(t))
 	conn, err := net.Dial("tcp", r.Address)

@@ -1,4 +1,4 @@
-// Package testproxy provides an HTTP CONNECT proxy on loopback. For tests only.
+// Package testproxy has an HTTP CONNECT proxy on loopback. For tests only.
 package testproxy
 
 import (
@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Proxy is a proxy for CONNECT. It knows only the names given to Route, and routes them to
-// addresses on loopback. All methods are safe for concurrent use.
+// Proxy is a proxy for CONNECT. It knows the names given to Route and no others. Its methods may be
+// called by several goroutines.
 type Proxy struct {
-	// URL is the value for HTTPS_PROXY.
+	// URL is the value of HTTPS_PROXY.
 	URL string
 
 	mu     sync.Mutex
@@ -23,7 +23,7 @@ type Proxy struct {
 	asked  []string
 }
 
-// Start starts a proxy that runs until the end of the test.
+// Start starts a proxy that runs until the test ends.
 func Start(t *testing.T) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,14 +48,14 @@ func Start(t *testing.T) *Proxy {
 	return p
 }
 
-// Route makes the proxy connect requests for name, which has the form host:port, to address.
+// Route makes the proxy connect requests for name (host:port) to address.
 func (p *Proxy) Route(name, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.routes[name] = address
 }
 
-// Asked returns the requested names, sorted and without duplicates.
+// Asked returns the names in the requests, sorted, each once.
 func (p *Proxy) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *Proxy) Asked() []string {
 	return slices.Compact(asked)
 }
 
-// route records a request for name and returns the address to connect to.
+// route notes a request for name and returns the address to connect to.
 func (p *Proxy) route(name string) (address string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

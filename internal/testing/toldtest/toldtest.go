@@ -1,5 +1,5 @@
-// Package toldtest provides a source that a test controls, and channels and servers for its
-// endpoints. For tests only, in a bubble of testing/synctest.
+// Package toldtest has a source that a test controls, and channels and servers for its endpoints.
+// For tests only, in a synctest bubble.
 package toldtest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// Source is a source that a test controls through its Receiver. The Receiver is set while a channel
-// is open.
+// Source is a source that reports what the test calls on its Receiver. The Receiver is set while a
+// channel is open.
 type Source struct{ Receiver *discovery.Receiver }
 
 // Check implements discovery.Source.
@@ -29,7 +29,7 @@ func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Open opens a channel to story:///name with these mechanisms. The channel is closed when the test
+// Open opens a channel to story:///name with these mechanisms. The channel closes when the test
 // ends.
 func Open(t *testing.T, name string, parts []discovery.Mechanism, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
@@ -45,7 +45,7 @@ func Open(t *testing.T, name string, parts []discovery.Mechanism, options []give
 	return cc
 }
 
-// Serve serves checks, a health service, until the test ends.
+// Serve serves a health service until the test ends.
 func Serve(t *testing.T, checks healthpb.HealthServer, options ...grpc.ServerOption) *bufconn.Listener {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)

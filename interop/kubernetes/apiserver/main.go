@@ -4,7 +4,7 @@
 //
 //	apiserver DIR PORT [FLAG…]
 //
-// DIR holds all state, so that a killed server can be restarted: apiserver.crt is the root
+// DIR has all of its state, so that a killed server can be started again: apiserver.crt is the root
 // certificate, token the token of an administrator, etcd the URL of etcd. The server prints "ready"
 // when it is ready, and ends when its standard input is closed.
 package main
@@ -70,7 +70,7 @@ type server struct{ dir, port, token string }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 
-// once creates a file if it does not exist, and returns its content.
+// once returns the content of a file. If there is no such file, it creates one.
 func (s *server) once(name string, content func() ([]byte, error)) (string, error) {
 	b, err := os.ReadFile(s.file(name))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -82,7 +82,7 @@ func (s *server) once(name string, content func() ([]byte, error)) (string, erro
 	return string(b), os.WriteFile(s.file(name), b, 0o600)
 }
 
-// prepare starts etcd, writes the files for kube-apiserver, and returns its flags.
+// prepare starts etcd, writes the files of kube-apiserver, and returns its flags.
 func (s *server) prepare() (flags []string, err error) {
 	if s.token, err = s.once("token", func() ([]byte, error) { return []byte(rand.Text()), nil }); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *server) prepare() (flags []string, err error) {
 	if _, err = s.once("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // choose a free port, because etcd connects to its own port, which must not be 0
+	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd connects to its own port, so the port must be known and cannot be 0
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *server) prepare() (flags []string, err error) {
 	<-etcd.Server.ReadyNotify()
 	return []string{
 		"--etcd-servers=" + clients.String(),
-		"--etcd-compaction-interval=0", // never on its own, because tests decide when versions are discarded
+		"--etcd-compaction-interval=0", // never by itself: tests decide when versions are discarded
 		"--cert-dir=" + s.dir,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + s.port,
