@@ -3,6 +3,7 @@ package filewatch
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -59,5 +60,22 @@ func TestAFileThatIsNotRead(t *testing.T) {
 	f.Again()
 	if f.Look(Looked) != Due {
 		t.Error("the file is not due after Again")
+	}
+}
+
+// The age of a file that appears is that of its modification time. How much longer it must stay
+// unchanged does not depend on the wall clock: set back by an hour, that would delay it by an hour.
+func TestTheClockIsSetBackAfterAFileAppears(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, []byte("text\n"), 0o600))
+	info, err := os.Stat(path)
+	must(t, err)
+	var r rest
+	r.look(path, info, Looked)
+	if age := time.Since(r.since); age > time.Minute {
+		t.Errorf("a new file has the age %v", age)
+	}
+	if !strings.Contains(r.since.String(), " m=") { // see time.Time.String
+		t.Errorf("the age is counted from %v, which has no reading of the monotonic clock", r.since)
 	}
 }

@@ -29,8 +29,8 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
 		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, info.Size(), now
-		if written := info.ModTime(); written.Before(now) {
-			r.since = written
+		if age := now.Sub(info.ModTime()); age > 0 {
+			r.since = now.Add(-age) // of the monotonic clock, because the other may be set
 		}
 	} else if notice == Written || Differ(r.seen, info) {
 		r.whole, r.since = false, now
