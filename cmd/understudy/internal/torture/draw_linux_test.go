@@ -62,6 +62,7 @@ var kinds = []kind{
 	{name: "broken content", on: onFile, longest: 8 * time.Second},
 	{name: "directory gone", on: onFile, longest: 8 * time.Second},
 	{name: "disk full", on: onFile, longest: 8 * time.Second},
+	{name: "times shifted", on: onFile, longest: 12 * time.Second},
 	{name: "network down", on: onNetwork, longest: 3 * time.Second, packets: true},
 	{name: "change", on: onContent},
 }
@@ -77,7 +78,7 @@ type fault struct {
 	kind
 	at, length time.Duration
 	subjects   []string
-	part       float64 // of the file that is written half
+	part       float64 // of the file that is written half; it decides between variants of other faults
 }
 
 // String describes the fault.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // files writes what is published to the directories of the channels and of the servers.
@@ -14,6 +15,7 @@ type files struct {
 	disk  string // a small file system, "" if there is none
 	now   string // what the files contain
 	faint map[string]bool
+	shift map[string]time.Duration // of the modification times
 }
 
 func (f *files) path(name string) string {
@@ -22,7 +24,7 @@ func (f *files) path(name string) string {
 
 // prepare creates the directories. If there is a small file system, they are on it.
 func (f *files) prepare(c content) error {
-	f.faint = make(map[string]bool)
+	f.faint, f.shift = make(map[string]bool), make(map[string]time.Duration)
 	for _, name := range append([]string{"disk"}, fileNames...) {
 		path := filepath.Join(f.dir, name)
 		if f.disk == "" {
@@ -67,6 +69,12 @@ func (f *files) replace(name, text string) error {
 	if err != nil {
 		return err
 	}
+	if f.shift[name] != 0 {
+		at := time.Now().Add(f.shift[name])
+		if err := os.Chtimes(temporary, at, at); err != nil {
+			return err
+		}
+	}
 	return os.Rename(temporary, f.path(name))
 }
 
@@ -80,8 +88,13 @@ func (f *files) filler() string { return filepath.Join(f.disk, "filler") }
 
 // begin lets a fault of a directory begin.
 func (f *files) begin(of *fault, name string) error {
-	f.faint[name] = true
+	f.faint[name] = of.name != "times shifted"
 	switch of.name {
+	case "times shifted": // as if the clock had been set, or a backup restored
+		if f.shift[name] = time.Hour; of.part < 0.5 {
+			f.shift[name] = -time.Hour
+		}
+		return f.replace(name, f.now)
 	case "half written":
 		return os.WriteFile(f.path(name), []byte(f.now[:int(of.part*float64(len(f.now)))]), 0o600)
 	case "broken content":
@@ -123,7 +136,7 @@ func fill(path string) error {
 
 // end ends a fault, and writes what is published now.
 func (f *files) end(of *fault, name string) error {
-	f.faint[name] = false
+	f.faint[name], f.shift[name] = false, 0
 	switch of.name {
 	case "half written":
 		return os.WriteFile(f.path(name), []byte(f.now), 0o600)

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	tortureFor = flag.Duration("torture.for", 0, "how long to run worlds; 0 runs none")
+	tortureFor = flag.Duration("torture.for", 0, "begin worlds for this time, at least one; 0 runs none")
 	firstSeed  = flag.Uint64("torture.seed", 0, "seed of the first world; 0 for a random one")
 	faultsFor  = flag.Duration("torture.faults", 35*time.Second, "how long the faults of a world last")
 	keepLogs   = flag.Bool("torture.log", false, "also keep the event logs of worlds that pass")

@@ -31,20 +31,43 @@ func TestTorture(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(box.close)
-	counts, skipped := make(map[string]int), make(map[string]int)
-	for begin := now(); now()-begin < *tortureFor && !t.Failed(); seed++ {
-		runWorld(t, seed, box, counts, skipped)
+	all := totals{faults: make(map[string]int), skipped: make(map[string]int)}
+	begin := now()
+	for first := true; first || now()-begin < *tortureFor && !t.Failed(); first = false {
+		runWorld(t, seed, box, &all)
+		seed++
 	}
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		t.Logf("%4d × %s", counts[name], name)
+	for _, name := range slices.Sorted(maps.Keys(all.faults)) {
+		t.Logf("%4d × %s", all.faults[name], name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(skipped)) {
-		t.Logf("%4d × skipped: %s", skipped[name], name)
+	for _, name := range slices.Sorted(maps.Keys(all.skipped)) {
+		t.Logf("%4d × skipped: %s", all.skipped[name], name)
+	}
+	t.Logf("worlds: %d, calls: %d, failed: %d, judged: %d, broken rules: %d", all.worlds, all.calls, all.failed, all.judged, all.broken)
+}
+
+// totals counts what happened in all worlds.
+type totals struct {
+	faults, skipped                       map[string]int
+	worlds, calls, failed, judged, broken int
+}
+
+func (a *totals) add(w *world, calls, failed, judged, broken int) {
+	a.worlds++
+	a.calls += calls
+	a.failed += failed
+	a.judged += judged
+	a.broken += broken
+	for name, n := range w.counts {
+		a.faults[name] += n
+	}
+	for name, n := range w.skipped {
+		a.skipped[name] += n
 	}
 }
 
 // runWorld runs the world of a seed. It keeps the event log if a rule was broken.
-func runWorld(t *testing.T, seed uint64, box sandbox, counts, skipped map[string]int) {
+func runWorld(t *testing.T, seed uint64, box sandbox, all *totals) {
 	t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 		w, err := newWorld(seed, t.TempDir(), box)
 		if w != nil {
@@ -60,13 +83,8 @@ func runWorld(t *testing.T, seed uint64, box sandbox, counts, skipped map[string
 		close(ends)
 		calls, failed, judged := w.judge.totals()
 		t.Logf("seed %d: %d calls, %d failed, %d judged, in %v", seed, calls, failed, judged, now()-begin)
-		for name, n := range w.counts {
-			counts[name] += n
-		}
-		for name, n := range w.skipped {
-			skipped[name] += n
-		}
 		broken := w.log.rulesBroken()
+		all.add(w, calls, failed, judged, len(broken))
 		if err != nil || len(broken) > 0 || *keepLogs {
 			path := filepath.Join(os.TempDir(), fmt.Sprintf("understudy-torture-%d.log", seed))
 			if err := w.log.write(path); err != nil {
