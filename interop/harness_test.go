@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -26,7 +27,10 @@ const patience = time.Minute
 
 var binary string // path of understudy, which is built for these tests; stockclient is in the same directory
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // the tests mostly wait
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "understudy-interop-")

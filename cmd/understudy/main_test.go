@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	flag.Set("test.parallel", "8") // the tests mostly wait
 	testscript.Main(m, map[string]func(){"understudy": main})
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Set("test.parallel", "8") // the tests mostly wait
 	goleak.VerifyTestMain(m)
 }
 

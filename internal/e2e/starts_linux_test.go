@@ -223,10 +223,10 @@ func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 				s.awaitWatches(t, 1)
 			}
 			near.fail(status.Error(code, "broken"), near.servers...)
-			lost, ticks := 0, time.NewTicker(200*time.Millisecond)
-			defer ticks.Stop()
-			for answered := 0; answered < perTier; {
-				<-ticks.C
+			lost, pause := 0, time.NewTimer(0)
+			defer pause.Stop()
+			for answered := 0; answered < perTier; pause.Reset(200 * time.Millisecond) {
+				<-pause.C // after the previous call, which may have taken long
 				if _, err := who(ctx, cc); err != nil {
 					lost++
 				} else {
