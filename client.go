@@ -65,13 +65,13 @@ func (o Options) ServerKeepalive() grpc.ServerOption {
 	return grpc.KeepaliveEnforcementPolicy(o.enforcement())
 }
 
-// enforcement allows pings at half of the clients' interval, because a ping that follows a delayed
-// ping arrives early.
+// enforcement allows pings at half of the clients' interval, because a ping arrives early if the
+// previous one was delayed.
 func (o Options) enforcement() keepalive.EnforcementPolicy {
 	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
 }
 
-// overridable returns the dial options for which gRPC uses the last value given.
+// overridable returns the dial options of which gRPC uses the last one given.
 func (o Options) overridable() []grpc.DialOption {
 	var all []grpc.DialOption
 	if o.Keepalive != (keepalive.ClientParameters{}) {
@@ -85,8 +85,8 @@ func (o Options) overridable() []grpc.DialOption {
 	return all
 }
 
-// resolvers returns the resolvers as a dial option. For each scheme gRPC uses the first resolver
-// given.
+// resolvers returns the resolvers as a dial option. gRPC uses the first resolver given for each
+// scheme.
 func (o Options) resolvers() []grpc.DialOption {
 	var all []resolver.Builder
 	for _, b := range options.Builders(o.program()) {
@@ -110,7 +110,6 @@ func (o Options) program() options.Program {
 	return p
 }
 
-// check validates all options except the service config.
 func (o Options) check() error {
 	switch {
 	case o.Keepalive != (keepalive.ClientParameters{}) && o.Keepalive.Time < 10*time.Second:
@@ -123,8 +122,8 @@ func (o Options) check() error {
 	return options.Check(o, options.ByField)
 }
 
-// check validates the target and the options, and returns the target URL for gRPC. It reads files
-// if read is set.
+// check validates the target and the options, and returns the target for gRPC. It reads files if
+// read is set.
 func check(target string, opts Options, read bool) (string, error) {
 	builders := options.Builders(opts.program())
 	whole, u, err := complete(target, builders)
@@ -142,8 +141,8 @@ func check(target string, opts Options, read bool) (string, error) {
 	return whole, nil
 }
 
-// complete returns target as a URL with one of the builders' schemes. It adds failover:/// to a
-// list of hosts.
+// complete returns target as a URL with the scheme of one of the builders. It turns a list of hosts
+// into a failover target.
 func complete(target string, builders []options.Builder) (string, *url.URL, error) {
 	var schemes []string
 	for _, b := range builders {

@@ -15,7 +15,7 @@ import (
 
 const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
 
-// serviceConfig returns o.ServiceConfig merged with the fields that other options set.
+// serviceConfig merges o.ServiceConfig with the fields that other options set.
 func (o Options) serviceConfig() (string, error) {
 	if err := lbconfig.CheckServiceConfig(o.ServiceConfig); err != nil {
 		return "", fmt.Errorf("ServiceConfig: %w", err)
@@ -40,8 +40,7 @@ func (o Options) serviceConfig() (string, error) {
 	return addTo(o.ServiceConfig, added)
 }
 
-// methodConfig returns a methodConfig entry that makes o.RetryMethods retryable, or nil if there
-// are none.
+// methodConfig returns an entry of methodConfig that makes o.RetryMethods retryable, or nil.
 func (o Options) methodConfig() (entry any, err error) {
 	type name struct {
 		Service string `json:"service"`
@@ -61,11 +60,11 @@ func (o Options) methodConfig() (entry any, err error) {
 	return map[string]any{"name": names, "retryPolicy": json.RawMessage(retryPolicy)}, nil
 }
 
-// fields maps service config fields to the names of the options that set them.
+// fields maps fields of the service config to the options that set them.
 var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// addTo merges added into config. Entries of methodConfig are appended. For any other field, it is
-// an error if config already has the field.
+// addTo merges added into config. It appends entries of methodConfig. If config already has another
+// field of added, that is an error.
 func addTo(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {
@@ -74,7 +73,7 @@ func addTo(config string, added map[string]any) (string, error) {
 		}
 	}
 	for name, value := range added {
-		for given, has := range all { // gRPC matches names case-insensitively
+		for given, has := range all { // gRPC ignores the case of names
 			if !strings.EqualFold(given, name) {
 				continue
 			}

@@ -72,7 +72,6 @@ func RegisterSpecNames(opts ...SpecNameOption) error {
 	return nil
 }
 
-// isOurs reports whether b belongs to this module.
 func isOurs(b balancer.Builder) bool {
 	_, ours := b.(shell.OwnsSubConns)
 	return ours

@@ -55,8 +55,8 @@ type Answer struct {
 
 // Name is the result of looking up one of a source's names.
 type Name struct {
-	Addresses []string  // from the last successful lookup
-	Until     time.Time // when Addresses were last known to be current; zero if they are still current
+	Addresses []string  // the addresses that the last successful lookup found
+	Until     time.Time // the time until which Addresses were known to be current; zero if they still are
 }
 
 // Priority is a list of localities that share the calls by weight.
@@ -113,7 +113,7 @@ const (
 
 var healthNames = [...]string{Unknown: "unknown", Healthy: "healthy", Draining: "draining", Unhealthy: "unhealthy"}
 
-// String returns the name of the health status in lower case.
+// String returns the name of the health in lower case.
 func (h Health) String() string {
 	if h < 0 || int(h) >= len(healthNames) {
 		h = Unhealthy

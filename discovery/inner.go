@@ -28,7 +28,7 @@ type inner struct {
 func (i inner) Start(r *Receiver) (Started, error) {
 	cc := i.cc
 	if c, ok := cc.(interface{ Channel() resolver.ClientConn }); ok {
-		cc = c.Channel() // c.Channel returns a connection without effect after Close
+		cc = c.Channel() // after Close, c.Channel returns a ClientConn without effect
 	}
 	r.Trying("waiting for " + i.target.URL.Redacted())
 	of := &innerConn{ClientConn: cc, r: r}
@@ -45,13 +45,13 @@ func (inner) Check(bool) error { return nil }
 
 // innerConn is the resolver.ClientConn of a wrapped resolver.
 type innerConn struct {
-	resolver.ClientConn // parses service configs, and has the methods that newer versions of gRPC add
+	resolver.ClientConn // parses service configs, and has the methods that later versions of gRPC add
 	r                   *Receiver
-	calls               atomic.Int32 // number of calls in progress
+	calls               atomic.Int32
 }
 
-// close closes the wrapped resolver. Close of gRPC's resolvers waits for a running UpdateState, and
-// close may be called from inside one. In that case, another goroutine calls Close.
+// close closes the wrapped resolver. The Close of gRPC's resolvers waits for a running UpdateState.
+// If close may have been called from inside one, it leaves the call to another goroutine.
 func (c *innerConn) close(built resolver.Resolver) {
 	if c.calls.Load() > 0 {
 		go built.Close()
@@ -60,7 +60,7 @@ func (c *innerConn) close(built resolver.Resolver) {
 	built.Close()
 }
 
-// under counts a call as in progress until the returned function is called.
+// under counts a call as running until the returned function is called.
 func (c *innerConn) under() (way func()) {
 	c.calls.Add(1)
 	return func() { c.calls.Add(-1) }
@@ -73,7 +73,7 @@ func (c *innerConn) UpdateState(state resolver.State) error {
 		e.Addresses = slices.Clone(e.Addresses)
 		endpoints[i] = e
 	}
-	if state.Endpoints == nil { // gRPC derives endpoints from addresses in the same way
+	if state.Endpoints == nil { // gRPC converts addresses to endpoints in the same way
 		for _, address := range state.Addresses {
 			attributes := address.BalancerAttributes
 			address.BalancerAttributes = nil
@@ -86,7 +86,7 @@ func (c *innerConn) UpdateState(state resolver.State) error {
 
 // NewAddress implements resolver.ClientConn.
 func (c *innerConn) NewAddress(addresses []resolver.Address) {
-	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress has no result
+	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress cannot return an error
 }
 
 // ReportError implements resolver.ClientConn.

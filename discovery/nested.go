@@ -44,8 +44,8 @@ func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism,
 	return parts, nil
 }
 
-// nested returns the options of a nested target: the options b of its builder, overridden by the
-// options outer of the enclosing target.
+// nested returns the options of a nested target: those of the enclosing target, which override
+// those of the target's builder.
 func nested(b, outer options.Program) options.Program {
 	if outer.Refresh != 0 {
 		b.Refresh = outer.Refresh

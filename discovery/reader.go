@@ -29,8 +29,8 @@ func Register(scheme string, parse Parser) {
 	resolver.Register(&registered{r, sync.OnceValue(func() options.Builder { return options.Make(scheme, parse, options.Program{}) })})
 }
 
-// registered is the builder that gRPC knows for a scheme. It creates the actual builder when it is
-// first used. Before that, package resolving may not be initialized, or may not be linked at all.
+// registered is the builder that gRPC knows for a scheme. It creates the actual builder on first
+// use, because package resolving may not be initialized before, or not even linked.
 type registered struct {
 	*reader
 	builder func() options.Builder
@@ -72,7 +72,7 @@ type reader struct {
 
 // Authority returns the authority of a channel to target. A parameter of the target takes
 // precedence over the program's option, which takes precedence over the first mechanism's
-// authority. For an invalid target the result does not matter, because no channel is created.
+// authority. For an invalid target, the result does not matter, because no channel is created.
 func (r *reader) Authority(target resolver.Target) string {
 	t, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	switch {
@@ -87,7 +87,7 @@ func (r *reader) Authority(target resolver.Target) string {
 }
 
 // Check returns an error if the target is invalid. Errors in the fields of the service config, and
-// errors that only a server can detect, are reported only by calls on a channel.
+// errors that only a server can find, are reported by calls on a channel instead.
 func (r *reader) Check(target resolver.Target, read bool) error {
 	_, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	if err == nil {
@@ -102,8 +102,8 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 }
 
 // Read returns the mechanisms of a channel's target, the options that apply to it, and notes about
-// options that have no effect. The user's authority, if there is one, has already been applied to
-// Authority and TrustNames of the mechanisms.
+// options without effect. If the user has set an authority, it is already applied to the
+// mechanisms.
 func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, notes []string, err error) {
 	t, parts, err := r.readWhole(target)
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, no
 	return parts, t.given, t.notes, nil
 }
 
-// readWhole parses the target of a channel, as opposed to a nested one.
+// readWhole parses the target of a channel, not a nested one.
 func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	t.given.Program, t.place, t.asked = r.given, options.Channel, new(sync.Map)
 	read, parts, err := r.read(t)
@@ -130,7 +130,7 @@ func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	return read, parts, err
 }
 
-// read parses t, whose options and scope are already set.
+// read parses t, whose options and scope must be set.
 func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err
@@ -146,7 +146,7 @@ func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 }
 
 // Prefixed adds the scheme to err as a prefix, and removes the target's secrets. It does not wrap
-// err, because if err contained a status, that status would fail wait-for-ready calls.
+// err, because a status in it would fail calls that wait for ready.
 func (r *reader) Prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil

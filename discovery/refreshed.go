@@ -13,9 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. The setting is global to
-// the process, so this package does not change it. Instead, it builds a new resolver, which looks
-// up the name immediately.
+// dnsPause is the minimum time between two lookups of gRPC's DNS resolver. The setting is global,
+// so this package does not change it. To look up a name earlier, it builds a new resolver, which
+// looks up the name at once.
 const dnsPause = 30 * time.Second
 
 // Refreshed returns a source that requests a re-resolution from s every r.Every, in addition to the
@@ -47,22 +47,22 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 	return Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
 
-// refreshing is a source that is re-resolved at an interval. Each answer or failure starts the
-// timer for the next lookup, so lookups do not overlap. Calls of the source are not made from
-// events: the source may answer on the caller's stack, and the answer is an event itself.
+// refreshing is a source that is asked for a re-resolution at an interval. Each answer or failure
+// starts the timer for the next one, so lookups do not overlap. The source is not called from
+// events: it may answer on the caller's stack, and the answer is an event itself.
 type refreshing struct {
 	refreshed
 	receiver *Receiver
 	closed   atomic.Bool
-	number   atomic.Int64 // current round; reports of earlier rounds are ignored
+	number   atomic.Int64 // the current round; reports of earlier rounds are ignored
 
 	calls   serial.Serializer // serializes calls of the source; guards current
 	current Started           // zero between two rounds and after Close
 
 	events serial.Serializer // guards the fields below
 	timer  serial.Timer
-	last   time.Time // time of the last answer
-	failed bool      // the last result was a failure, so gRPC's resolvers are in backoff
+	last   time.Time // time of the last answer or failure
+	failed bool      // the last result was a failure, so gRPC's resolver is in backoff
 	known  names.Lingering[string, resolver.Endpoint]
 }
 
@@ -102,8 +102,9 @@ func (w *refreshing) resolveNow() {
 	})
 }
 
-// due starts the next lookup when the interval has elapsed. If the source would delay it, or has no
-// ResolveNow, due closes the source and starts it again, which begins a new round.
+// due is called when the interval has elapsed. It asks the source for a re-resolution. If the
+// source would delay that, or has no ResolveNow, due closes the source and starts it again, which
+// begins a new round.
 func (w *refreshing) due() {
 	soon := w.failed || time.Since(w.last) < dnsPause
 	w.calls.Enqueue(func() {
@@ -133,20 +134,19 @@ func (w *refreshing) answered(round int64, failed bool) bool {
 	return true
 }
 
-// round receives the reports of the source between one start and the next.
+// round receives the reports of the source from one start to the next.
 type round struct {
 	*refreshing
 	number int64
 }
 
-// round returns the receiver of a round.
 func (w *refreshing) round(number int64) *Receiver {
 	r := round{w, number}
 	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.parts})
 }
 
-// update passes an answer on, including the addresses that are not removed yet. If the channel
-// rejects the answer before update returns, update returns the error.
+// update passes an answer on, with the addresses that are not removed yet. If the channel rejects
+// it before update returns, update returns the error.
 func (r round) update(a Answer) error {
 	var verdict atomic.Pointer[error]
 	r.events.Run(func() {
@@ -174,7 +174,6 @@ func (r round) confirm() { r.say(false, r.receiver.Confirm) }
 
 func (r round) parts(parts []Mechanism) { r.say(false, func() { r.receiver.Parts(parts) }) }
 
-// say calls pass, unless the round is over.
 func (r round) say(failed bool, pass func()) {
 	r.events.Run(func() {
 		if r.answered(r.number, failed) {
@@ -183,7 +182,7 @@ func (r round) say(failed bool, pass func()) {
 	})
 }
 
-// addressesOf returns the addresses of an endpoint as a string, for comparisons.
+// addressesOf converts the addresses of an endpoint to a string that can be compared.
 func addressesOf(e resolver.Endpoint) string {
 	var b strings.Builder
 	for _, a := range e.Addresses {

@@ -62,7 +62,6 @@ func (s shared) Start(r *Receiver) (Started, error) {
 	return started, nil
 }
 
-// groups holds the started shared sources by key.
 var groups = struct {
 	mu  sync.Mutex
 	all map[any]*group
@@ -72,13 +71,13 @@ var groups = struct {
 type group struct {
 	key   any
 	users int         // guarded by groups.mu, like timer
-	timer *time.Timer // closes the source when linger has elapsed
+	timer *time.Timer // closes the source after linger
 
 	starting sync.Mutex
 	begun    bool // guarded by starting
 	started  Started
 
-	asking sync.Mutex // held during calls of the source: they neither overlap nor follow Close
+	asking sync.Mutex // held during calls of the source, so that they neither overlap nor follow Close
 	ended  bool       // guarded by asking
 
 	mu      sync.Mutex
@@ -102,8 +101,7 @@ func join(s shared) *group {
 	return g
 }
 
-// leave ends the caller's use of the group. The last user's leave makes the source close after
-// linger.
+// leave undoes join. After the last user has left, the source is closed after linger.
 func (g *group) leave(linger time.Duration) {
 	groups.mu.Lock()
 	defer groups.mu.Unlock()
@@ -125,8 +123,8 @@ func (g *group) leave(linger time.Duration) {
 	g.timer = timer
 }
 
-// start starts the source if that has not been done. Concurrent callers wait. If an attempt fails,
-// the next caller makes another.
+// start starts the source unless it has been started. Concurrent callers wait. If an attempt fails,
+// the next caller makes another one.
 func (g *group) start(s Source, first *Receiver) error {
 	g.starting.Lock()
 	defer g.starting.Unlock()
@@ -163,8 +161,7 @@ func (g *group) end() {
 	g.started.end()
 }
 
-// receiver returns the receiver to start the source with. first is the receiver of the first
-// channel.
+// receiver returns what the source reports to. first is the receiver of the first channel.
 func (g *group) receiver(first *Receiver) *Receiver {
 	return new(Receiver).With(Hooks{
 		Update: func(a Answer) error {
@@ -185,7 +182,7 @@ func (g *group) receiver(first *Receiver) *Receiver {
 	})
 }
 
-// note applies a change to the state and wakes up all members.
+// note changes the state and wakes up all members.
 func (g *group) note(change func(*state)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -195,12 +192,11 @@ func (g *group) note(change func(*state)) {
 	}
 }
 
-// add adds a member and sends it the current state. Later changes are sent on a goroutine of the
-// member's own.
+// add adds a member and sends it the current state. A goroutine of the member sends later changes.
 func (g *group) add(m *member) {
 	g.mu.Lock()
 	now := g.said
-	m.told.rejected = now.rejected // a member does not receive rejections from before it joined
+	m.told.rejected = now.rejected // a member receives no rejections from before it joined
 	g.members[m] = true
 	g.mu.Unlock()
 	m.tell(now)
@@ -219,14 +215,14 @@ func (g *group) remove(m *member, linger time.Duration) {
 	}
 }
 
-// state is what a shared source has reported so far. Each counter is incremented when the field
-// after it is set.
+// state is what a shared source has reported so far. A counter is incremented when the field after
+// it is set.
 type state struct {
 	answered  int
-	last      func(*Receiver) error // passes the last answer, or list of mechanisms, to a receiver
+	last      func(*Receiver) error // passes the last answer or list of mechanisms to a receiver
 	confirmed int
 	failed    int
-	failure   error // the failure since the last answer, or nil
+	failure   error // failure since the last answer, or nil
 	rejected  int
 	rejection error
 	doubted   int
@@ -240,19 +236,17 @@ type doubt struct {
 	since time.Time
 }
 
-// answer records an answer or a list.
 func (s *state) answer(pass func(*Receiver) error) {
 	s.answered, s.last = s.answered+1, pass
 	s.well()
 }
 
-// confirm records that the last answer is still current.
 func (s *state) confirm() {
 	s.confirmed++
 	s.well()
 }
 
-// well clears what an answer or a confirmation ends.
+// well removes what an answer or a confirmation makes obsolete.
 func (s *state) well() {
 	s.failure, s.trying = nil, ""
 	if !s.doubt.since.IsZero() {
@@ -267,16 +261,15 @@ type member struct {
 	news     chan struct{}
 	done     chan struct{} // closed when the channel stops using the source
 
-	// Only one goroutine at a time uses these: first Start, then run.
+	// Start uses the following fields, and run after it.
 	told    state
 	refused bool // the channel rejected the last answer
 }
 
-// wake makes run send the latest state to the member.
 func (m *member) wake() {
 	select {
 	case m.news <- struct{}{}:
-	default: // a wake-up is already pending
+	default: // run has yet to handle the previous call
 	}
 }
 

@@ -28,7 +28,7 @@ type Target struct {
 	BuildOptions resolver.BuildOptions
 
 	given  options.Given
-	notes  []string // notes about program options that have no effect
+	notes  []string // notes about program options without effect
 	place  options.Scope
 	query  url.Values
 	own    map[string]bool // parameters that the parser has read
@@ -59,12 +59,11 @@ func (t *Target) shown() string {
 	return u.String()
 }
 
-// wrong returns an error that begins with the target.
 func (t *Target) wrong(format string, args ...any) error {
 	return fmt.Errorf("target %s %s", printable.Quote(t.shown()), fmt.Sprintf(format, args...))
 }
 
-// longName is the maximum number of bytes of a parameter name in an error.
+// longName limits the bytes of a parameter's name in an error.
 const longName = 100
 
 // readQuery parses the query and reads the parameters that are common to all sources.
@@ -89,7 +88,6 @@ func (t *Target) readQuery() error {
 	return err
 }
 
-// checkQuery returns an error if the query has an unknown parameter.
 func (t *Target) checkQuery() error {
 	if t.common != "" {
 		return fmt.Errorf("the source reads the parameter %q, which is common to all targets; want another name", t.common)
@@ -106,7 +104,6 @@ func (t *Target) checkQuery() error {
 	return nil
 }
 
-// names returns the names of all parameters that the target supports.
 func (t *Target) names() string {
 	all := slices.AppendSeq(options.Names(t.place), maps.Keys(t.own))
 	slices.Sort(all)
@@ -115,8 +112,6 @@ func (t *Target) names() string {
 
 var errNoName = errors.New("part 1 has no name, want one")
 
-// checkParts returns an error if the list is empty, or if a mechanism has no source or its name is
-// not unique.
 func checkParts(parts []Mechanism) error {
 	if len(parts) == 0 {
 		return errors.New("the target has no parts")

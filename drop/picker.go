@@ -23,7 +23,7 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// counted limits how many combinations of labels have metric series of their own.
+// counted bounds the number of metric series.
 var counted tally.Bound
 
 func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
@@ -34,20 +34,19 @@ func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropC
 	return list
 }
 
-// picker drops calls and passes the others to the child's picker.
 type picker struct {
 	child      balancer.Picker
 	categories []lbconfig.DropCategory
 	recorder   estats.MetricsRecorder
 	target     string
-	labels     []tally.Labels // metric labels, by category
+	labels     []tally.Labels // for each category
 }
 
-// Tier returns the Tier of the child's picker, see shell.TierOf.
+// Tier returns the Tier of the child's picker (see shell.TierOf).
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Pick drops a call or leaves it to the child's picker. The error of a dropped call is a status
-// error, so even a wait-for-ready call ends (gRFC A27, "EDS").
+// Pick drops a call or leaves it to the child's picker. A dropped call fails with a status error,
+// so that it ends even if it waits for ready (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for i, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {

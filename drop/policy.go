@@ -16,10 +16,10 @@ import (
 type policy struct {
 	*shell.Shell
 	child      *shell.Child
-	state      balancer.State // last state that the child has reported
+	state      balancer.State
 	categories []lbconfig.DropCategory
 	place      stateattr.Labels
-	labels     []tally.Labels // metric labels, by category
+	labels     []tally.Labels // for each category
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Drop] {
@@ -77,7 +77,6 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 
 func (p *policy) ExitIdle() { p.child.ExitIdle() }
 
-// Describe lists the drop categories.
 func (p *policy) Describe(s *shell.Snapshot) {
 	if len(p.categories) > 0 {
 		s.Details = p.categories

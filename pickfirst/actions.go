@@ -68,8 +68,8 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged implements shell.CountedUser. If the subchannel is in use, its new picker is
-// published.
+// PickerChanged implements shell.CountedUser. If the subchannel is in use, it publishes the new
+// picker.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -89,8 +89,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address, 0)
 }
 
-// renew replaces the subchannel of address i. It creates the new one before it shuts down the old
-// one, because outlier detection forgets an endpoint without subchannels.
+// renew replaces the subchannel of address i. It creates the new one first, because outlier
+// detection forgets an endpoint without subchannels.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -100,9 +100,9 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an unmade if gRPC failed to create the subchannel
-	index  int              // index of the address in the list, or gone after shutdown; used only in events
-	rest   serial.Timer     // backoff of our own, see backOff
+	conn   balancer.SubConn // an unmade if gRPC has failed to create the subchannel
+	index  int              // index of the address in the list, or gone after the shutdown; used only in events
+	rest   serial.Timer     // see backOff
 }
 
 const gone = -1
@@ -121,7 +121,7 @@ func (e *entry) shutdown() {
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
-		return // the subchannel was shut down
+		return // the subchannel has been shut down
 	}
 	s.policy.serial.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }
@@ -135,14 +135,14 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 // epoch is time 0 of the core.
 var epoch = time.Now()
 
-// backOff makes the core see the subchannel as IDLE only after a backoff. After a connection that
-// was established and then ended, gRPC itself has none.
+// backOff lets the core see the subchannel as IDLE only after a backoff. gRPC itself has no backoff
+// after a connection that was established and then ended.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
 // healthChanged is the health listener. It only queues an event, because gRPC holds a lock that
-// RegisterHealthListener would need.
+// RegisterHealthListener needs.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// healthEnabled reports whether the parent has requested the health listener, by
-// stateattr.EnableHealthListener or by the function of the same name in grpc-go.
+// healthEnabled reports whether the parent has requested the health listener, with
+// stateattr.EnableHealthListener or with the function of that name in grpc-go.
 func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
@@ -30,7 +30,7 @@ func healthEnabled(state resolver.State) bool {
 }
 
 // lastMark caches the last result of markedByGRPC. A parent passes the same attributes to up to
-// 10,000 children, and comparing them would take longer than the rest of the update.
+// 10,000 children, and comparing them each time would take longer than the rest of the update.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {
@@ -39,7 +39,7 @@ type mark struct {
 }
 
 // markedByGRPC reports whether grpc-go's EnableHealthListener has marked state. The key of its
-// attribute is private. But if state is marked already, marking it again yields equal attributes.
+// attribute is private, but marking a marked state again yields equal attributes.
 func markedByGRPC(state resolver.State) (marked bool) {
 	// Equal panics if an attribute cannot be compared.
 	defer func() {

@@ -10,9 +10,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// addressesOf returns the addresses of state in the order in which they are tried: endpoint after
-// endpoint (A61), in random order if seed is set, and with the address families interleaved.
-// Duplicates are left out. state is not modified.
+// addressesOf returns the addresses of state, without duplicates, in the order in which they are
+// tried: endpoint after endpoint (A61), in random order if seed is set, and with the address
+// families interleaved. It does not modify state.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -31,8 +31,8 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
 // inOrder returns list, shuffled if seed is set. The random number of an endpoint depends only on
-// the seed and its addresses. So the relative order of endpoints stays the same if the list is
-// reordered or others are added.
+// the seed and its addresses. The relative order of endpoints therefore stays the same when the
+// list is reordered or others are added.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list
@@ -49,8 +49,8 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 	return shuffled
 }
 
-// number returns a number in [0, 1) for an endpoint, which does not depend on the order of its
-// addresses. For random seeds, it is uniformly distributed, and independent of other endpoints.
+// number returns a number in [0, 1) for an endpoint. The order of its addresses does not matter.
+// For random seeds, the number is uniformly distributed, and independent of other endpoints.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
@@ -86,8 +86,8 @@ func interleave(list []resolver.Address) []resolver.Address {
 	return interleaved
 }
 
-// placesIn returns, for each address in list, its index in old, or -1. Addresses are equal if their
-// Addr, server name and attributes are.
+// placesIn returns the index in old of each address in list, or -1. Equal addresses have the same
+// Addr, server name and attributes.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -97,8 +97,8 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// finder returns a function that finds the index of an address in old. It builds a map if that pays
-// off for the given number of searches.
+// finder returns a function that finds the index of an address in old. It builds a map if that is
+// worth it for the number of searches.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

@@ -16,16 +16,16 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// policy runs the core on gRPC's balancer API. There may be tens of thousands of these policies,
-// one for each endpoint, so it is small and has no goroutine.
+// policy runs the core on gRPC's balancer API. There may be tens of thousands of policies, one for
+// each endpoint, so a policy is small and has no goroutine.
 type policy struct {
 	cc     balancer.ClientConn
 	seed   maphash.Seed
 	serial serial.Serializer
 
-	// The remaining fields are used only in events.
+	// The following fields are used only in events.
 	core    core.Core
-	entries []entry // the addresses, in the core's order
+	entries []entry // addresses in the core's order
 	timer   serial.Timer
 	picked  *subchannel // subchannel that the current picker returns, or nil
 	closed  bool
@@ -85,7 +85,7 @@ func (p *policy) update(list []resolver.Address, health bool) {
 // ResolverError makes calls fail with err if no known address may still work. It does not block,
 // because a parent may call it from inside UpdateState.
 func (p *policy) ResolverError(err error) {
-	err = fmt.Errorf("name resolver error: %v", err) // not wrapped: see failing
+	err = fmt.Errorf("name resolver error: %v", err) // not wrapped, see failing
 	p.serial.Run(func() { p.fail(err) })
 }
 
@@ -95,8 +95,8 @@ func (p *policy) fail(err error) {
 	}
 }
 
-// UpdateSubConnState is required by balancer.Balancer. It is not called: every subchannel has a
-// listener.
+// UpdateSubConnState is required by balancer.Balancer, but never called, because every subchannel
+// has a listener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// open creates the subchannel for an address and makes it connect. It runs in an event. refusals is
-// how often gRPC has failed to create it before.
+// open creates the subchannel for an address and makes it connect. It runs in an event. refusals
+// counts how often gRPC has failed to create it before.
 func (s *subchannel) open(address resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -30,10 +30,9 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// unmade takes the place of a subchannel that gRPC failed to create, as it does while the channel
-// is being closed. To the core, it looks like a subchannel whose connection attempt has failed and
-// which is in backoff. The address keeps its unmade when the list changes, and is retried
-// indefinitely (A62).
+// unmade replaces a subchannel that gRPC has failed to create, which happens while the channel is
+// being closed. For the core, it is a subchannel in backoff after a failed connection attempt. The
+// address keeps its unmade when the list changes, and is retried indefinitely (A62).
 type unmade struct {
 	balancer.SubConn // nil; only Connect and Shutdown are called
 
@@ -56,6 +55,6 @@ func (u *unmade) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the attempts. If the timer has just fired, its event finds that the address is
-// gone, and does nothing.
+// Shutdown ends the attempts. If the timer has just fired, its event does nothing, because the
+// address is gone.
 func (u *unmade) Shutdown() { u.timer.Stop() }

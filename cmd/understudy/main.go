@@ -28,10 +28,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// failure is an error whose cause is neither an argument nor the input.
+// failure is an error that neither the arguments nor the input caused.
 type failure struct{ error }
 
-// Unwrap returns the error.
 func (f failure) Unwrap() error { return f.error }
 
 func main() {
@@ -58,8 +57,8 @@ func exitCode(err error) int {
 	return 2
 }
 
-// complain prints err. Problems inside a file get one line each, in the form that editors parse.
-// Joined errors are printed one by one.
+// complain prints err. Problems in a file get one line each, in the form that editors parse. Joined
+// errors are printed one by one.
 func complain(w io.Writer, err error) {
 	// Only joined errors have several lines.
 	if several, ok := errors.AsType[interface {
@@ -242,7 +241,7 @@ func roleFlag(command *cobra.Command) func(target string) error {
 }
 
 func runExplain(cmd *cobra.Command, opts explain.Options) error {
-	debug.SetGCPercent(400) // collect garbage less often, because the process is short-lived
+	debug.SetGCPercent(400) // a short process need not collect garbage often
 	err := explain.Run(cmd.Context(), opts)
 	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
 		return failure{err}
@@ -250,8 +249,8 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 	return err
 }
 
-// placeFlags adds the flags for the client's location. It returns a function that returns those
-// that were set, in the form NAME=VALUE.
+// placeFlags adds the flags for the client's location. It returns a function that returns the given
+// ones as NAME=VALUE.
 func placeFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {

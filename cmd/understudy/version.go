@@ -10,26 +10,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unknown is what a build is called that has no version.
+// unknown replaces a missing version.
 const unknown = "(unknown)"
 
 // build describes a build of the command. The Go toolchain writes these facts into the binary.
 type build struct {
 	Version  string `json:"version"`            // a release, a pseudo-version, or (devel)
-	Commit   string `json:"commit,omitempty"`   // only known if the command was built in a repository
-	Modified *bool  `json:"modified,omitempty"` // reports whether files differed from the commit
+	Commit   string `json:"commit,omitempty"`   // known only if the command was built in a repository
+	Modified *bool  `json:"modified,omitempty"` // files differed from the commit
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	GRPC     string `json:"grpc"`
 }
 
-// thisBuild returns the build of the running program.
 func thisBuild() build {
 	info, _ := debug.ReadBuildInfo()
 	return buildOf(info)
 }
 
-// buildOf returns the build that info describes. A nil info describes a build without information.
+// buildOf returns the build that info describes. info may be nil.
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: unknown, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, GRPC: unknown}
 	if info == nil {
@@ -67,7 +66,7 @@ func (b build) String() string {
 	return fmt.Sprintf("%s, %s %s, grpc %s", line, b.Go, b.Platform, b.GRPC)
 }
 
-// commit returns the commit for people.
+// commit describes the commit for people.
 func (b build) commit() string {
 	switch {
 	case b.Commit == "":
@@ -78,7 +77,6 @@ func (b build) commit() string {
 	return b.Commit
 }
 
-// printTable writes one line for each fact.
 func (b build) printTable(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "understudy %s\ncommit     %s\ngo         %s\nplatform   %s\ngrpc       %s\n", b.Version, b.commit(), b.Go, b.Platform, b.GRPC)
 	return err

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// These are the environment variables of the xDS bootstrap (gRFC A27). The file takes precedence.
+// The environment variables of the xDS bootstrap (gRFC A27). The file takes precedence.
 const (
 	bootstrapFileVar   = "GRPC_XDS_BOOTSTRAP"
 	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
@@ -35,8 +35,8 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap that the environment variables specify. If they are not set, it
-// returns an empty bootstrap.
+// loadBootstrap reads the bootstrap that the environment variables name. Without them, it returns
+// an empty bootstrap.
 func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
@@ -87,8 +87,7 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	return b, nil
 }
 
-// find returns the server with the given URI, or nil. URIs with and without the scheme "dns" are
-// equal.
+// find returns the server with the given URI, with or without the scheme "dns", or nil.
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i := range b.servers {
 		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {
@@ -98,7 +97,7 @@ func (b *bootstrap) find(uri string) *bootstrapServer {
 	return nil
 }
 
-// credentials returns the first supported entry of the server's channel_creds.
+// credentials returns the first entry of the server's channel_creds that is supported.
 func (s *bootstrapServer) credentials() (channelCredentials, error) {
 	var unknown []string
 	for _, c := range s.creds {

@@ -36,25 +36,25 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// hub passes the mechanisms of a target with CDS to the receiver. It passes endpoints to those
-// mechanisms that use EDS.
+// hub passes the mechanisms of a target with CDS to the receiver, and endpoints to the mechanisms
+// that use EDS.
 type hub struct {
 	source   source
 	receiver *discovery.Receiver
 	maker    cds.Maker
 	open     *atomic.Pointer[hub] // shared with the parts; nil after close
 	watch    atomic.Pointer[watch]
-	current  atomic.Pointer[adsclient.Snapshot] // the last snapshot that was passed on, or nil
+	current  atomic.Pointer[adsclient.Snapshot] // last snapshot that was passed on, or nil
 
 	events serial.Serializer // guards the fields below
-	noted  map[string]string // the last warning per cluster
+	noted  map[string]string // last warning about each cluster
 	held   *adsclient.Snapshot
 	passed bool
-	hold   serial.Timer // passes held on when it expires
+	hold   serial.Timer // passes held on when it fires
 	parts  map[*partWatch]bool
 }
 
-// needs returns the resources to subscribe to, given the known clusters.
+// needs returns the resources to subscribe to, given the clusters that are known so far.
 func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return find(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
@@ -77,12 +77,13 @@ func find(s adsclient.State) cds.Known {
 	return cds.Known{Cluster: s.Good.Read.(*cds.Cluster)}
 }
 
-// holdFor limits how long the first list of mechanisms is held while resources are missing. Without
-// the delay, calls might fail at an unreachable cluster while the next one is loading. It is short,
-// because the join waits for the first mechanism anyway (docs/waits.md); gRFC A74 has no limit.
+// holdFor limits how long the first list of mechanisms is delayed while resources are missing.
+// Without the delay, calls might fail at an unreachable cluster while the next one is loading. The
+// delay is short, because the join waits for the first mechanism anyway (docs/waits.md). gRFC A74
+// has no limit.
 const holdFor = time.Second
 
-// pass passes a snapshot to the receiver. The first one is held for up to holdFor while resources
+// pass passes a snapshot to the receiver. It delays the first one for up to holdFor while resources
 // are missing.
 func (h *hub) pass(s adsclient.Snapshot) {
 	h.events.Run(func() {
@@ -97,7 +98,7 @@ func (h *hub) pass(s adsclient.Snapshot) {
 	})
 }
 
-// waits reports whether s lacks a resource that was requested.
+// waits reports whether a requested resource is missing from s.
 func waits(s adsclient.Snapshot) bool {
 	for _, all := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
 		for _, state := range all {
@@ -129,8 +130,7 @@ func (h *hub) tell(s adsclient.Snapshot) {
 	}
 }
 
-// note logs a warning for each cluster with ignored fields, unless the cluster's warning is the
-// same as before.
+// note logs a warning about each cluster with ignored fields, if the warning has changed.
 func (h *hub) note(g *cds.Graph) {
 	for _, name := range g.Asked {
 		k := g.Known[name]
@@ -150,9 +150,9 @@ func (h *hub) close() {
 	h.watch.Load().stop()
 }
 
-// part is the source of the endpoints of one cluster. They come from the server that sent the
-// cluster. A part may live longer than its channel, so it refers to the hub by a pointer that
-// becomes nil on close.
+// part is the source of the endpoints of one cluster. The endpoints come from the server that sent
+// the cluster. A part may live longer than its channel, so it refers to the hub only by a pointer
+// that becomes nil on close.
 type part struct {
 	hub     *atomic.Pointer[hub]
 	source  source
@@ -169,7 +169,7 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 		w.look()
 		h.events.Run(func() {
 			h.parts[w] = true
-			w.look() // the hub's last snapshot may have come before w was added
+			w.look() // the hub's last snapshot may be older than w
 		})
 		return discovery.Started{Close: w.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 	}
@@ -178,14 +178,14 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Start(r)
 }
 
-// Check implements discovery.Source. The check of the clusterSource is enough.
+// Check implements discovery.Source. The clusterSource has checked everything.
 func (*part) Check(bool) error { return nil }
 
 type partWatch struct {
 	*part
 	hub      *hub
 	receiver *discovery.Receiver
-	last     adsclient.State // used by Start, then by the hub's events
+	last     adsclient.State // used by Start, and then in the hub's events
 }
 
 func (w *partWatch) look() {
@@ -201,7 +201,7 @@ func (w *partWatch) pass(s adsclient.State) {
 	}
 }
 
-// confirmed returns the time of the last message from the server in use.
+// confirmed returns when the server in use last sent a message.
 func (w *partWatch) confirmed() time.Time {
 	if watch := w.hub.watch.Load(); watch != nil {
 		return watch.confirmed()

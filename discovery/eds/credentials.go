@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// channelCredentials secure the connection to a management server. Channels may share a connection
+// channelCredentials secure the connection to a management server. Channels can share a connection
 // if their identities are equal.
 type channelCredentials struct {
 	transport credentials.TransportCredentials
@@ -25,8 +25,8 @@ const (
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for a management server with the gRPC target uri. host is
-// the server's host:port if the channel's target names it, and otherwise "".
+// credentialsFor returns the credentials for the management server at uri. host is its host:port if
+// the channel's target names the server, and "" otherwise.
 func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
@@ -40,9 +40,9 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
 }
 
-// tlsFiles names the files of TLS credentials. It is comparable, so it can serve as their identity.
+// tlsFiles names the files of TLS credentials. It can be compared, so it is also their identity.
 type tlsFiles struct {
-	CA          string `json:"ca_certificate_file"` // empty to use the system's roots
+	CA          string `json:"ca_certificate_file"` // empty for the system's roots
 	Certificate string `json:"certificate_file"`
 	PrivateKey  string `json:"private_key_file"`
 }
@@ -55,7 +55,7 @@ func (f tlsFiles) check() error {
 	return err
 }
 
-// load reads the files. If a file is the cause, the error is a fileError.
+// load reads the files. Problems with a file are reported as a fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {

@@ -19,12 +19,11 @@ const Scheme = "eds"
 
 func init() { discovery.Register(Scheme, parts) }
 
-// defaultMaxResponse is the default of WithMaxResponseSize.
 const defaultMaxResponse = 64 << 20
 
 type options struct {
-	credentials *channelCredentials // nil to use those of the bootstrap, or the default
-	node        *corev3.Node        // nil to use the bootstrap's node, or the default
+	credentials *channelCredentials // nil for those of the bootstrap, or the default
+	node        *corev3.Node        // nil for the bootstrap's node, or the default
 	maxResponse int
 
 	reachabilityOnly bool
@@ -53,8 +52,8 @@ func (o *options) check() error {
 //
 // The credentials of calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
-	// Some credentials cannot be compared with ==. The address of a new variable then serves as
-	// their identity.
+	// Some credentials cannot be compared with ==. The address of a new variable then identifies
+	// them.
 	identity := any(new(byte))
 	if c != nil && reflect.ValueOf(c).Comparable() {
 		identity = c

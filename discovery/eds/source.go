@@ -20,7 +20,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// parts parses an eds target and returns its only mechanism.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	hosts, cluster, err := parseTarget(t.Target)
 	if err != nil {
@@ -43,7 +42,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	}
 	part := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // only checks the parameters; clusters with DNS names read them again
+		if _, err := t.Refresh(cds.DNS); err != nil { // only a check: the clusters with DNS names read the parameters themselves
 			return nil, err
 		}
 		cds.Reach(t)
@@ -53,17 +52,18 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 }
 
 type source struct {
-	hosts    []string // empty to use the servers of the bootstrap
+	hosts    []string // empty for the servers of the bootstrap
 	cluster  string
 	options  options
-	network  *adsclient.Network // nil to use the system's network
+	network  *adsclient.Network // nil for the system's network
 	recorder stats.MetricsRecorder
 
-	*location.Learned // receives the locality of the bootstrap's node before the first request
+	*location.Learned // receives the locality of the bootstrap's node
 }
 
-// Start implements discovery.Source. It returns an error if an option, or a bootstrap given
-// directly in the environment, is invalid. Invalid files are read again until they are valid.
+// Start implements discovery.Source. It returns an error if an option is invalid, or a bootstrap
+// that is given directly in the environment. Files that are invalid are read again until they are
+// valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -74,8 +74,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// follow subscribes to the resources that needs returns. While a file of the bootstrap is invalid,
-// it is read again in the background.
+// follow subscribes to the resources that needs returns. If a file of the bootstrap is invalid,
+// follow returns, and the file is read again in the background.
 func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
@@ -102,7 +102,8 @@ func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.St
 	return w, nil
 }
 
-// servers returns the management servers in order. The error is a fileError if a file is the cause.
+// servers returns the management servers in order. Problems with a file are reported as a
+// fileError.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
@@ -115,7 +116,6 @@ func (s source) servers() ([]adsclient.Server, error) {
 	return servers, err
 }
 
-// serversWith returns the management servers in order, for the given bootstrap.
 func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	node := s.options.node
 	if node == nil {
@@ -156,8 +156,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// read parses a resource. The result is a *discovery.Answer or a *cds.Cluster, and all channels
-// share it.
+// read converts a resource to a *discovery.Answer or a *cds.Cluster, which all channels share.
 func read(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
@@ -171,8 +170,8 @@ func read(m proto.Message) (any, error) {
 	}
 }
 
-// Check implements discovery.Source. Unless read is set, it ignores errors in files, which may be
-// temporary.
+// Check implements discovery.Source. Unless read is set, it ignores problems with files, which may
+// be temporary.
 func (s source) Check(read bool) error {
 	if err := s.options.check(); err != nil {
 		return err

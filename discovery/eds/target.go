@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxName limits the length in bytes of a cluster's name. All channels of a process share one
-// request, and a server would reject all of it if it were too large.
+// maxName limits the bytes of a cluster's name. All channels of a process share one request, and a
+// server that finds it too large rejects all of it.
 const maxName = 4096
 
-// parseTarget returns the management servers and the cluster. hosts is empty if the bootstrap lists
-// the servers.
+// parseTarget returns the management servers and the cluster of a target. hosts is empty if the
+// bootstrap lists the servers.
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {
@@ -69,7 +69,7 @@ func hostProblem(host string) string {
 	return ""
 }
 
-// clusterOf returns the path without its leading slash. Names of clusters may contain slashes.
+// clusterOf returns the path without its first slash. The name of a cluster may contain slashes.
 func clusterOf(target resolver.Target) string {
 	return strings.TrimPrefix(target.URL.Path, "/")
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// watch is a subscription of one channel. It passes resources to the channel's receiver.
+// watch is the subscription of one channel.
 type watch struct {
 	receiver *discovery.Receiver
 	pass     func(adsclient.Snapshot)
 	ctx      context.Context
 	cancel   context.CancelFunc
 
-	following atomic.Pointer[adsclient.Following] // nil until the servers are known
-	lost      *adsclient.Outage                   // the outage that makes the last answer uncertain, or nil
+	following atomic.Pointer[adsclient.Following] // nil before the servers are known
+	lost      *adsclient.Outage                   // the outage since which the last answer may be out of date, or nil
 }
 
 func (w *watch) Changed(s adsclient.Snapshot) {
 	w.pass(s)
-	w.doubt() // s may be from before the outage
+	w.doubt() // s may have been received before the outage
 }
 
 func (w *watch) Unknown(err error) {
@@ -42,7 +42,7 @@ func (w *watch) Lost(o *adsclient.Outage) {
 	w.doubt()
 }
 
-// doubt reports, during an outage, that the last answer may be out of date.
+// doubt reports during an outage that the last answer may be out of date.
 func (w *watch) doubt() {
 	if w.lost != nil {
 		w.receiver.Unconfirmed(w.lost.Err, w.lost.Heard)
@@ -54,13 +54,13 @@ func passOn(r *discovery.Receiver, s adsclient.State) {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // the error would only request a re-resolution, which cannot help here
+		_ = r.Update(answer) // the error could only lead to a re-resolution, which cannot help here
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}
 }
 
-// confirmed returns the time of the last message from the server in use.
+// confirmed returns when the server in use last sent a message.
 func (w *watch) confirmed() time.Time {
 	if following := w.following.Load(); following != nil {
 		return following.Heard()
@@ -81,8 +81,8 @@ func (w *watch) stop() {
 	}
 }
 
-// fileError is an error in a file that may be temporary: the file may be only partially written, or
-// its volume may not be mounted yet.
+// fileError is a problem with a file that may be temporary: the file may be only partially written,
+// or its volume may not be mounted yet.
 type fileError struct{ error }
 
 // begin subscribes, unless the watch is closed.
@@ -93,7 +93,7 @@ func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server
 	}
 	following := follow(servers)
 	w.following.Store(following)
-	if w.ctx.Err() != nil { // stop may have run before Store
+	if w.ctx.Err() != nil { // the watch may have been closed before Store
 		following.Stop()
 	}
 }

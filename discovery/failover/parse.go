@@ -15,25 +15,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxParts limits the number of entries. Each has a resolver, and with the default timeout of 10 s,
-// failing over through all of them takes over ten minutes.
+// maxParts limits the entries of a list. Each has a resolver, and with the default timeout of 10 s,
+// a failover through 64 entries takes over ten minutes.
 const maxParts = 64
 
-// form is the example in errors about the form of a target.
+// form is the example in errors about a malformed target.
 const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
-// refused maps schemes that cannot be used in a list to the reason.
+// refused holds the schemes that cannot be used in a list, with the reason.
 var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
 
-// list is the list of entries in a target.
 type list struct {
 	*discovery.Target
 	options
-	first string // the authority of the first mechanism
+	first string // authority of the first mechanism
 }
 
-// parse returns the mechanisms of all entries in priority order. It never returns an empty list
-// without an error.
+// parse returns the mechanisms of all entries in priority order. Without an error, there is at
+// least one.
 func (l *list) parse() ([]discovery.Mechanism, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
@@ -84,8 +83,8 @@ func checkShape(u url.URL) error {
 	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, printable.Quote(given), form)
 }
 
-// parsePart parses one entry. The mechanism's name is the decoded text of the entry, unless the
-// mechanisms of the entry have names of their own.
+// parsePart parses one entry. Its mechanism is named after the decoded entry, unless the source
+// gives names to its mechanisms.
 func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
@@ -111,8 +110,8 @@ func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	return parts, err
 }
 
-// find parses an entry and finds its resolver, like grpc.NewClient. Unlike there, a "://" after an
-// unregistered scheme is an error.
+// find parses an entry and finds its resolver. It does so like grpc.NewClient, except that "://"
+// after an unregistered scheme is an error.
 func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
@@ -142,7 +141,6 @@ func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	return target, inner, o.checkDNS(target)
 }
 
-// lookup returns the builder for a scheme, or nil.
 func (o *options) lookup(scheme string) resolver.Builder {
 	if inner := o.own(scheme); inner != nil {
 		return inner
@@ -159,7 +157,6 @@ func (o *options) own(scheme string) resolver.Builder {
 	return nil
 }
 
-// checkDNS returns an error if gRPC's DNS resolver would reject target.
 func (o *options) checkDNS(target resolver.Target) error {
 	if target.URL.Scheme != "dns" || o.own("dns") != nil {
 		return nil
@@ -168,8 +165,8 @@ func (o *options) checkDNS(target resolver.Target) error {
 	return err
 }
 
-// hostPort returns endpoint as host:port. It parses endpoint like gRPC's DNS resolver: the default
-// port is 443, and the default host is localhost.
+// hostPort returns endpoint as host:port. Like gRPC's DNS resolver, it uses port 443 and host
+// localhost by default.
 func hostPort(endpoint string) (string, error) {
 	if endpoint == "" {
 		return "", errors.New("no host is given; want host:port")
@@ -193,7 +190,7 @@ func hostPort(endpoint string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// isAddress reports whether the host in endpoint is an IP address, which needs no lookup.
+// isAddress reports whether the host of endpoint is an IP address, which needs no lookup.
 func isAddress(endpoint string) bool {
 	address, err := hostPort(endpoint)
 	if err != nil {
@@ -203,8 +200,7 @@ func isAddress(endpoint string) bool {
 	return err == nil
 }
 
-// uniqueName returns name, with a number appended if that name is in taken. It adds the result to
-// taken.
+// uniqueName returns name, with a number if name is already taken. It adds the result to taken.
 func uniqueName(name string, taken map[string]bool) string {
 	unique := name
 	for i := 2; taken[unique]; i++ {
@@ -226,7 +222,7 @@ func shown(escaped string) string {
 	return escaped
 }
 
-// unread explains why text cannot be parsed. The explanation does not contain the text, which may
+// unread explains why text cannot be parsed. The explanation must not contain the text, which may
 // hold a password.
 func unread(text string, err error) error {
 	if strings.Contains(text, "@") {
@@ -235,7 +231,7 @@ func unread(text string, err error) error {
 	return cause(err)
 }
 
-// cause returns the reason in an error of package net or net/url without the text that was parsed.
+// cause returns the reason in an error of package net or net/url, without the text that was parsed.
 func cause(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {

@@ -23,9 +23,9 @@ func (f proxyFunc) uses(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-// way describes how the endpoints of a mechanism are found and reached.
+// way tells how the endpoints of a mechanism are found and reached.
 type way struct {
-	address string // host:port; empty if the mechanism's resolver finds the addresses
+	address string // host:port, or "" if the mechanism's resolver finds the addresses
 	byProxy bool   // the proxy looks address up; otherwise it is dialled directly
 }
 
@@ -43,7 +43,7 @@ func (s source) route() (way, error) {
 	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
 		return way{}, nil // a custom dialer looks names up itself
 	}
-	// gRPC takes the whole list for one host when it decides whether the channel uses a proxy.
+	// gRPC takes the whole list for one host name when it decides whether to use a proxy.
 	channel, err := s.options.proxy.uses(s.list)
 	if err != nil {
 		return way{}, err
@@ -71,7 +71,7 @@ func (s source) route() (way, error) {
 // the name, which gRPC dials without it.
 type direct struct {
 	receiver *discovery.Receiver
-	address  string // the mechanism's name and port
+	address  string
 	proxy    proxyFunc
 }
 
@@ -86,7 +86,6 @@ func (d direct) update(a discovery.Answer) error {
 	return d.receiver.Update(a)
 }
 
-// answerWith returns an answer with one endpoint.
 func answerWith(address string) discovery.Answer {
 	return discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}}
 }

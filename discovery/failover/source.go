@@ -21,7 +21,6 @@ var logger = grpclog.Component("understudy")
 
 func init() { discovery.Register(Scheme, parts) }
 
-// options are the options of this source.
 type options struct {
 	resolvers []resolver.Builder
 	localDNS  bool
@@ -42,29 +41,28 @@ func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// unlessAsked is the default Refresh of DNS names: no periodic lookups.
+// unlessAsked is the default Refresh of DNS names, without periodic lookups.
 var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
-// parts is the parser of failover targets.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
-	if _, err := t.Refresh(unlessAsked); err != nil { // only checks the parameters; the entries read them again
+	if _, err := t.Refresh(unlessAsked); err != nil { // only a check: the entries read the parameters themselves
 		return nil, err
 	}
 	l := list{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
 	return l.parse()
 }
 
-// grpcs holds the schemes of gRPC's own resolvers. These resolvers ignore the query, so this
+// grpcs holds the schemes of gRPC's own resolvers. They ignore the query of a target, so this
 // package can use it for parameters.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
 // within returns the mechanisms of one entry. An entry with a source of this module may have
-// several, each with a name of its own.
+// several, each with its own name.
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
-		// gRPC passes the first mechanism's authority as the channel's authority. It must not apply
-		// to the other mechanisms as if the user had set it.
+		// gRPC passes the authority of the first mechanism as that of the channel. It must not
+		// apply to the other mechanisms as if the user had set it.
 		outer.BuildOptions.Authority = ""
 	}
 	_, ours := builder.(program.Builder)
@@ -78,7 +76,6 @@ func (l *list) within(target resolver.Target, builder resolver.Builder) ([]disco
 	return l.resolved(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
 }
 
-// resolved returns the mechanism of an entry with a gRPC resolver.
 func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	p := part{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
 	opts := t.BuildOptions
@@ -99,21 +96,20 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
 }
 
-// part describes an entry that a gRPC resolver resolves.
+// part is an entry that a gRPC resolver resolves.
 type part struct {
-	name      string // for the log
+	name      string // name in the log
 	target    resolver.Target
-	authority string // the authority of a channel to this entry alone
+	authority string // authority of a channel to this entry alone
 }
 
-// nameOf returns the name of an entry for the log.
 func nameOf(target resolver.Target) string {
 	target.URL.RawQuery = ""
 	return target.URL.Redacted()
 }
 
-// authorityOf returns the authority that a channel to target alone would have if neither its
-// credentials nor an option set one.
+// authorityOf returns the authority that a channel to target alone would have without an option for
+// it.
 func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
 		return overrider.OverrideAuthority(target)
@@ -122,12 +118,12 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 }
 
 // source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks the name
-// up, the name itself is the only endpoint.
+// up, the name is the only endpoint.
 type source struct {
-	discovery.Source // the entry's resolver
+	discovery.Source // wraps the entry's resolver
 	part             part
 	options          options
-	list             string // the endpoint of the channel's target, that is, the whole list
+	list             string // endpoint of the channel's target, which is the whole list
 	dialer           bool   // the program has set a dialer for the channel
 }
 
@@ -138,7 +134,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	case err != nil:
 		return discovery.Started{}, err
 	case way.byProxy:
-		// The error is ignored, because there is no other answer.
+		// there is no other answer, so the error does not matter
 		_ = r.Update(answerWith(way.address))
 		return discovery.Started{}, nil
 	case way.address != "":

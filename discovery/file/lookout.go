@@ -14,46 +14,44 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// lookout watches and reads a file once for all channels that use it. With a watcher and a copy for
-// each of 1,000 channels, looking at the file twice a second would take almost 5% of a core, and
-// parsing it would take megabytes per channel.
+// lookout watches and reads a file once for all channels that use it. If each of 1,000 channels had
+// its own, checking the file twice a second would take almost 5% of a core, and each copy of the
+// content would take megabytes.
 type lookout struct {
 	of    watched
 	users int           // guarded by lookouts.mu
 	done  chan struct{} // closed when the last user leaves
 
 	mu   sync.Mutex
-	last *reading      // nil until the file has been read
+	last *reading      // nil before the file was read
 	info fs.FileInfo   // describes the file when it was read; nil if it did not exist
 	news chan struct{} // closed and replaced after each reading
 
-	// The following fields are used by run only.
+	// The following fields are used only by run.
 	file   *filewatch.File
 	parsed reading // the last content that was parsed
 	sum    [sha256.Size]byte
 }
 
-// reading is the result of reading a file, shared by all channels.
+// reading is the result of reading a file. All channels share it.
 type reading struct {
 	known   bool                  // false if the file could not be read
-	doc     *clusterfile.Document // nil if err says why there is no document
-	version string                // the version of the content
+	doc     *clusterfile.Document // nil if the file could not be read or is invalid, see err
+	version string                // identifies the content
 	err     error
 }
 
-// watched is the key of a lookout.
 type watched struct {
 	path    string
 	options filewatch.Options
 }
 
-// lookouts holds the lookouts in use.
 var lookouts = struct {
 	mu  sync.Mutex
 	all map[watched]*lookout
 }{all: make(map[watched]*lookout)}
 
-// join returns the lookout for a file. The caller must call leave.
+// join returns the lookout of a file. The caller must call leave later.
 func join(of watched) *lookout {
 	lookouts.mu.Lock()
 	defer lookouts.mu.Unlock()
@@ -76,15 +74,15 @@ func (l *lookout) leave() {
 	}
 }
 
-// read returns the last reading, or nil if there is none yet, and a channel that is closed after
-// the next reading.
+// read returns the last reading, or nil if there is none yet. The channel is closed after the next
+// reading.
 func (l *lookout) read() (*reading, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last, l.news
 }
 
-// isCurrent reports whether the file still looks as it did when it was read.
+// isCurrent reports whether the file has not changed since it was read.
 func (l *lookout) isCurrent() bool {
 	info, err := os.Stat(l.of.path)
 	if err != nil {
@@ -95,8 +93,8 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish passes a reading to all channels. Publishing the last reading again only records what the
-// file looks like now.
+// publish passes a reading to all channels. If it is the last one again, publish only records what
+// the file looks like now.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +116,7 @@ func (l *lookout) run() {
 	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, soon.C) {
 		soon.Stop()
 		if notice == filewatch.Moved && w.Of(l.of.path) != filewatch.Moved {
-			notice = filewatch.Changed // a directory or a link on the path has changed, not only the file
+			notice = filewatch.Changed // a directory or a link on the path has moved, too
 		}
 		l.look(notice)
 		if next := l.file.Next(); !next.IsZero() {
@@ -127,7 +125,7 @@ func (l *lookout) run() {
 	}
 }
 
-// look examines the file and, if filewatch decides that it is complete, reads it.
+// look examines the file, and reads it if filewatch considers it complete.
 func (l *lookout) look(notice filewatch.Notice) {
 	switch l.file.Look(notice) {
 	case filewatch.Unfinished:
@@ -142,7 +140,7 @@ func (l *lookout) look(notice filewatch.Notice) {
 	}
 }
 
-// take reads the file and publishes the result. Unchanged content is not parsed again.
+// take reads the file and publishes the result. It does not parse unchanged content again.
 func (l *lookout) take() {
 	data, err := clusterfile.Read(l.of.path)
 	if err != nil {
@@ -177,7 +175,8 @@ func (l *lookout) fail(err error) {
 }
 
 // mayPass reports whether err is a system error that may end without a change to the file, such as
-// too few descriptors. A missing file is not such an error, because its creation is noticed anyway.
+// a lack of descriptors. For a missing file this is false, because the creation of the file will be
+// noticed.
 func mayPass(err error) bool {
 	_, system := errors.AsType[syscall.Errno](err)
 	return system && !errors.Is(err, fs.ErrNotExist)

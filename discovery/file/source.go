@@ -28,13 +28,12 @@ const Scheme = "file"
 
 func init() { discovery.Register(Scheme, parts) }
 
-// parts parses a file target and returns its only mechanism.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	path, err := pathOf(t.Target)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Refresh(cds.DNS); err != nil { // only checks the parameters; clusters with DNS names read them again
+	if _, err := t.Refresh(cds.DNS); err != nil { // only a check: the clusters with DNS names read the parameters themselves
 		return nil, err
 	}
 	cds.Reach(t)
@@ -45,7 +44,6 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return []discovery.Mechanism{{Source: &source{path, cluster, t, discovery.OwnOptions(t, filewatch.Options{})}, Authority: xnet.EncodeAuthority(name)}}, nil
 }
 
-// pathOf returns the path of the target's file.
 func pathOf(target resolver.Target) (string, error) {
 	u := target.URL
 	var what string
@@ -64,10 +62,9 @@ func pathOf(target resolver.Target) (string, error) {
 	return "", fmt.Errorf("target %s %s, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), what)
 }
 
-// source finds the endpoints in a file.
 type source struct {
 	path    string
-	cluster string // the name of a cluster in the file, or "" if the target names none
+	cluster string // name of a cluster in the file, or ""
 	target  *discovery.Target
 	options filewatch.Options
 }
@@ -81,7 +78,7 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel}, nil
 }
 
-// watch is one channel's subscription to a file.
+// watch is the subscription of one channel.
 type watch struct {
 	*source
 	receiver *discovery.Receiver
@@ -89,12 +86,12 @@ type watch struct {
 
 	maker   cds.Maker
 	current explainer
-	noted   string // the last warning about fields without effect
+	noted   string // last warning about fields without effect
 }
 
-// eds returns a source for the endpoints of an EDS cluster, which come from the management servers
-// of the xDS bootstrap. The source never requests the Cluster itself, because the file defines it.
-// The user's options for eds: targets do not change that.
+// eds returns the source of an EDS cluster, whose endpoints come from the management servers of the
+// xDS bootstrap. It never requests the Cluster, which the file defines, even if the user's options
+// for eds: targets say so.
 func (w *watch) eds(service string) (discovery.Source, error) {
 	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
@@ -103,11 +100,10 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 	return parts[0].Source, nil
 }
 
-// run sends the result of each reading of the file to the receiver.
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
-	// Sources that are stored while the channel is idle must not keep the document alive.
+	// A source that is stored while the channel is idle must not keep the document in memory.
 	defer w.current.Store(nil)
 	if r, news := l.read(); r != nil && !l.isCurrent() && !w.wait(news, time.After(current)) {
 		return
@@ -124,8 +120,8 @@ func (w *watch) run() {
 	}
 }
 
-// current limits how long a new channel waits for the newest edit of a file that other channels
-// already use. It exceeds the time that it takes to find a file complete (docs/waits.md).
+// current limits how long a new channel waits for the latest edit of a file that other channels
+// already use. It is longer than it takes to decide that a file is complete (docs/waits.md).
 const current = 3 * time.Second
 
 // wait waits for a reading or for late. It returns false if the watch is closed first.
@@ -163,7 +159,7 @@ func (w *watch) tell(r *reading) {
 }
 
 // pass sends the mechanisms of a cluster to the receiver. It logs which fields of the clusters have
-// no effect, unless it has logged the same before.
+// no effect, if that has changed.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)
@@ -180,15 +176,13 @@ func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	}
 }
 
-// explainer adds the positions in the file to the errors of clusters. It refers to the watch's
-// current document only by a pointer that is cleared on close, because sources may live longer than
-// the document.
+// explainer adds positions in the file to the errors of clusters. It holds the document by a
+// pointer that is cleared on close, because sources may live longer.
 type explainer struct {
 	*atomic.Pointer[clusterfile.Document]
 }
 
-// of returns a function that adds the position in the file to an error in the endpoints of a
-// cluster.
+// of returns a function that adds the position in the file to an error in a cluster's endpoints.
 func (e explainer) of(cluster string) func(*envoy.Invalid) error {
 	return func(invalid *envoy.Invalid) error {
 		if doc := e.Load(); doc != nil {

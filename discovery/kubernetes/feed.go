@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// source is the source of a target. It must stay comparable: sources are equal if they find the
-// same endpoints.
+// source is the source of a target. Two sources are equal if they find the same endpoints, so the
+// type must stay comparable.
 type source struct {
 	query
 	server
@@ -31,15 +31,15 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: func() { f.remove(u) }, Confirmed: f.confirmed}, nil
 }
 
-// subject is the key of a feed. Targets that differ only in the port, or in which endpoints of the
-// slices they use, have the same subject.
+// subject identifies a feed. Targets have the same subject if they differ only in the port or in
+// which endpoints of the slices they use.
 type subject struct {
 	server
 	namespace string
 	services  string
 }
 
-// feeds holds the running watches, and the API servers that they use.
+// feeds holds the running watches and the API servers that they use.
 var feeds = struct {
 	mu    sync.Mutex
 	all   map[subject]*feed
@@ -60,9 +60,8 @@ type feed struct {
 	told map[*user]bool
 }
 
-// said is the state that the users of a feed have received.
 type said struct {
-	snapshot *snapshot // nil if there has been none yet
+	snapshot *snapshot // nil before the first snapshot
 	failure  error     // why there is no snapshot
 	doubt    error     // why the snapshot may be out of date, or nil
 }
@@ -71,12 +70,12 @@ type said struct {
 type user struct {
 	query
 	receiver *discovery.Receiver
-	failed   bool // the current snapshot yields no answer for this user; guarded by feed.telling
+	failed   bool // the snapshot yields no answer for this user; guarded by feed.telling
 	left     bool // guarded by feed.mu
 }
 
-// join returns the feed of a subject, and starts it if necessary. The caller becomes one of its
-// users until it calls remove.
+// join returns the feed of a subject, which it starts if necessary. The caller must call remove
+// later.
 func join(s subject) *feed {
 	feeds.mu.Lock()
 	defer feeds.mu.Unlock()
@@ -99,7 +98,7 @@ func join(s subject) *feed {
 	return f
 }
 
-// release is called when a feed ends. It closes h after the last feed that uses it.
+// release is called when a feed that uses h ends. The last call closes h.
 func (h *host) release() {
 	feeds.mu.Lock()
 	h.users--
@@ -129,7 +128,7 @@ func (f *feed) add(u *user) {
 }
 
 // remove undoes join and add. It may be called from inside a call of the user's receiver, so it
-// does not wait for calls in progress.
+// does not wait for such calls.
 func (f *feed) remove(u *user) {
 	f.mu.Lock()
 	u.left = true
@@ -167,7 +166,7 @@ func (f *feed) pass(u *user) {
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
-			_ = u.receiver.Update(a) // the error does not matter: only other slices can change the answer
+			_ = u.receiver.Update(a) // only other slices can change the answer, so the error does not matter
 		}
 		if f.said.doubt != nil {
 			u.receiver.Unconfirmed(f.said.doubt, f.confirmed())
@@ -186,8 +185,8 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
-// revise passes on a snapshot from which deleted slices have expired. It neither confirms the
-// snapshot nor ends a doubt.
+// revise passes on a snapshot without the deleted slices that have expired. It does not confirm
+// that the snapshot is current.
 func (f *feed) revise(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -195,8 +194,8 @@ func (f *feed) revise(s *snapshot) {
 	f.each(f.pass)
 }
 
-// confirm reports to the users that the snapshot is current. A user whose last answer is from an
-// earlier snapshot gets no confirmation of that answer.
+// confirm tells the users that the snapshot is current, except a user whose last answer comes from
+// an earlier snapshot.
 func (f *feed) confirm() {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -214,7 +213,7 @@ func (f *feed) confirm() {
 	})
 }
 
-// fail reports to the users why there is no snapshot, or no newer one.
+// fail tells the users why there is no snapshot, or no newer one.
 func (f *feed) fail(err error) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -227,13 +226,11 @@ func (f *feed) fail(err error) {
 	f.each(func(u *user) { u.receiver.Unconfirmed(err, f.confirmed()) })
 }
 
-// note records that the snapshot was confirmed now.
 func (f *feed) note() {
 	now := time.Now()
 	f.at.Store(&now)
 }
 
-// confirmed returns when the snapshot was last confirmed, or the zero time.
 func (f *feed) confirmed() time.Time {
 	if at := f.at.Load(); at != nil {
 		return *at

@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// The functions in this file decide which slices are in use. They use neither the network nor the
-// clock.
+// This file decides which slices are in use, without the network and the clock.
 
 const (
 	removal   = 10 * time.Second // how long a deleted slice stays in use
@@ -20,7 +19,7 @@ const (
 	maxAll    = 200_000 // endpoints of all slices; a cluster has at most 150,000 pods
 )
 
-// whyNone is the reason that is reported if the account may not get Services.
+// whyNone is the reason that users see if the account may not get Services.
 const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
 
 // snapshot is an immutable copy of the known slices.
@@ -29,10 +28,10 @@ type snapshot struct {
 	left  map[string]*slice // recently deleted slices by name
 	notes []string
 	wrong string // why one of the existing slices is not used
-	why   string // why there is no slice; "" if unknown
+	why   string // why there is no slice, or ""
 }
 
-// collection holds slices by name. The number of slices and of their endpoints is bounded.
+// collection holds a bounded number of slices and endpoints.
 type collection struct {
 	slices    map[string]*slice
 	wrong     map[string]string // notes about slices that are not used, or only in an earlier form
@@ -43,8 +42,8 @@ func newCollection() *collection {
 	return &collection{slices: make(map[string]*slice), wrong: make(map[string]string)}
 }
 
-// put adds or replaces a slice. If problem is set, or the slice exceeds the bounds, put adds a
-// note, and the slice's last good form stays in use if there is one: the form in c, or else last.
+// put adds or replaces a slice. If there is a problem, or if the slice exceeds the bounds, put adds
+// a note instead. The last good form of the slice then stays in use: the one in c, or else last.
 func (c *collection) put(sl *slice, problem error, last *slice) {
 	name := sl.Metadata.Name
 	before := c.slices[name]
@@ -78,11 +77,10 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	}
 }
 
-// noted returns the key in wrong of a slice. It is short even if the slice's name is invalid and
-// has megabytes.
+// noted returns the key of a slice in wrong. It is short, because an invalid name may have
+// megabytes.
 func noted(name string) string { return printable.Line(name, 300) }
 
-// add adds a slice that put has checked.
 func (c *collection) add(name string, sl *slice) {
 	kept := *sl
 	kept.Metadata.ResourceVersion, kept.Metadata.Annotations.Ended = "", ""
@@ -100,10 +98,10 @@ func (c *collection) remove(name string) *slice {
 	return sl
 }
 
-// known holds all slices that the watch knows, existing and recently deleted.
+// known holds the existing and the recently deleted slices.
 type known struct {
 	*collection
-	left     *collection          // recently deleted slices
+	left     *collection
 	until    map[string]time.Time // when each slice in left expires
 	oddities map[string]bool      // notes about events without effect
 	told     bool                 // all initial slices have arrived
@@ -113,7 +111,7 @@ func newKnown() *known {
 	return &known{collection: newCollection(), left: newCollection(), until: make(map[string]time.Time), oddities: make(map[string]bool)}
 }
 
-// odd adds a note about an event without effect. It reports whether that changes the notes.
+// odd adds a note about an event without effect. It reports whether the note is new.
 func (k *known) odd(e *event) bool {
 	text := "an event of the unknown type " + printable.Quote(printable.Line(e.Type, 40)) + " has no effect"
 	if e.Type == "" && e.problem != nil {
@@ -133,8 +131,8 @@ func (k *known) change(sl *slice, problem error) {
 	}
 }
 
-// remove moves a slice to the recently deleted ones. If its Service has no other slice, all deleted
-// slices of that Service stay in use for the full time again.
+// remove moves a slice to the recently deleted ones. If its Service has no other slice, all its
+// deleted slices stay in use for the full time again.
 func (k *known) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
 	k.leave(sl, now)
@@ -143,8 +141,8 @@ func (k *known) remove(name string, now time.Time) {
 	}
 }
 
-// prolong extends the time in use of all deleted slices of a Service, unless the Service has an
-// existing slice.
+// prolong extends the time in use of a Service's deleted slices, unless the Service has an existing
+// slice.
 func (k *known) prolong(service string, now time.Time) {
 	for _, other := range k.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
@@ -158,9 +156,9 @@ func (k *known) prolong(service string, now time.Time) {
 	}
 }
 
-// replace replaces the existing slices by those of a complete collection.
+// replace replaces the existing slices by a complete collection.
 func (k *known) replace(all *collection, now time.Time) {
-	lost := make(map[string]bool) // Services that lost a slice
+	lost := make(map[string]bool) // Services that have lost a slice
 	for name, sl := range k.slices {
 		if all.slices[name] == nil {
 			k.leave(sl, now)
@@ -176,7 +174,7 @@ func (k *known) replace(all *collection, now time.Time) {
 	}
 }
 
-// leave keeps a slice in use for a while after its deletion.
+// leave keeps a deleted slice in use for some time.
 func (k *known) leave(sl *slice, now time.Time) {
 	if sl == nil || !k.told {
 		return
@@ -200,7 +198,7 @@ func (k *known) expire(now time.Time) {
 	}
 }
 
-// next returns when the next deleted slice expires, or the zero time if there is none.
+// next returns when the next deleted slice expires, or the zero time.
 func (k *known) next() (at time.Time) {
 	for _, until := range k.until {
 		if at.IsZero() || until.Before(at) {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	maxEvent = 8 << 20   // bytes of one event, or of one slice in a list; etcd's limit is 1.5 MiB
-	maxList  = 256 << 20 // bytes of one list
+	maxEvent = 8 << 20   // bytes of an event, or of a slice in a list; etcd's limit is 1.5 MiB
+	maxList  = 256 << 20 // bytes of a list
 )
 
 type event struct {
@@ -23,11 +23,11 @@ type event struct {
 		status
 	} `json:"object"`
 	problem error // why the object is invalid; the stream continues
-	err     error // why the stream ended; no further event follows
+	err     error // why the stream has ended; no event follows
 }
 
-// events reads the events of a watch. An event that is too long is reported as a problem and
-// skipped.
+// events reads the events of a watch. It skips an event that is too long, and reports that as a
+// problem.
 func events(ctx context.Context, body io.Reader) <-chan *event {
 	to := make(chan *event)
 	go func() {
@@ -48,7 +48,7 @@ func events(ctx context.Context, body io.Reader) <-chan *event {
 	return to
 }
 
-// stream reads JSON values one by one. Each has a maximum length.
+// stream reads JSON values of limited length.
 type stream struct {
 	bounded *io.LimitedReader
 	*json.Decoder
@@ -60,9 +60,9 @@ func newStream(body io.Reader) *stream {
 	return s
 }
 
-// next decodes the next value into the variable that into points to. problem is the reason if this
-// value is invalid, and err is set if no further value can be read. After a value that is too long,
-// next skips the rest of its line.
+// next decodes the next value into the variable that into points to. problem says why the value is
+// invalid. err is set if no further value can be read. After a value that is too long, next skips
+// the rest of the line.
 func (s *stream) next(into any) (problem, err error) {
 	s.bounded.N = maxEvent
 	err = s.Decode(into)
@@ -88,7 +88,7 @@ func (s *stream) next(into any) (problem, err error) {
 	return inWords(err), nil
 }
 
-// inWords describes a type mismatch in terms of JSON, because the names of Go types do not help a
+// inWords describes a type mismatch in JSON's terms, because the names of Go types would not help a
 // user.
 func inWords(err error) error {
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -105,12 +105,12 @@ func broken(err error) bool {
 	return syntax || !typed && !ours
 }
 
-// shapeError is the error for a value that should have been an array.
+// shapeError is the error for a value that is not an array.
 type shapeError struct{ given string }
 
 func (e *shapeError) Error() string { return e.given + " given, want an array" }
 
-// readList reads a list. It calls take for each slice and returns the version of the list.
+// readList reads a list. It calls take for each slice, and returns the version of the list.
 func readList(body io.Reader, take func(sl *slice, problem error)) (version string, err error) {
 	s := newStream(io.LimitReader(body, maxList))
 	s.bounded.N = maxEvent

@@ -28,17 +28,17 @@ const (
 	account   = "/var/run/secrets/kubernetes.io/serviceaccount"
 	maxFile   = 1 << 20
 	maxStatus = 64 << 10
-	fresh     = time.Minute // how long a token and a CA are used before their files are read again
+	fresh     = time.Minute // time after which a token and a CA are read again
 )
 
-// server identifies an API server. The zero value is the API server of the program's own cluster.
+// server identifies an API server. The zero value is the API server of the cluster that the program
+// runs in.
 type server struct {
 	host      string
 	transport http.RoundTripper
 	account   string // directory of the service account's files, or "" for the default
 }
 
-// check returns an error if the configuration is incomplete.
 func (s server) check() error {
 	switch {
 	case s.transport != nil && s.host == "":
@@ -62,7 +62,7 @@ func (s server) base() string {
 }
 
 // host sends requests to an API server, with the credentials of the pod or through the program's
-// own transport. It is safe for concurrent use.
+// transport. It is safe for concurrent use.
 type host struct {
 	server
 	users int         // guarded by feeds.mu
@@ -71,8 +71,8 @@ type host struct {
 	mu    sync.Mutex
 	token string
 	ca    []byte
-	own   *http.Transport // the transport with the pod's CA; nil if the program has given a transport
-	read  time.Time       // when the files were last read
+	own   *http.Transport // transport with the pod's CA; nil if the program provides a transport
+	read  time.Time
 }
 
 func (s server) file(name string) ([]byte, error) {
@@ -85,8 +85,8 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// home returns the namespace of the pod. Without one, the namespace is "default" if the program has
-// its own transport, because it may then run outside a cluster.
+// home returns the namespace of the pod. A program with its own transport may run outside a
+// cluster, so it gets the namespace "default" if there is none.
 func (h *host) home() (string, error) {
 	b, err := h.file("namespace")
 	switch {
@@ -100,15 +100,15 @@ func (h *host) home() (string, error) {
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
-// expire makes the next request read the token and CA files again.
+// expire makes the next request read the files of the token and the CA.
 func (h *host) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.read = time.Time{}
 }
 
-// prepare returns the transport and the token. It reads the pod's files if they have not been read
-// recently. With a transport of the program, the token is "".
+// prepare returns the transport and the token. It reads the pod's files unless it has done so
+// recently. The token is "" if the program provides the transport.
 func (h *host) prepare() (http.RoundTripper, string, error) {
 	if h.transport != nil {
 		return h.transport, "", nil
@@ -123,7 +123,7 @@ func (h *host) prepare() (http.RoundTripper, string, error) {
 	return h.own, h.token, nil
 }
 
-// look reads the token and CA files. The caller holds the lock.
+// look reads the files of the token and the CA. The caller holds the lock.
 func (h *host) look() error {
 	token, err := h.file("token")
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *host) look() error {
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // idle connections of a replaced transport are closed as well
+			IdleConnTimeout:     90 * time.Second, // applies to a replaced transport as well
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
@@ -160,8 +160,8 @@ func (h *host) close() {
 
 const slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
 
-// get sends a request. The caller closes the body. get follows no redirects, because a redirect
-// would send the token to another server.
+// get sends a request. The caller closes the body. get follows no redirects, which would send the
+// token to another server.
 func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
 	rt, token, err := h.prepare()
 	if err != nil {
@@ -193,7 +193,6 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	return nil, &s
 }
 
-// status is the Kubernetes Status of an error response.
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// The functions in this file are pure. They convert slices to an answer.
+// This file converts slices to an answer. Its functions are pure.
 
 const (
 	maxPriority = 127
@@ -21,31 +21,30 @@ const (
 	maxNotes    = 20
 )
 
-// item is an endpoint with the properties that it inherits from its slice.
+// item is an endpoint with the properties of its slice.
 type item struct {
 	rank
 	priority, weight int
 	address, family  string
-	id               string // identifies the pod and the port in both address families
+	id               string // identifies the pod and the port, in both address families
 	of               *endpoint
 }
 
-// better is a sort function: the best condition comes first, then the highest priority, then the
-// greatest weight.
+// better sorts by condition, best first, then by priority, then by weight, greatest first.
 func better(a, b item) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 		cmp.Compare(a.id, b.id))
 }
 
-// set is the conversion of slices to one answer.
+// set converts slices to one answer.
 type set struct {
 	query
 	items   []item
 	notes   map[string]bool
 	listed  map[string]bool // ports of all slices
 	seen    map[string]bool // Services that have slices
-	failed  error           // why a slice's port is unknown
-	mute    bool            // the port of some slice with endpoints is unknown
+	failed  error           // why the port of a slice is unknown
+	mute    bool            // a slice with endpoints has an unknown port
 	omitted string          // the first reason why something was left out
 }
 
@@ -55,8 +54,8 @@ func (s *set) note(format string, args ...any) {
 	}
 }
 
-// omit adds a note about something that is left out. If no endpoint remains, the errors of calls
-// contain the first of these notes.
+// omit notes that something is left out. If no endpoint remains, the errors of calls contain the
+// first of these notes.
 func (s *set) omit(format string, args ...any) {
 	if s.omitted == "" {
 		s.omitted = printable.Text(fmt.Sprintf(format, args...))
@@ -64,8 +63,8 @@ func (s *set) omit(format string, args ...any) {
 	s.note(format, args...)
 }
 
-// answer converts a snapshot to an answer. Of the deleted slices, it uses only endpoints that no
-// existing slice contains.
+// answer converts a snapshot to an answer. It ignores endpoints of deleted slices that an existing
+// slice contains.
 func answer(q query, of *snapshot) (discovery.Answer, error) {
 	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
 	if len(of.there)+len(of.left) == 0 {
@@ -129,7 +128,6 @@ func (s *set) read(all map[string]*slice) {
 	}
 }
 
-// add adds an endpoint of a slice as an item.
 func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	if e.address == "" {
 		return
@@ -208,8 +206,8 @@ func (s *set) lists(n int) bool {
 	return false
 }
 
-// build merges the items into an answer. If several items have the same address, or the same pod
-// and address family, only the best one is used.
+// build merges the items into an answer. Among items with the same address, or with the same pod
+// and address family, it uses the best one.
 func (s *set) build() discovery.Answer {
 	slices.SortStableFunc(s.items, better)
 	taken, pods := make(map[string]bool), make(map[string][]item)
@@ -241,8 +239,8 @@ func (s *set) build() discovery.Answer {
 	return s.sorted(byPriority)
 }
 
-// made returns the endpoint of a pod with the given items. If last is set, the endpoint gets calls
-// even while it terminates.
+// made returns the endpoint of a pod. If last is set, the endpoint gets calls even while it
+// terminates.
 func made(of []item, last bool) discovery.Endpoint {
 	best := of[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight
@@ -261,7 +259,7 @@ func made(of []item, last bool) discovery.Endpoint {
 	return e
 }
 
-// sorted returns the answer. Its order does not depend on how the endpoints are divided into
+// sorted returns the answer in an order that does not depend on how the endpoints are divided into
 // slices.
 func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
 	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}

@@ -8,17 +8,17 @@ import (
 	"unique"
 )
 
-// The functions in this file are pure. They parse responses of the API server, within bounds.
+// This file parses responses of the API server, within bounds. Its functions are pure.
 
 const (
 	serviceLabel  = "kubernetes.io/service-name"
 	priorityLabel = "understudy.dev/priority"
 	weightLabel   = "understudy.dev/weight"
 
-	maxEndpoints = 1000 // per slice (discovery/v1)
-	maxPorts     = 100  // per slice
-	maxHints     = 8    // per endpoint, separately for zones and for nodes
-	maxText      = 253  // maximum length in bytes of the names of objects and nodes
+	maxEndpoints = 1000 // of a slice (discovery/v1)
+	maxPorts     = 100  // of a slice
+	maxHints     = 8    // of an endpoint, for zones and for nodes each
+	maxText      = 253  // bytes of the name of an object or a node
 )
 
 // slice holds the fields of an EndpointSlice (discovery.k8s.io/v1) that this package uses.
@@ -32,11 +32,11 @@ type slice struct {
 		} `json:"annotations"`
 	} `json:"metadata"`
 	AddressType string    `json:"addressType"`
-	Endpoints   endpoints `json:"endpoints"` // truncated to maxEndpoints+1, so that an excess is noticed
-	Ports       ports     `json:"ports"`     // truncated to maxPorts+1, so that an excess is noticed
+	Endpoints   endpoints `json:"endpoints"` // reading stops at maxEndpoints+1, so that an excess is noticed
+	Ports       ports     `json:"ports"`     // reading stops at maxPorts+1, so that an excess is noticed
 }
 
-// long reports whether any string in the slice is longer than the API allows.
+// long reports whether a string in the slice is longer than the API allows.
 func (s *slice) long() bool {
 	texts := []string{s.Metadata.Name, s.AddressType}
 	for _, value := range s.Metadata.Labels {
@@ -55,7 +55,7 @@ func (s *slice) long() bool {
 	return slices.ContainsFunc(texts, tooLong)
 }
 
-// labels holds the labels of a slice that this package uses.
+// labels holds only the labels that this package uses.
 type labels map[string]string
 
 func (l *labels) UnmarshalJSON(b []byte) error {
@@ -76,7 +76,7 @@ func (l *labels) UnmarshalJSON(b []byte) error {
 // interned, because many endpoints share them.
 type endpoint struct {
 	rank
-	address            string // the first address, or ""; Kubernetes gives no meaning to further ones
+	address            string // first address, or ""; Kubernetes gives no meaning to the others
 	uid, node, zone    string
 	forZones, forNodes []string
 }
@@ -114,7 +114,7 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// once returns a string that is equal to text and shared by all endpoints.
+// once returns text, in a form that equal texts share in memory.
 func once(text string) string {
 	if text == "" {
 		return ""
@@ -171,18 +171,18 @@ func bounded(b []byte, most int, into any, taken func()) error {
 	return nil
 }
 
-// rank orders the conditions of endpoints. A better condition has a higher rank.
+// rank is the condition of an endpoint; better conditions have higher ranks.
 type rank int8
 
 const (
-	gone     rank = iota // terminating and not serving
+	gone     rank = iota // terminating, and not serving
 	waiting              // not ready
-	draining             // serving and terminating
+	draining             // terminating, but serving
 	ready
 )
 
-// rankOf returns the rank of an endpoint with the given conditions. An absent condition (nil)
-// counts as true for ready and serving, and as false for terminating.
+// rankOf returns the rank for the conditions of an endpoint. An absent condition (nil) counts as
+// true for ready and serving, and as false for terminating.
 func rankOf(isReady, serving, terminating *bool) rank {
 	is := func(b *bool, otherwise bool) bool {
 		if b == nil {

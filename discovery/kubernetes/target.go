@@ -37,7 +37,7 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
-// query holds what a target requests. It must stay comparable.
+// query is what a target asks for. The type must stay comparable.
 type query struct {
 	namespace string // "" for the namespace of the pod
 	services  string // sorted and comma-separated
@@ -71,7 +71,6 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// parse parses a target into its query and its authority.
 func parse(target resolver.Target) (query, string, error) {
 	u := target.URL
 	bad := func(why string) (query, string, error) {
@@ -122,7 +121,6 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-// portOK reports whether p is a valid port name or number.
 func portOK(p string) bool {
 	n, err := strconv.Atoi(p)
 	return err == nil && n > 0 && n < 65536 || err != nil && label.MatchString(p)

@@ -16,31 +16,30 @@ import (
 )
 
 const (
-	burst    = 50 * time.Millisecond // minimum delay between an event and the update, which combines a burst of events
-	longest  = time.Second / 2       // maximum delay; otherwise it is ten times as long as the last update took
-	first    = 60 * time.Second      // limit for receiving all initial slices (docs/waits.md)
-	overtime = 30 * time.Second      // a watch is canceled this long after its timeout
+	burst    = 50 * time.Millisecond // minimum delay between an event and the update, so that an update covers a burst of events
+	longest  = time.Second / 2       // maximum delay, unless updates are slow: then it is ten times the duration of the last one
+	first    = 60 * time.Second      // limit for all initial slices (docs/waits.md)
+	overtime = 30 * time.Second      // a watch is canceled this long after its own timeout
 	silence  = 10 * time.Second      // if a watch of this length had no event, the server may have been restored from a backup
 	asking   = 2 * time.Second       // limit for a request for a Service
 )
 
-// watch follows the slices of Services. A single goroutine uses it.
+// watch follows the slices of Services. Only one goroutine uses it.
 type watch struct {
 	feed      *feed
 	host      *host
 	known     *known
 	namespace string
 
-	version   string // version of known, or "" if there is none
+	version   string // version of known, or ""
 	heard     bool   // the current watch has sent something
 	whole     bool   // the last request was a watch with initial events
 	tokenRead bool   // the token was read again after a 401
-	unheard   int    // number of consecutive watches that ended at once without an event
+	unheard   int    // number of consecutive watches that ended at once, without an event
 
-	following time.Time // when the watch had received all initial slices; zero before
+	following time.Time // when all initial slices had arrived; zero before
 }
 
-// run watches until ctx is done.
 func (w *watch) run(ctx context.Context) {
 	defer w.host.release()
 	for failures := 0; ctx.Err() == nil; {
@@ -53,7 +52,7 @@ func (w *watch) run(ctx context.Context) {
 		if w.unheard++; w.heard || lasted {
 			w.unheard = 0
 		}
-		if lasted { // a watch that ends immediately does not reset the backoff
+		if lasted { // a watch that ends at once does not reset the backoff
 			failures = 0
 			w.tokenRead = w.tokenRead && !w.heard
 		}
@@ -79,8 +78,8 @@ func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// judge handles the end of a watch or the failure of a request. It returns the delay before the
-// next request, and the error to report, which may be nil.
+// judge decides what follows the end of a watch or a failed request: the delay before the next
+// request, and the error to report, if any.
 func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
@@ -113,8 +112,8 @@ func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration
 	return max(delay, time.Second, s.after), err
 }
 
-// ask makes a watch request and follows the watch until it ends. If the server needs a list request
-// first, ask makes that, too.
+// ask makes a watch request and follows the watch until it ends. It makes a list request before if
+// the server needs one.
 func (w *watch) ask(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.host.home(); err != nil {
@@ -139,7 +138,7 @@ func (w *watch) ask(ctx context.Context) (err error) {
 	}
 	dead := time.AfterFunc(time.Duration(seconds)*time.Second+overtime, cancel)
 	defer dead.Stop()
-	slow := time.AfterFunc(first, cancel) // limit for the initial slices; stopped once they are complete
+	slow := time.AfterFunc(first, cancel) // limits the wait for the initial slices; stopped once they are complete
 	defer slow.Stop()
 	body, err := w.slices(ctx, ask)
 	if err != nil {
@@ -162,7 +161,7 @@ func (w *watch) slices(ctx context.Context, ask url.Values) (io.ReadCloser, erro
 	return w.host.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), ask)
 }
 
-// late returns err, or a clearer error if ctx has timed out.
+// late returns a clearer error if ctx has timed out.
 func late(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the API server did not answer in time")
@@ -170,8 +169,8 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// closing returns a function that closes body. If ctx ends first, body is closed then, which ends a
-// pending read with any transport.
+// closing returns a function that closes body. If ctx ends first, body is closed at once, which
+// ends a pending read of any transport.
 func closing(ctx context.Context, body io.Closer) func() {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	return func() {
@@ -224,7 +223,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 				all.remove(e.Object.Metadata.Name)
 			case "BOOKMARK":
 				if e.Object.Metadata.Annotations.Ended != "true" {
-					continue // before the initial events are complete, versions are in no order
+					continue // versions are in no order before the initial events are complete
 				}
 				w.begin(ctx, e.Object.Metadata.ResourceVersion, all)
 				return nil
@@ -235,8 +234,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// reach records the version of the known slices. A version that is too long for a URL counts as
-// none.
+// reach records the version of the known slices. It ignores a version that is too long for a URL.
 func (w *watch) reach(version string) {
 	if len(version) > maxText {
 		version = ""
@@ -252,7 +250,6 @@ func (w *watch) begin(ctx context.Context, version string, all *collection) {
 	w.tell(ctx)
 }
 
-// follow processes events until the watch ends.
 func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 	var due, expired <-chan time.Time
 	pause := burst

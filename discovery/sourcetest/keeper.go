@@ -15,19 +15,19 @@ import (
 type keeper struct {
 	record
 	t       failer
-	refusal error  // result of Update for every valid answer
-	inside  func() // called during each call of the receiver, if not nil
+	refusal error  // what Update returns for every valid answer
+	inside  func() // called during each call of the receiver; may be nil
 
 	guard    sync.Mutex
 	answers  []given
 	listed   bool // the source has reported a list
 	failures []string
-	minute   time.Time // start of the current counting period for refused answers
-	many     int       // number of refused answers in that period
+	minute   time.Time // start of the minute in which many counts
+	many     int       // number of refused answers in this minute
 }
 
-// given is an answer that a source has sent, with a copy made at that time. If they differ later,
-// the source has modified the answer.
+// given is an answer from a source, with a copy from the time when it was sent. A later difference
+// shows that the source has modified the answer.
 type given struct{ answer, copy discovery.Answer }
 
 // listen returns a receiver that records and checks all reports.
@@ -68,7 +68,7 @@ func (k *keeper) call() {
 	}
 }
 
-// judge checks an answer and returns the result of Update.
+// judge checks an answer, and returns the result of Update.
 func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	if err := to.Update(a); err != nil {
 		k.t.Errorf("an answer breaks the rules: %v", err)
@@ -81,14 +81,14 @@ func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	k.guard.Unlock()
 	k.call()
 	if k.refusal != nil && k.repeatsTooOften() {
-		time.Sleep(quiet) // a source that never pauses would otherwise keep the fake clock from advancing
+		time.Sleep(quiet) // otherwise, a source that never pauses would stop the fake clock
 	}
 	return k.refusal
 }
 
-// repeatsTooOften counts a refused answer. It reports whether there are too many per minute.
+// repeatsTooOften counts a refused answer, and reports whether there are too many per minute.
 func (k *keeper) repeatsTooOften() bool {
-	const most = 100 // per minute
+	const most = 100
 	k.guard.Lock()
 	defer k.guard.Unlock()
 	if time.Since(k.minute) > time.Minute {
@@ -100,7 +100,6 @@ func (k *keeper) repeatsTooOften() bool {
 	return k.many >= most
 }
 
-// fail checks the text of a failure and records it.
 func (k *keeper) fail(err error) {
 	text := err.Error()
 	if text == "" || strings.ContainsAny(text, "\r\n") {
@@ -120,10 +119,10 @@ func (k *keeper) fail(err error) {
 
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// shape returns text with its numbers replaced by a placeholder.
+// shape replaces the numbers in text.
 func shape(text string) string { return numbers.ReplaceAllString(text, "#") }
 
-// failedBefore reports whether the source has sent no answer yet and has already failed with the
+// failedBefore reports whether the source has not answered yet, but has already failed with the
 // same text.
 func (k *keeper) failedBefore(err error) bool {
 	k.guard.Lock()
@@ -131,7 +130,6 @@ func (k *keeper) failedBefore(err error) bool {
 	return len(k.answers) == 0 && !k.listed && slices.Contains(k.failures, err.Error())
 }
 
-// answered reports whether the source has reported an answer or a list.
 func (k *keeper) answered() bool {
 	k.guard.Lock()
 	defer k.guard.Unlock()

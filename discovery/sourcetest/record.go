@@ -10,20 +10,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Told is one report of a source. Exactly one of its fields is set, except that Since accompanies
-// Doubt.
+// Told is one report of a source. Exactly one field is set, except that Since accompanies Doubt.
 type Told struct {
 	Answer    *discovery.Answer
 	Parts     []discovery.Mechanism
 	Failure   error
 	Rejected  error
 	Confirmed bool
-	Doubt     error     // passed to Unconfirmed; "over" if nil was passed
-	Since     time.Time // together with Doubt
+	Doubt     error     // the error given to Unconfirmed; for nil, an error with the text "over"
+	Since     time.Time // the time given to Unconfirmed
 	Trying    string
 }
 
-// String returns the report as one line, such as "answer 10.0.0.1:443" or "fail: no such host".
+// String describes the report in one line, such as "answer 10.0.0.1:443" or "fail: no such host".
 func (t Told) String() string {
 	switch {
 	case t.Answer != nil:
@@ -46,8 +45,8 @@ func (t Told) String() string {
 	return "trying: " + t.Trying
 }
 
-// addresses returns the first address of each endpoint, followed by the endpoint's health if the
-// endpoint is not usable.
+// addresses returns the first address of each endpoint, followed by the health of an endpoint that
+// is not usable.
 func addresses(a *discovery.Answer) (all []string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -79,7 +78,6 @@ func Record() (r *discovery.Receiver, take func() []Told) {
 	return keep.receiver(), keep.take
 }
 
-// record holds a receiver's reports.
 type record struct {
 	mu   sync.Mutex
 	told []Told
@@ -119,7 +117,7 @@ func (r *record) receiver() *discovery.Receiver {
 	})
 }
 
-// rules returns an error if an answer breaks one of the rules of discovery.Answer.
+// rules returns an error if an answer breaks a rule of discovery.Answer.
 func rules(a *discovery.Answer) error {
 	if err := topology.CheckSome(a); err != nil {
 		return err

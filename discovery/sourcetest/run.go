@@ -37,10 +37,8 @@ func Run(t *testing.T, source func(*testing.T) discovery.Source) {
 	}
 }
 
-// names lists the checks in the order in which they run.
 var names = []string{"Check", "life", "refusal", "two channels", "Close inside", "again"}
 
-// checks maps names to checks, which run in a synctest bubble.
 var checks = map[string]func(failer, discovery.Source){
 	"Check":        checkCheck,
 	"life":         checkLife,
@@ -56,10 +54,10 @@ type failer interface {
 	Errorf(format string, args ...any)
 }
 
-// These are durations in the fake time of a bubble.
+// These are durations on the fake clock.
 const (
-	patience = time.Minute // time within which a source must report something
-	quiet    = time.Hour   // time for which a closed source is observed
+	patience = time.Minute // a source must report something within this time
+	quiet    = time.Hour   // a closed source is observed for this time
 )
 
 // atOnce calls f and checks that it does not block.
@@ -89,8 +87,8 @@ func checkCheck(t failer, s discovery.Source) {
 	}
 }
 
-// begin starts a source. It returns the reports of the first minute, or a nil started if Start
-// fails.
+// begin starts a source. It returns the reports of the first minute. If Start fails, started is
+// nil.
 func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
 	t.Helper()
 	var of discovery.Started
@@ -119,8 +117,8 @@ func end(t failer, r *keeper, started *discovery.Started) {
 	silent(t, r)
 }
 
-// silent checks that the source no longer reports anything. Reports within a minute after Close are
-// allowed.
+// silent checks that the source no longer reports anything. It ignores reports within a minute
+// after Close.
 func silent(t failer, r *keeper) {
 	t.Helper()
 	time.Sleep(patience)
@@ -178,7 +176,7 @@ func checkTwo(t failer, s discovery.Source) {
 		return
 	}
 	if !a.answered() || !b.answered() {
-		time.Sleep(10 * patience) // gives a source that fails at first more time
+		time.Sleep(10 * patience) // a source that fails at first gets more time
 	}
 	if a.answered() != b.answered() {
 		t.Errorf("only one of two channels has an answer: the first %v, the second %v", a.answered(), b.answered())
@@ -196,7 +194,6 @@ func checkTwo(t failer, s discovery.Source) {
 	end(t, b, second)
 }
 
-// checkCloseInside closes a source from inside a call of its receiver.
 func checkCloseInside(t failer, s discovery.Source) {
 	r := &keeper{t: t}
 	var mu sync.Mutex
@@ -258,7 +255,7 @@ func checkAgain(t failer, s discovery.Source) {
 			return
 		}
 		if !r.answered() {
-			time.Sleep(10 * patience) // gives a source that fails at first more time
+			time.Sleep(10 * patience) // a source that fails at first gets more time
 		}
 		answered[i] = r.answered()
 		end(t, r, started)

@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	// lookupTime limits the duration of a lookup, including the lookups of all its addresses
+	// lookupTime limits the duration of a lookup of the records and all their addresses
 	// (docs/waits.md).
 	lookupTime = 30 * time.Second
-	// lookupsAtOnce limits the number of hosts that are looked up concurrently. Silent hosts do not
-	// count.
+	// lookupsAtOnce limits how many hosts are looked up at the same time. Hosts that have not
+	// responded for a while do not count.
 	lookupsAtOnce = 16
-	// mostAddresses limits the number of addresses of a host.
 	mostAddresses = 64
 )
 
-// resolverAt returns a resolver that uses the DNS server at host:port, or the system's DNS server
-// if server is "". If tcp is set, the resolver uses TCP only.
+// resolverAt returns a resolver that uses the DNS server at host:port, or the system's if server is
+// "". If tcp is set, it uses TCP only.
 func resolverAt(server string, tcp bool) xnet.Resolver {
 	if server == "" && !tcp {
 		return net.DefaultResolver
@@ -48,8 +47,8 @@ func resolverAt(server string, tcp bool) xnet.Resolver {
 	return namedServer{server, r}
 }
 
-// namedServer is a resolver that uses the DNS server of the target. Without it, errors would name
-// the system's server.
+// namedServer is a resolver whose errors name the DNS server of the target. The errors of package
+// net would name the system's server.
 type namedServer struct {
 	server string
 	*net.Resolver
@@ -74,7 +73,6 @@ func (s namedServer) named(err error) error {
 	return err
 }
 
-// record is an SRV record.
 type record struct {
 	host             string
 	port             uint16
@@ -92,13 +90,13 @@ type answer struct {
 // lookup may fail while the other succeeds.
 type found struct {
 	addresses []netip.Addr
-	known     [2]bool // whether the lookup of each family has succeeded; indices as in families
+	known     [2]bool // the lookup of the family has succeeded; indexed as in families
 }
 
 // families are the networks for package net's LookupNetIP.
 var families = [2]string{"ip4", "ip6"}
 
-// familyOf returns the index in families of an address.
+// familyOf returns the index of an address's family in families.
 func familyOf(ip netip.Addr) int {
 	if ip.Unmap().Is4() {
 		return 0
@@ -106,7 +104,7 @@ func familyOf(ip netip.Addr) int {
 	return 1
 }
 
-// some reports whether a lookup of any host has succeeded.
+// some reports whether the lookup of some host has succeeded.
 func (a *answer) some() bool {
 	for _, f := range a.hosts {
 		if f.known != [2]bool{} {
@@ -116,10 +114,9 @@ func (a *answer) some() bool {
 	return false
 }
 
-// lookUp looks up the SRV records of a name and the addresses of their hosts. Each time another
-// names.Hold has passed and there are new results, it calls early with all results so far. The
-// hosts in silent, which did not respond last time, are looked up last. It returns the hosts that
-// have not responded this time.
+// lookUp looks up the SRV records of a name and the addresses of their hosts. Every names.Hold, it
+// calls early with all results so far if there are new ones. It begins with hosts that are not in
+// silent, which did not respond last time. It returns the hosts that have not responded this time.
 func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -135,7 +132,7 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	}
 	a = answer{hosts: make(map[string]found)}
 	if err != nil {
-		a.flaws = append(a.flaws, err) // some records were left out because they are invalid
+		a.flaws = append(a.flaws, err) // some records are invalid and were left out
 	}
 	for _, r := range records {
 		if r.Port == 0 {
@@ -160,8 +157,8 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 }
 
 // inTurn returns the hosts of records in the order in which to look them up: the first host of each
-// priority, then the second host of each, and so on, so that silent hosts of one priority do not
-// block the others. Hosts in silent come last.
+// priority, then the second of each, and so on, so that silent hosts of one priority do not delay
+// the others. Hosts in silent come last.
 func inTurn(records []record, silent map[string]bool) []string {
 	type place struct {
 		host  string
@@ -188,23 +185,21 @@ func inTurn(records []record, silent map[string]bool) []string {
 	return hosts
 }
 
-// name returns the host without its trailing dot.
 func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
 
-// hosts looks up the hosts of SRV records. The goroutine of wait collects the results of all
-// lookups.
+// hosts looks up the hosts of SRV records. The goroutine of wait collects the results.
 type hosts struct {
-	heard chan func()   // results to record
+	heard chan func()   // records a result
 	done  chan struct{} // closed when all lookups are finished
 
-	// Used by wait only.
+	// The following fields are used only by wait.
 	found  answer
 	silent map[string]bool // hosts that have not responded for names.Hold
-	news   bool            // there are results that were not passed to early
+	news   bool            // some results were not passed to early
 }
 
-// wait collects results until all lookups are finished. When names.Hold has passed and there are
-// new results, it calls early with all of them.
+// wait collects results until all lookups are finished. Every names.Hold, it calls early with all
+// results so far if there are new ones.
 func (h *hosts) wait(early func(answer)) {
 	hold := time.NewTicker(names.Hold)
 	defer hold.Stop()
@@ -223,7 +218,7 @@ func (h *hosts) wait(early func(answer)) {
 	}
 }
 
-// note runs what on the goroutine of wait, or not at all if that has finished.
+// note runs what on the goroutine of wait, unless that has ended.
 func (h *hosts) note(what func()) {
 	select {
 	case h.heard <- what:
@@ -232,7 +227,7 @@ func (h *hosts) note(what func()) {
 }
 
 // lookUp looks up hosts, lookupsAtOnce at a time. A lookup without a response for names.Hold
-// continues, but no longer counts towards that number.
+// continues, but no longer counts.
 func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -257,7 +252,6 @@ func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	}
 }
 
-// lookUpHost looks up both address families of a host.
 func (h *hosts) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
 	var running sync.WaitGroup
 	var missing [len(families)]error
@@ -280,7 +274,6 @@ func (h *hosts) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
 	}
 }
 
-// take records the addresses that a lookup of one family has found.
 func (h *hosts) take(host string, family int, addresses []netip.Addr) {
 	h.note(func() {
 		f := h.found.hosts[host]
@@ -295,5 +288,4 @@ func (h *hosts) take(host string, family int, addresses []netip.Addr) {
 	})
 }
 
-// flaw records what is wrong with a part of the answer.
 func (h *hosts) flaw(err error) { h.note(func() { h.found.flaws = append(h.found.flaws, err) }) }

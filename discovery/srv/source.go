@@ -23,7 +23,6 @@ var logger = grpclog.Component("understudy")
 
 func init() { discovery.Register(Scheme, parts) }
 
-// parts parses an srv target and returns its only mechanism.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	p, err := parse(t.Target)
 	if err != nil {
@@ -58,7 +57,6 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return []discovery.Mechanism{part}, nil
 }
 
-// source looks up the SRV records of a name.
 type source struct {
 	name    string
 	net     xnet.Resolver
@@ -71,12 +69,11 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.cancel, ResolveNow: w.resolveNow}, nil
 }
 
-// begin starts the lookups for one channel.
 func (s source) begin(r *discovery.Receiver) *watch {
 	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1)}
 	w.table = table{removeAfter: s.refresh.RemoveAfter, remembered: r.Remembered()}
 	if s.refresh.Every == 0 {
-		w.table.removeAfter = 1 // without an interval, a second answer may never come
+		w.table.removeAfter = 1 // without an interval, there may be no second answer
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -85,23 +82,22 @@ func (s source) begin(r *discovery.Receiver) *watch {
 	return w
 }
 
-// watch makes the lookups for one channel.
 type watch struct {
 	source
 	receiver *discovery.Receiver
 	cancel   context.CancelFunc
 	asked    chan struct{}
 
-	// Used by run only.
+	// The following fields are used only by run.
 	table  table
 	silent map[string]bool // hosts that did not respond in time in the last lookup
 	logged string
 }
 
-// Check implements discovery.Source. Whatever else can go wrong depends on DNS servers.
+// Check implements discovery.Source. Only DNS servers can report further problems.
 func (source) Check(bool) error { return nil }
 
-// resolveNow requests a lookup. A request that is already pending suffices.
+// resolveNow requests a lookup, unless a request is already pending.
 func (w *watch) resolveNow() {
 	select {
 	case w.asked <- struct{}{}:
@@ -156,17 +152,16 @@ func (w *watch) lookUp(ctx context.Context) bool {
 func (w *watch) early(a answer) {
 	t := w.table.clone()
 	if found := t.take(w.name, a); len(found.Priorities) > 0 {
-		_ = w.tell(t, found) // an error does not matter: the complete answer follows
+		_ = w.tell(t, found) // the complete answer follows, so an error does not matter
 	}
 }
 
-// tell passes an answer to the receiver, with the names to store.
 func (w *watch) tell(t *table, found discovery.Answer) error {
 	found.Names = t.names()
 	return w.receiver.Update(found)
 }
 
-// log logs what is wrong with a part of the answer, unless that is already logged.
+// log logs what is wrong with parts of the answer, if that has changed.
 func (w *watch) log(a answer) {
 	text := ""
 	switch {
@@ -181,12 +176,12 @@ func (w *watch) log(a answer) {
 	w.logged = text
 }
 
-// pause is the minimum time between a lookup and one that is requested because a connection failed.
-// gRPC's DNS resolver has the same.
+// pause is the minimum time between a lookup and a lookup after a failed connection, as in gRPC's
+// DNS resolver.
 const pause = 30 * time.Second
 
-// rest waits for the interval, or for a request, but in that case at least for pause or for a
-// shorter interval.
+// rest waits for the interval or for a request. A request takes effect after pause, or after the
+// interval if that is shorter.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause

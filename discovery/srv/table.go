@@ -16,10 +16,10 @@ type table struct {
 	removeAfter int
 	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
-	remembered  map[string]discovery.Name // addresses stored while the channel was idle; nil after the first complete lookup
+	remembered  map[string]discovery.Name // addresses that were stored while the channel was idle; nil after the first complete lookup
 }
 
-// host holds the known addresses of the host that an SRV record points to.
+// host holds the known addresses of the host of an SRV record.
 type host struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held
@@ -32,7 +32,7 @@ type recordKey struct {
 	port uint16
 }
 
-// lose notes that the lookup of the records failed, so no host is confirmed.
+// lose notes that no host can be confirmed, because the lookup of the records has failed.
 func (t *table) lose() {
 	for _, h := range t.hosts {
 		h.Lose(time.Now())
@@ -59,8 +59,8 @@ func (t *table) take(name string, a answer) discovery.Answer {
 	return t.answer(name, records)
 }
 
-// take applies the result of a host's lookup. If the lookup of one address family failed, the known
-// addresses of that family stay in use.
+// take applies the result of a host's lookup. The known addresses of a family whose lookup failed
+// stay in use.
 func (h *host) take(removeAfter int, f found) {
 	if f.known == [2]bool{} {
 		h.Lose(time.Now())
@@ -81,7 +81,6 @@ func (h *host) take(removeAfter int, f found) {
 	h.Until = time.Time{}
 }
 
-// clone returns a deep copy of t.
 func (t *table) clone() *table {
 	c := *t
 	c.records = t.records.Clone()
@@ -114,7 +113,7 @@ func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {
 		known := discovery.Name{Until: h.Until}
-		if !h.none { // these must not be used again after an idle time
+		if !h.none { // the addresses of such a host must not be used again after an idle time
 			for _, ip := range h.addresses.Values() {
 				known.Addresses = append(known.Addresses, ip.String())
 			}
@@ -125,9 +124,9 @@ func (t *table) names() map[string]discovery.Name {
 }
 
 // answer returns an answer with the endpoints of the records, which are sorted by priority. Each
-// priority has a locality with a name of its own, so that connections survive when another priority
-// is added or removed above it. Empty is always set: lookUp passes an answer without endpoints on
-// only if there are no records.
+// priority has a locality with a name of its own, so that its connections survive when a priority
+// above it is added or removed. Empty is always set, because lookUp passes on an answer without
+// endpoints only if there are no records.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
 	taken := make(map[netip.AddrPort]bool)
@@ -148,8 +147,8 @@ func (t *table) answer(name string, records []record) discovery.Answer {
 	return answer
 }
 
-// endpoints returns the endpoints of the records of one priority. It leaves out addresses that are
-// in taken, and adds the others to taken.
+// endpoints returns the endpoints of the records of one priority. It omits addresses that are in
+// taken, and adds the others to taken.
 func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []discovery.Endpoint {
 	var endpoints []discovery.Endpoint
 	weights := weightsOf(records)
@@ -169,8 +168,8 @@ func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []dis
 	return endpoints
 }
 
-// weightsOf returns the weights of the records of one priority. A record of weight 0 gets the
-// smallest share.
+// weightsOf returns the weights of the records of one priority. A record of weight 0 gets a tenth
+// of weight 1.
 //
 //	3 1    ->  3 1
 //	3 1 0  ->  30 10 1
@@ -182,8 +181,8 @@ func weightsOf(records []record) []uint32 {
 	if slices.ContainsFunc(records, zero) {
 		factor = tenth
 	}
-	// The weights of one DNS message do not exceed the limit for a locality. With removeAfter,
-	// records may stem from several messages.
+	// The weights of one DNS message do not exceed the limit for a locality, but with removeAfter,
+	// records may come from several messages.
 	by := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
 	weights := make([]uint32, len(records))
 	for i, r := range records {

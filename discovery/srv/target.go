@@ -12,14 +12,12 @@ import (
 
 const form = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
 
-// parsed is a parsed target.
 type parsed struct {
 	server string // host:port of the DNS server, or "" for the system's
 	record string // full name of the SRV records, such as _grpc._tcp.checkout.example.com
-	host   string // name against which certificates are verified
+	host   string // name that certificates are verified against
 }
 
-// parse parses a target.
 func parse(target resolver.Target) (parsed, error) {
 	u := target.URL
 	bad := func(format string, args ...any) (parsed, error) {
@@ -65,7 +63,7 @@ func parse(target resolver.Target) (parsed, error) {
 	return p, nil
 }
 
-// wrongName returns why name is not a valid DNS name (RFC 1035, 2.3.4), or "" if it is valid.
+// wrongName returns why name is no valid DNS name (RFC 1035, 2.3.4), or "".
 func wrongName(name string) string {
 	const maxName, maxLabel = 253, 63
 	name = strings.TrimSuffix(name, ".")

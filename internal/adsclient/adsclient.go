@@ -1,7 +1,7 @@
-// Package adsclient keeps one stream to each xDS management server, shared by all channels of the
-// process, and follows a target over several servers. The core in package ads decides which
-// requests are sent and which server is used. This package implements the connections, the backoff,
-// the timers, and the decoding of resources.
+// Package adsclient keeps one stream to each xDS management server, which all channels of the
+// process share, and follows a target over several servers. Package core/ads decides which requests
+// are sent and which server is used. This package implements connections, backoff, timers and the
+// decoding of resources.
 package adsclient
 
 import (
@@ -23,64 +23,64 @@ var logger = grpclog.Component("understudy")
 
 // Server is a management server.
 type Server struct {
-	// URI is the gRPC target of the server.
+	// URI is the server's gRPC target.
 	URI string
 	// Credentials must not be nil.
 	Credentials credentials.TransportCredentials
 	// Identity is a comparable value that identifies Credentials. Servers with equal URI, Identity,
 	// Node and MaxResponse share a stream.
 	Identity any
-	// Node identifies the client.
+	// Node identifies the client to the server.
 	Node *corev3.Node
-	// MaxResponse is the size in bytes of the largest response that is accepted.
+	// MaxResponse is the size in bytes of the largest response to accept.
 	MaxResponse int
-	// Read parses a resource, or returns an error if the resource is invalid. Only the result of
-	// Read is kept.
+	// Read parses a resource, or returns why the resource is invalid. Only the result of Read is
+	// kept.
 	Read func(proto.Message) (any, error)
 	// DialOptions are appended to the options of this package.
 	DialOptions []grpc.DialOption
 }
 
-// Resource is a parsed resource. It must not be modified.
+// Resource is a parsed resource, which must not be modified.
 type Resource struct {
-	Read any // the result of Server.Read
+	Read any // result of Server.Read
 }
 
 // Watcher receives the updates of one resource. Its methods are called one at a time, must not
-// block, and must not call this package. One call may still arrive after the watch was cancelled.
+// block, and must not call this package. One more call may arrive after cancellation.
 type Watcher interface {
 	// Resource is called with each good resource that differs from the previous one. version is the
 	// version of the response that contained the resource, or "" if that version is unknown.
 	Resource(r *Resource, version string)
-	// Unknown is called, any number of times, while there is no good resource. The error is a
+	// Unknown is called while there is no good resource, perhaps several times. The error is a
 	// single line that names the server and the resource, and wraps no other error. absent means
 	// that the server does not have the resource.
 	Unknown(err error, absent bool)
 	// Rejected is called when an update was rejected and a good resource stays in use. The error
 	// has the same form as that of Unknown.
 	Rejected(err error)
-	// Lost is called when the server becomes unreachable, that is, when a stream ends without a
-	// response or nothing arrives in time. It is called again when the reason changes. Lost
-	// precedes the resulting errors. Lost(nil) is called when the server responds again, after the
-	// resources of that response.
+	// Lost is called when the server becomes unreachable: a stream has ended without a response, or
+	// nothing has arrived in time. It is called again when the reason changes, and before the
+	// errors that result from it. Lost(nil) is called when the server responds again, after the
+	// resources of the response.
 	Lost(*Outage)
 }
 
 // Outage describes why a server is unreachable. It must not be modified.
 type Outage struct {
-	Err   error     // a single line that names the server; wraps no other error
+	Err   error     // a single line that names the server, and wraps no other error
 	Since time.Time // when the outage was detected
-	Heard time.Time // when the server last sent a message, or the zero time if it never did
+	Heard time.Time // when the server last sent a message, or zero
 
-	partial bool        // affects only one resource, to whose request the server has not responded
-	over    atomic.Bool // the server responds again, and Lost(nil) follows
+	partial bool        // affects only one resource, whose request the server has not answered
+	over    atomic.Bool // the server has responded again, so Lost(nil) follows
 }
 
 // Watch subscribes to a resource until cancel is called. The first watcher of a server opens the
-// stream, and the recorder of that watcher, which may be nil, receives the stream's metrics. When
-// the last watcher is canceled, the stream is closed.
+// stream; its recorder, which may be nil, receives the stream's metrics. The stream is closed when
+// the last watcher has cancelled.
 func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
-	if !utf8.ValidString(name) { // would end the stream for all watchers
+	if !utf8.ValidString(name) { // such a name would end the stream for all watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", of.noun, name, server.URI), true)
 		return func() {}
 	}
@@ -93,8 +93,8 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 	})
 }
 
-// Heard returns when a server last sent a message. While its stream is up, that is the current
-// time. The server must be watched and must have responded before.
+// Heard returns when a server last sent a message, or the current time while its stream is up. The
+// server must be watched and have responded before.
 func Heard(server Server) time.Time {
 	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {
@@ -104,8 +104,8 @@ func Heard(server Server) time.Time {
 	return time.Now()
 }
 
-// EndpointsFailed reports that endpoints from the server fail. If the server's stream is quiet, the
-// client opens a second stream.
+// EndpointsFailed reports that endpoints from the server fail. If the server's stream is silent,
+// the client then opens a second stream.
 func EndpointsFailed(server Server) {
 	if c := clients.find(server); c != nil {
 		c.endpointsFailed()
@@ -128,7 +128,6 @@ func (s Server) key() key {
 	return key{s.URI, s.Identity, string(node), s.MaxResponse}
 }
 
-// clients holds all clients of this process.
 var clients = registry{clients: make(map[key]*client)}
 
 type registry struct {

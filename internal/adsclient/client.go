@@ -13,16 +13,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// missingAfter is the timeout for a requested resource (gRFC A57; docs/waits.md).
+// missingAfter is the timeout of a requested resource (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is a shorter timeout. It applies to a resource that was already missing, if a response
-// with clusters arrived less than onItsWay ago, because a server sends endpoints soon after their
-// cluster, or never.
+// onItsWay is a shorter timeout for a resource that was missing before. It applies within onItsWay
+// of a response with clusters, because a server sends endpoints soon after their cluster, or never.
 const onItsWay = 500 * time.Millisecond
 
-// client maintains the stream to a server. Except where noted, fields that change after newClient
-// are accessed only in events of the serializer.
+// client maintains the stream to a server. Unless noted, fields that change after newClient are
+// accessed only in events of the serializer.
 type client struct {
 	server   Server
 	key      key
@@ -32,10 +31,10 @@ type client struct {
 	recorder estats.MetricsRecorder
 
 	serial   serial.Serializer
-	topics   []*topic // one per type
-	answered bool     // a response has arrived on the current stream
-	lost     *Outage  // why the server is unreachable; nil while it is reachable
-	current  *stream  // nil between streams
+	topics   []*topic
+	answered bool    // a response has arrived on the current stream
+	lost     *Outage // why the server is unreachable, or nil
+	current  *stream // nil between streams
 	ignored  string
 	news     time.Time // when a response with clusters last arrived
 
@@ -45,7 +44,6 @@ type client struct {
 	ended atomic.Pointer[time.Time] // when the last stream with a response ended; nil while such a stream is open
 }
 
-// newClient creates a client, which has no watchers yet.
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &client{
@@ -99,7 +97,7 @@ func (c *client) unreachable(why error) error {
 	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
 }
 
-// silent reports whether the client has been without any response, on any stream, for missingAfter.
+// silent reports whether no stream has brought a response for missingAfter.
 func (c *client) silent() bool {
 	if c.answered {
 		return false
@@ -131,7 +129,8 @@ func (c *client) setLost(o *Outage) {
 	}
 }
 
-// opened starts to use a stream. It does not repeat requests that were already sent on the stream.
+// opened starts to use a stream. A second stream has already sent some requests, which are not
+// repeated.
 func (c *client) opened(s *stream) {
 	c.answered, c.current = false, s
 	for i, t := range c.topics {
@@ -144,10 +143,10 @@ func (c *client) opened(s *stream) {
 	}
 }
 
-// closed records the end of the stream. err is the reason, or nil if the end is not a failure.
+// closed records the end of the stream. err is nil if that is not a failure.
 func (c *client) closed(err error) {
 	if c.answered {
-		err = nil // gRFC A57: not a failure if there was a response
+		err = nil // no failure after a response (gRFC A57)
 	}
 	c.answered = false
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// A server that has disappeared without closing the connection looks like a server without updates.
-// When endpoints fail, a working server would soon send other endpoints. If it sends nothing, the
-// client opens a second stream and keeps whichever stream receives a response first. docs/waits.md
-// lists these durations.
+// A server that disappears without closing the connection looks like a server without updates. When
+// endpoints fail, a working server would soon send others. If it sends nothing, the client opens a
+// second stream, and keeps the stream that receives a response first. docs/waits.md lists these
+// durations.
 const (
 	quietFor    = 30 * time.Second
-	quietJitter = 10 * time.Second // so that the clients of a server do not all reconnect at once
+	quietJitter = 10 * time.Second // keeps the clients of a server from reconnecting all at once
 	secondEvery = 5 * time.Minute  // minimum time between second streams
 )
 
@@ -25,25 +25,24 @@ var (
 	errNoAnswer  = fmt.Errorf("no answer within %v", missingAfter)
 )
 
-// doubt holds the state that decides when to open a second stream.
+// doubt decides when to open a second stream.
 type doubt struct {
-	heard  time.Time   // when the last response on the current stream arrived
-	tried  time.Time   // when the last second stream was opened
+	heard  time.Time   // when the current stream last brought a response
+	tried  time.Time   // when a second stream was last opened
 	due    *time.Timer // opens a second stream when it fires
-	second *attempt    // the second stream that is waiting for a response, or nil
-	next   *stream     // the second stream that has received a response and will take over, or nil
+	second *attempt    // second stream that waits for a response, or nil
+	next   *stream     // second stream that has received a response and takes over, or nil
 }
 
 type attempt struct{ cancel context.CancelCauseFunc }
 
-// believe records that a response has arrived on the current stream, which makes a second stream
-// unnecessary.
+// believe records a response on the current stream, which makes a second one unnecessary.
 func (c *client) believe() {
 	c.doubt.heard = time.Now()
 	c.trust()
 }
 
-// trust cancels the second stream, whether it is scheduled or open.
+// trust cancels the second stream, whether scheduled or open.
 func (c *client) trust() {
 	if c.doubt.due != nil {
 		c.doubt.due.Stop()
@@ -55,10 +54,10 @@ func (c *client) trust() {
 	}
 }
 
-// endpointsFailed schedules a second stream for the time when the current stream will have been
-// quiet for long enough. It does not wait for further failures, because endpoints may report only
-// one. A response on the current stream cancels the schedule. Streams with a ping every 30 s do not
-// need a second stream.
+// endpointsFailed schedules a second stream for the time when the current one will have been silent
+// for long enough. It does not wait for further failures, because endpoints may report only one. A
+// response on the current stream cancels the schedule. A stream with a ping every 30 s needs no
+// second one.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		d := &c.doubt
@@ -89,7 +88,7 @@ func (c *client) openSecond() {
 	go c.runSecond(ctx, a)
 }
 
-// runSecond opens a second stream, which takes over when it receives its first response.
+// runSecond opens a second stream, which takes over after its first response.
 func (c *client) runSecond(ctx context.Context, a *attempt) {
 	limit := time.AfterFunc(missingAfter, func() { a.cancel(errNoAnswer) })
 	defer limit.Stop()
@@ -128,7 +127,7 @@ func (c *client) askOn(s *stream) {
 	}
 }
 
-// firstOf waits for the first response of a requested type.
+// firstOf waits for the first response of a type that was requested.
 func (c *client) firstOf(s *stream) error {
 	for {
 		response, err := s.ads.Recv()

@@ -12,14 +12,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Target is a set of resources that a channel needs, and the servers that provide them.
+// Target is a set of resources that a channel needs, and the servers that have them.
 type Target struct {
 	// Cluster names the target in the log.
 	Cluster string
-	// Servers are the management servers, in order of preference. There must be at least one.
-	// Package ads decides which one is used.
+	// Servers are the management servers in order of preference, at least one. Package core/ads
+	// decides which one is used.
 	Servers []Server
-	// ReachabilityOnly switches to the next server even if all resources are known (gRFC A95).
+	// ReachabilityOnly allows a switch to the next server even if all resources are known (gRFC
+	// A95).
 	ReachabilityOnly bool
 	// Needs returns the resources that the target needs, given the state of the clusters that it
 	// has needed so far.
@@ -27,18 +28,18 @@ type Target struct {
 }
 
 // Follower receives the updates of a target. Its methods are called one at a time, must not block,
-// and must not call this package, except Stop. One call may still arrive after Stop.
+// and must not call this package, except Stop. One more call may arrive after Stop.
 type Follower interface {
 	// Changed is called with the snapshot to use from now on.
 	Changed(Snapshot)
-	// Unknown is called while there is no snapshot to use, each time the reason changes.
+	// Unknown is called while there is no snapshot to use, and again when the reason changes.
 	Unknown(error)
 	// Rejected is called when the server in use has sent an invalid resource. The last good
 	// resource stays in use.
 	Rejected(error)
-	// Lost is called when the server in use, or a preferred server, becomes unreachable, and when
-	// the reason changes. Outage.Heard is set only if it is the server in use; the snapshot is then
-	// unconfirmed. Lost(nil) is called when the outage ends.
+	// Lost is called when the server in use, or one before it in the order, becomes unreachable,
+	// and again when the reason changes. Outage.Heard is set only for the server in use; the
+	// snapshot is then unconfirmed. Lost(nil) is called when the outage ends.
 	Lost(*Outage)
 }
 
@@ -56,7 +57,7 @@ func Follow(t Target, f Follower, recorder estats.MetricsRecorder) *Following {
 	return g
 }
 
-// Following is a target that is being followed. A Follower may call only Stop.
+// Following is a target that is being followed. A Follower must call only Stop.
 type Following struct {
 	target   Target
 	follower Follower
@@ -66,12 +67,12 @@ type Following struct {
 	serial serial.Serializer
 	order  *ads.Servers
 	views  []*view
-	news   bool   // a view has changed since the last call of tell
-	used   int    // index of the server whose snapshot was passed on last, or -1
+	news   bool   // a view has changed since the last tell
+	used   int    // index of the server of the last snapshot, or -1
 	why    string // the last reason passed to Unknown; "" after a snapshot
 
-	lost *Outage // the last outage passed to Lost
-	by   int     // index of the server that was in use when lost was passed on
+	lost *Outage // last outage passed to Lost
+	by   int     // index of the server that was in use then
 }
 
 // ask opens and closes views, so that there is one for each server that order asks.
@@ -88,7 +89,7 @@ func (g *Following) ask() {
 	}
 }
 
-// Stop ends the subscriptions. Further calls do nothing.
+// Stop ends the subscriptions. It may be called more than once.
 func (g *Following) Stop() {
 	g.serial.Run(func() {
 		for _, v := range g.views {
@@ -98,14 +99,14 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns when the server in use last sent a message. While its stream is up, that is the
-// current time.
+// Heard returns when the server in use last sent a message, or the current time while its stream is
+// up.
 func (g *Following) Heard() (at time.Time) {
 	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
 	return at
 }
 
-// EndpointsFailed reports to all servers with a subscription that endpoints fail.
+// EndpointsFailed tells all servers with a subscription that endpoints fail.
 func (g *Following) EndpointsFailed() {
 	asked := 0
 	g.serial.Do(func() { asked = len(g.views) })
@@ -114,8 +115,8 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened handles a change of a view. If the follower is being called, further changes are
-// combined into one call.
+// happened handles a change of a view. Changes during a call of the follower are combined into one
+// further call.
 func (g *Following) happened(v *view, news bool) {
 	if news {
 		v.news, g.news = true, true
@@ -124,8 +125,8 @@ func (g *Following) happened(v *view, news bool) {
 	g.ask()
 }
 
-// shown returns the index of the server whose snapshot to pass on, or -1. As long as no server has
-// sent all resources, this is the first server with any good resource.
+// shown returns the index of the server whose snapshot to pass on, or -1. Before a server has sent
+// all resources, this is the first server with a good one.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -141,7 +142,7 @@ func (g *Following) shown() int {
 func (g *Following) tell() {
 	shown := g.shown()
 	switch {
-	case len(g.views) == 0: // after Stop
+	case len(g.views) == 0: // Stop has been called
 		return
 	case shown < 0:
 		if g.news {
@@ -178,8 +179,8 @@ func (g *Following) log(used int) {
 	}
 }
 
-// whyNone returns the reasons of all subscribed servers for having no snapshot, or nil if one of
-// them has not reported a reason yet.
+// whyNone combines the reasons of all subscribed servers for having no snapshot. It returns nil if
+// a server has yet to report a reason.
 func (g *Following) whyNone() error {
 	var texts []string
 	for i, v := range g.views {
@@ -195,8 +196,8 @@ func (g *Following) whyNone() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// tellLost passes on the outage if it has changed: that of the server in use or, if it has none,
-// that of the first unreachable server before it.
+// tellLost passes on the outage if it has changed. It is the outage of the server in use or else of
+// the first unreachable server before it.
 func (g *Following) tellLost() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return

@@ -17,8 +17,7 @@ type Options struct {
 	Network *Network // nil for the system's network
 }
 
-// in is the Identity of a server that is reached over a network. It combines the network with the
-// server's own Identity.
+// in is the Identity of a server in a Network. It includes the server's own Identity.
 type in struct {
 	network     *Network
 	credentials any

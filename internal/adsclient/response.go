@@ -12,14 +12,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// wrapperURL is the type of the message in which a server may wrap a resource of any type.
+// wrapperURL is the type of the message in which a server may wrap any resource.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
 // received applies a response and waits until the watchers have been notified.
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
-		// no resource of this type was requested, so there is no request to reject
+		// the type was never requested, so there is no request to reject
 		c.serial.Do(func() {
 			c.believe()
 			c.ignore(response.GetTypeUrl())
@@ -63,8 +63,8 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	})
 }
 
-// begin records the first response on the current stream. If there was an outage, the timeouts of
-// missing resources start again.
+// begin records the first response on the current stream. After an outage, the timeouts of missing
+// resources start again.
 func (c *client) begin() {
 	c.answered = true
 	c.count(connectedMetric, 1)
@@ -77,7 +77,7 @@ func (c *client) begin() {
 	}
 }
 
-// ignore counts a response of an unknown type. It does not log the same type twice in a row.
+// ignore counts a response of an unknown type. It does not log a type twice in a row.
 func (c *client) ignore(typeURL string) {
 	c.count(ignoredMetric, 1)
 	if typeURL != c.ignored {
@@ -86,7 +86,7 @@ func (c *client) ignore(typeURL string) {
 	}
 }
 
-// decode decodes and parses one resource as far as possible.
+// decode decodes and parses a resource as far as possible.
 func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {

@@ -18,11 +18,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// run opens one stream after another. As elsewhere in gRPC, the backoff counts from the start of an
-// attempt, so a stream that lasted longer than the backoff is replaced immediately.
+// run opens one stream after another. As everywhere in gRPC, the backoff counts from the start of
+// an attempt, so a stream that has lasted longer than its backoff is replaced at once.
 func (c *client) run() {
 	attempt := 0
-	var next *stream // a second stream that takes over
+	var next *stream // second stream that takes over
 	for c.ctx.Err() == nil {
 		began := time.Now()
 		var answered bool
@@ -43,13 +43,13 @@ func (c *client) run() {
 
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// ours reports whether the client ended the stream to replace it by another.
+// ours reports whether the client itself ended the stream, to replace it.
 func ours(err error) bool {
 	return errors.Is(err, errRenewed) || errors.Is(err, errPings) || errors.Is(err, errTakenOver)
 }
 
-// streamEnded reports whether the stream received a response, and returns the second stream that
-// takes over, if any.
+// streamEnded reports whether the stream has brought a response. It returns the second stream that
+// takes over, or nil.
 func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	c.serial.Do(func() {
 		answered = c.answered
@@ -61,7 +61,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 		c.current = nil
 		c.trust()
 		next, c.doubt.next = c.doubt.next, nil
-		if c.ctx.Err() != nil { // stopped by the client
+		if c.ctx.Err() != nil { // the client has stopped
 			return
 		}
 		renewed := ours(err)
@@ -82,8 +82,8 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	return answered, next
 }
 
-// stream is an ADS stream with its own connection. Connections are not reused, because gRPC's
-// backoff for connections would be added to the backoff for streams.
+// stream is an ADS stream with its own connection. A connection is not used again, because gRPC's
+// backoff for connections would come in addition to the backoff for streams.
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -93,7 +93,8 @@ type stream struct {
 	sent   chan struct{} // closed when send has returned
 	pinged bool          // keepalive pings are sent every 30 s
 
-	// For a second stream: the requested names by topic, and the first response.
+	// The following fields belong to a second stream: the requested names by topic, and the first
+	// response.
 	asked [2][]string
 	first *discoveryv3.DiscoveryResponse
 }
@@ -158,7 +159,7 @@ func (c *client) stream(s *stream) error {
 		}
 		c.received(response)
 		if first {
-			headers, _ := s.ads.Header() // ignore the error, because Recv returns the same one
+			headers, _ := s.ads.Header() // Recv returns the same error
 			c.pinging.heed(s, headers.Get(pingHeader))
 		}
 	}
@@ -176,10 +177,10 @@ func (c *client) dialOptions(pinged bool) []grpc.DialOption {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// send sends the requests in the mailboxes. It has its own goroutine, because Send blocks while the
-// server does not read. send does not return errors, because Recv reports them in more detail.
+// send sends the requests in the mailboxes. It runs on its own goroutine, because Send blocks while
+// the server does not read. It ignores errors, which Recv returns in more detail.
 func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
-	node := c.server.Node // only in the first request
+	node := c.server.Node // sent only in the first request
 	for {
 		i, r := mail.take(ctx)
 		if r == nil {
@@ -202,9 +203,9 @@ func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	}
 }
 
-// mailbox holds the next request. A new request can replace an unsent one without loss, because
-// each request lists all subscriptions and acknowledges the last response. Memory is therefore
-// bounded, whatever the server does.
+// mailbox holds the next request. A new request may replace an unsent one, because each request
+// lists all subscriptions and acknowledges the last response. This bounds the memory, whatever the
+// server does.
 type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
@@ -235,7 +236,7 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is the header with which a server, such as understudy serve, allows a ping every 30 s.
+// pingHeader is the header by which a server, such as understudy serve, allows a ping every 30 s.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
@@ -250,7 +251,7 @@ var (
 // pinging holds the ping interval, which is fixed when a connection is created.
 type pinging struct {
 	often   bool
-	refused bool // whether a server has stopped allowing frequent pings
+	refused bool // a server has stopped allowing frequent pings
 }
 
 var errPings = errors.New("renewed, to ping as often as the server allows")
@@ -262,9 +263,9 @@ func pings(often bool) keepalive.ClientParameters {
 	return seldomPings
 }
 
-// heed applies the ping header of a response. If the interval changes, the stream is renewed. It is
-// renewed immediately if the server would otherwise close the connection, and after 1 to 5 minutes
-// otherwise, so that a server's clients do not all reconnect at the same time. A second stream
+// heed applies the ping header of a response. A different interval needs a new stream. The stream
+// is renewed at once if the server would otherwise close the connection, and else after 1 to 5
+// minutes, so that the clients of a server do not all reconnect at the same time. A second stream
 // always starts with the long interval.
 func (p *pinging) heed(s *stream, headers []string) {
 	allows := len(headers) == 1 && headers[0] == pingValue

@@ -15,14 +15,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// topic holds the resources of one type. It is accessed only in events of the client's serializer.
+// topic holds the resources of one type. It is accessed only in events of the client.
 type topic struct {
 	*Type
 	client   *client
 	subs     *ads.Subscriptions
 	watchers map[string]map[*watch]bool // by resource name
 	timers   map[ads.Timer]*time.Timer
-	requests *mailbox // where requests are sent; nil between streams
+	requests *mailbox // where to put requests; nil between streams
 	held     *held
 	rejected string
 	versions map[string]string   // by resource name
@@ -34,14 +34,14 @@ type topic struct {
 	silent map[string]*Outage
 }
 
-// watch makes a Watcher comparable.
+// watch wraps a Watcher, so that it can be compared.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
 	if o := cmp.Or(t.client.lost, t.silent[name]); o != nil {
 		handle.Lost(o)
 	}
-	// Only the new watcher receives the current state.
+	// Only the new watcher must receive the current state.
 	alone := map[string]map[*watch]bool{name: {handle: true}}
 	t.do(t.subs.Watch(name, time.Since(t.client.news) < onItsWay), nil, alone)
 	if t.watchers[name] == nil {
@@ -60,13 +60,13 @@ func (t *topic) unwatch(name string, handle *watch) {
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
 
-// refusal marks an error as one about a rejected resource, for the metrics.
+// refusal marks an error about a rejected resource, for the metrics.
 type refusal struct{ error }
 
 // Refused implements the interface of discovery.Refused.
 func (refusal) Refused() bool { return true }
 
-// do carries out actions. decoded holds the resources of the response that caused them, if any.
+// do executes actions. decoded holds the resources of the response that caused them, if any.
 func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
 	for _, timer := range a.Stop {
 		if running, ok := t.timers[timer]; ok {
@@ -85,8 +85,8 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 		t.deliver(d, decoded[d.Name], watchers[d.Name])
 	}
 	for _, f := range a.Fail {
-		// Pass on only the text of the stream's status. If gRPC saw the status itself, it would
-		// fail the channel's calls with it, even wait-for-ready calls.
+		// Pass on only the text. If gRPC saw the status, it would fail calls with it, even calls
+		// that wait for ready.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = refusal{err}
@@ -109,7 +109,7 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 	}
 }
 
-// againAfter is the delay of a NACK for a version that was already rejected before (docs/waits.md).
+// againAfter is the delay of a NACK for a version that was already rejected (docs/waits.md).
 const againAfter = 5 * time.Second
 
 type held struct {
@@ -117,8 +117,8 @@ type held struct {
 	timer   *time.Timer
 }
 
-// send puts a request into the mailbox, immediately or later. If another request is already
-// delayed, the new request replaces it and keeps its deadline.
+// send puts a request into the mailbox, at once or later. The request replaces one that is already
+// delayed, and takes over its deadline.
 func (t *topic) send(r *ads.Request, later bool) {
 	if t.held != nil {
 		r = r.Replacing(t.held.request)
@@ -151,19 +151,18 @@ func (t *topic) drop() {
 
 type passedOn struct {
 	body []byte
-	read weak.Pointer[Resource] // does not keep the resource alive; watchers do
+	read weak.Pointer[Resource] // weak, because only watchers should keep the resource
 }
 
-// deliver passes a resource to watchers. The client keeps only the encoded form, which is a tenth
-// of the size of the parsed form. Later watchers share the parsed form as long as another watcher
-// holds it.
+// deliver passes a resource to watchers. The client keeps only the encoded form, which has a tenth
+// of the size. Later watchers share the parsed form as long as another watcher holds it.
 func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 	if last := t.passedOn[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
 		r = last.read.Value()
 	}
 	if r == nil {
 		var again ads.Resource
-		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // decoding cannot fail, because the resource was valid before
+		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // decoding cannot fail: the resource was valid before
 			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
 			return
 		}
@@ -177,14 +176,14 @@ func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
 // expired handles the timeout of a resource. If the server has sent nothing during the timeout, it
-// is unreachable for all watchers. If it sent something only before the request, it is unreachable
-// for the watchers of this resource alone. If it responded recently on the previous stream, the
-// resource counts as missing from the server.
+// is unreachable for all watchers. If it has sent something, but not since the request, it is
+// unreachable for the watchers of this resource. If it responded recently on the previous stream,
+// it does not have the resource.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	if len(a.Fail) > 0 && !timer.Short { // otherwise, the resource was already reported as missing
+	if len(a.Fail) > 0 && !timer.Short { // a short timer means that the resource is already reported as missing
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.count(missingMetric, 1)
 	}
@@ -200,7 +199,6 @@ func (t *topic) expired(timer ads.Timer) {
 	}
 }
 
-// setSilent starts or ends the outage of a single resource.
 func (t *topic) setSilent(name string, o *Outage) {
 	if o == nil {
 		delete(t.silent, name)
@@ -220,7 +218,7 @@ func (t *topic) speaks() {
 	t.do(t.subs.Again(), nil, t.watchers)
 }
 
-// logRejected logs the reason for a rejection, unless it is the same as the last one.
+// logRejected logs a rejection, unless the last one had the same reason.
 func (t *topic) logRejected(version, reason string) {
 	if reason == t.rejected {
 		return

@@ -11,13 +11,13 @@ import (
 // Type is a resource type.
 type Type struct {
 	url    string
-	noun   string // how errors refer to the resource
-	field  string // the name of the field that holds the resource name
+	noun   string // what errors call the resource
+	field  string // name of the field that holds the resource name
 	create func() proto.Message
 	nameOf func(proto.Message) string
 }
 
-// The supported resource types: *clusterv3.Cluster and *endpointv3.ClusterLoadAssignment.
+// The supported types, for *clusterv3.Cluster and *endpointv3.ClusterLoadAssignment.
 var (
 	Clusters = &Type{
 		url:    "type.googleapis.com/envoy.config.cluster.v3.Cluster",

@@ -6,10 +6,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// State is the state of a resource on one server. It is empty until the server has responded.
+// State is the state of a resource on one server. It is empty before the server has responded.
 type State struct {
 	Good    *Resource
-	Version string // the version of the response that contained Good, "" if unknown
+	Version string // version of the response that contained Good, or ""
 	Err     error
 }
 
@@ -20,15 +20,15 @@ type Snapshot struct {
 	For                 any // copied from Needs
 }
 
-// Needs lists the resources that a target needs. Whole is set if the target also has endpoints that
-// do not depend on any of these resources.
+// Needs lists the resources that a target needs. Whole means that the target also has endpoints
+// that do not depend on any of them.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
-	For                 any // opaque; copied to the Snapshot
+	For                 any // copied to the Snapshot
 }
 
-// view is the subscriptions of a target on one server, and what the server has sent.
+// view holds the subscriptions of a target on one server, and what the server has sent.
 type view struct {
 	of     *Following
 	server int
@@ -37,7 +37,7 @@ type view struct {
 	clusters, endpoints map[string]*viewed
 	needed              any // For of the last Needs
 	err                 error
-	lost                *Outage // why the server is unreachable; nil while it is reachable
+	lost                *Outage // why the server is unreachable, or nil
 }
 
 // viewed is the Watcher of one resource.
@@ -54,7 +54,7 @@ func newView(g *Following, server int) *view {
 	return &view{of: g, server: server, clusters: make(map[string]*viewed), endpoints: make(map[string]*viewed)}
 }
 
-// ask changes the subscriptions to match the current needs, and returns these needs.
+// ask adapts the subscriptions to the current needs, which it returns.
 func (v *view) ask() Needs {
 	needs := v.of.target.Needs(v.snapshot().Clusters)
 	v.needed = needs.For
@@ -87,8 +87,8 @@ func (v *view) close() {
 	v.askFor(Endpoints, v.endpoints, nil)
 }
 
-// has returns ads.Waiting if the server has not sent some of the needed resources yet, ads.All if
-// it has sent good endpoints, and ads.Nothing otherwise.
+// has returns ads.Waiting if a needed resource has not arrived yet, ads.All if there are good
+// endpoints, and ads.Nothing otherwise.
 func (v *view) has(needs Needs) ads.Has {
 	waits, bad, good := false, false, needs.Whole
 	for _, r := range v.clusters {
@@ -118,7 +118,6 @@ func (v *view) some() bool {
 	return false
 }
 
-// outage returns why the server is unreachable, or nil.
 func (v *view) outage() *Outage {
 	if v.lost == nil || v.lost.over.Load() {
 		return nil
@@ -138,7 +137,7 @@ func (v *view) snapshot() Snapshot {
 }
 
 // event queues a change, because a watcher must not block. change reports whether the follower must
-// be notified.
+// learn of it.
 func (r *viewed) event(change func() (news bool)) {
 	r.view.of.serial.Enqueue(func() {
 		if !r.gone {

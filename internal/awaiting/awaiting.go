@@ -1,6 +1,6 @@
-// Package awaiting implements the policy that a channel uses before its first answer. Calls wait as
-// they do on a channel without a policy. If the deadline of a call expires, the error says what the
-// call was waiting for, instead of only "context deadline exceeded".
+// Package awaiting implements the policy that a channel uses before its first answer. Calls wait,
+// as they do on a channel without a policy. If a call's deadline expires, the error says what the
+// call was waiting for, not only "context deadline exceeded".
 package awaiting
 
 import (
@@ -20,10 +20,10 @@ const Config = `[{"` + name + `":{}}]`
 
 func init() { balancer.Register(builder{}) }
 
-// key is the key under which a state's attributes hold the text.
+// key is the key of the text in a state's attributes.
 type key struct{}
 
-// Set returns a copy of s in which calls wait. If their deadline expires, their errors contain
+// Set returns a copy of s in which calls wait. The error of a call whose deadline expires contains
 // text.
 func Set(s resolver.State, text string) resolver.State {
 	s.Attributes = s.Attributes.WithValue(key{}, text)
@@ -38,21 +38,18 @@ func Is(s resolver.State) bool {
 
 type builder struct{}
 
-// Name implements balancer.Builder.
 func (builder) Name() string { return name }
 
-// Build implements balancer.Builder.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, over: make(chan struct{})}
 }
 
-// policy is the balancer. It has no children and no connections.
 type policy struct {
 	cc   balancer.ClientConn
 	over chan struct{} // closed when the policy's last picker is replaced
 }
 
-// show publishes a state with a new picker. Calls that wait in the previous picker try again.
+// show publishes a new picker. Calls that wait in the previous one try again.
 func (p *policy) show(state connectivity.State, picker func(over <-chan struct{}) balancer.Picker) {
 	before := p.over
 	p.over = make(chan struct{})
@@ -60,38 +57,32 @@ func (p *policy) show(state connectivity.State, picker func(over <-chan struct{}
 	close(before)
 }
 
-// UpdateClientConnState implements balancer.Balancer.
 func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	text, _ := s.ResolverState.Attributes.Value(key{}).(string)
 	p.show(connectivity.Connecting, func(over <-chan struct{}) balancer.Picker { return waiter{text, over} })
 	return nil
 }
 
-// ResolverError implements balancer.Balancer. It is called when all sources have failed, and calls
-// then fail.
+// ResolverError is called when all sources have failed. It makes calls fail.
 func (p *policy) ResolverError(err error) {
 	p.show(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
 		return base.NewErrPicker(errors.New(err.Error()))
 	})
 }
 
-// UpdateSubConnState implements balancer.Balancer.
 func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle implements balancer.Balancer.
 func (*policy) ExitIdle() {}
 
-// Close implements balancer.Balancer.
 func (p *policy) Close() { close(p.over) }
 
-// waiter is a picker that blocks until it is replaced or the call ends. It can do so because gRPC
+// waiter is a picker that blocks until it is replaced or the call ends. It may block, because gRPC
 // calls Pick on the call's goroutine.
 type waiter struct {
 	text string
 	over <-chan struct{}
 }
 
-// Pick implements balancer.Picker. It returns a status error when the call's context has ended.
 func (w waiter) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	select {
 	case <-w.over:

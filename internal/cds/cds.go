@@ -1,5 +1,5 @@
 // Package cds reads the fields of Envoy's v3 Cluster that define its endpoints. docs/xds.md lists
-// them.
+// these fields.
 package cds
 
 import (
@@ -31,11 +31,12 @@ type Kind int
 const (
 	// Static clusters list their endpoints in Assignment.
 	Static Kind = iota
-	// StrictDNS clusters list endpoints in Assignment. Each name represents all its addresses.
+	// StrictDNS clusters list endpoints in Assignment. A name among them represents all its
+	// addresses.
 	StrictDNS
 	// LogicalDNS clusters have the addresses of Host (gRFC A37).
 	LogicalDNS
-	// EDS clusters have the endpoints of Service, which are received over EDS.
+	// EDS clusters get their endpoints under the name Service over EDS.
 	EDS
 	// Aggregate clusters have the endpoints of Children, in this order (gRFC A37).
 	Aggregate
@@ -45,13 +46,13 @@ const (
 type Cluster struct {
 	Name       string
 	Kind       Kind
-	Assignment *endpointv3.ClusterLoadAssignment // named after the cluster if it had no name
+	Assignment *endpointv3.ClusterLoadAssignment // has the name of the cluster if it had none
 	answer     discovery.Answer
 	unused     []envoy.Problem // ignored fields of Assignment
 	Host       string          // host:port
 	Service    string
 	Children   []string
-	// OutlierDetection is nil in an aggregate, and if the cluster does not configure it.
+	// OutlierDetection is nil for an aggregate, and for a cluster that does not configure it.
 	OutlierDetection *topology.OutlierDetection
 	// Notes lists the ignored fields of the cluster.
 	Notes []envoy.Problem
@@ -98,7 +99,7 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// kinds lists the supported types, for errors.
+// kinds lists the supported types for errors.
 const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
 
 func (r *reader) readKind() {
@@ -124,8 +125,7 @@ func (r *reader) readKind() {
 	}
 }
 
-// aggregateName is the name that Envoy requires for this extension. gRPC requires it, too (gRFC
-// A37).
+// aggregateName is the name that Envoy and gRPC require for this extension (gRFC A37).
 const aggregateName = "envoy.clusters.aggregate"
 
 func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
@@ -176,7 +176,7 @@ func (r *reader) readAssignment() {
 	r.addWithin("load_assignment", err)
 }
 
-// named returns the assignment. If it has no name, named returns a copy with the cluster's name.
+// named returns the assignment, or a copy with the cluster's name if it has none.
 func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
 	if given.GetClusterName() != "" {
 		return given
@@ -189,8 +189,8 @@ func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.Clu
 	}
 }
 
-// readOutlierDetection reads the outlier detection of a cluster. The outlier detection of an
-// aggregate is validated but does not apply to other clusters (gRFCs A50 and A75).
+// readOutlierDetection reads the outlier detection of a cluster. That of an aggregate is validated,
+// but does not apply to other clusters (gRFCs A50 and A75).
 func (r *reader) readOutlierDetection() {
 	given := r.from.GetOutlierDetection()
 	if given == nil {
@@ -238,8 +238,8 @@ func (r *reader) readHost() {
 	}
 }
 
-// quiet lists the fields that cause no note: the supported fields, and fields about Envoy's own
-// connections, which nobody expects to have an effect.
+// quiet lists the fields that cause no note: the supported ones, and fields for Envoy's own
+// connections, from which nobody expects an effect.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
@@ -247,7 +247,6 @@ var quiet = []protoreflect.Name{
 	"outlier_detection",
 }
 
-// notes returns notes on ignored fields.
 func (r *reader) notes() []envoy.Problem {
 	var found []envoy.Problem
 	switch {
@@ -271,7 +270,7 @@ func (r *reader) notes() []envoy.Problem {
 // ours is the policy of every cluster (gRFC A34).
 const ours = "understudy_weighted_round_robin"
 
-// checkPolicy accepts only weighted round robin, as ROUND_ROBIN or as an entry of a policy list
+// checkPolicy accepts only weighted round robin: as ROUND_ROBIN, or as an entry of a policy list
 // (gRFC A52).
 func (r *reader) checkPolicy() {
 	const want = "want ROUND_ROBIN, which is by weight"

@@ -13,14 +13,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Maker creates discovery mechanisms from clusters. Set its fields before use. It is not safe for
-// concurrent use.
+// Maker creates discovery mechanisms from clusters. Its exported fields must be set before use. It
+// is not safe for concurrent use.
 type Maker struct {
-	// Target is the channel's target. Its options apply to the sources.
+	// Target is the channel's target, whose options apply to the sources.
 	Target *discovery.Target
 	// EDS returns the source of a ClusterLoadAssignment.
 	EDS func(service string) (discovery.Source, error)
-	// Scope identifies a management server. EDS sources are not shared between scopes, so that
+	// Scope identifies a management server. EDS sources of different scopes are different, so that
 	// endpoints of two servers are never mixed.
 	Scope int
 
@@ -28,21 +28,21 @@ type Maker struct {
 	used    map[string]discovery.Source // sources of the list that is being built, by key
 }
 
-// DNS is how names in clusters are resolved again by default.
+// DNS is the default for repeated lookups of the names in clusters.
 var DNS = discovery.Refresh{RemoveAfter: 2}
 
 // Known is the state of a cluster.
 type Known struct {
-	// Cluster is nil if the cluster is not yet known or Err is set.
+	// Cluster is nil if the cluster is not known yet, or if Err is set.
 	Cluster *Cluster
 	Err     error
-	// Explain converts a problem to an error for the author of the cluster. It may be nil.
+	// Explain turns a problem into an error for the author of the cluster. It may be nil.
 	Explain func(*envoy.Invalid) error
 }
 
 // Graph is the result of resolving a cluster. It must not be modified.
 type Graph struct {
-	List  []clusters.Entry // has at least one entry
+	List  []clusters.Entry // never empty
 	Known map[string]Known // the requested clusters, by name
 	Asked []string         // names of the requested clusters, in the order of the requests
 }
@@ -64,8 +64,8 @@ func Resolve(first string, find func(name string) Known) *Graph {
 	return g
 }
 
-// Parts returns the discovery mechanisms of a cluster, of which there is at least one. explain,
-// which may be nil, adds detail to errors.
+// Parts returns the discovery mechanisms of a cluster, at least one. explain adds detail to errors,
+// and may be nil.
 func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (parts []discovery.Mechanism) {
 	m.used = make(map[string]discovery.Source)
 	for _, e := range g.List {
@@ -101,8 +101,8 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 	}
 }
 
-// contentOf returns a key for the endpoints of a cluster. The key does not change when another
-// cluster is edited, so names are not resolved again in that case.
+// contentOf returns a key for the endpoints of a cluster. An edit of another cluster does not
+// change it, so that names are not looked up again.
 func contentOf(kind string, c *Cluster) string {
 	if c.answer.Identity == "" { // the cluster cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
@@ -134,19 +134,19 @@ func (o *one) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
-	return 500 // about the size of a name and its target
+	return 500
 }
 
-// Reach marks the options that apply to the sources of clusters as used, so that they are not
-// reported as having no effect.
+// Reach marks the options for the sources of clusters as used, so that nobody reports that they
+// have no effect.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Parts(nil, resolver.Target{URL: u}) // only for its effect on the options: parsing starts no source
+		_, _ = t.Parts(nil, resolver.Target{URL: u}) // only marks the options, because parsing starts no source
 	}
 }
 
-// dns returns the source for a name in DNS. It is the same source as in a failover target, which
-// supports proxies.
+// dns returns the source of a DNS name. A failover target would use the same one, which supports
+// proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.same("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
@@ -160,7 +160,7 @@ func (m *Maker) dns(host string) discovery.Source {
 	})
 }
 
-// static is a source that sends a single answer. It may outlive its Cluster resource.
+// static is a source with a single answer. It may outlive its Cluster resource.
 type static struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
@@ -175,8 +175,8 @@ func (s static) Start(r *discovery.Receiver) (discovery.Started, error) {
 
 func (static) Check(bool) error { return nil }
 
-// answerWith returns the answer of a cluster with inline endpoints. explain, which may be nil,
-// converts the notes.
+// answerWith returns the answer of a cluster with inline endpoints. explain converts the notes, and
+// may be nil.
 func (c *Cluster) answerWith(explain func(*envoy.Invalid) error) discovery.Answer {
 	a := c.answer
 	a.Notes = envoy.Texts(c.unused, explain)
@@ -190,12 +190,12 @@ func (f failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Check implements discovery.Source. An invalid cluster fails only its own mechanism.
+// Check returns nil, because an invalid cluster fails only its own mechanism.
 func (failing) Check(bool) error { return nil }
 
 func (f failing) Error() string { return string(f) }
 
-// waiting is a source whose cluster is not known yet.
+// waiting is the source of a cluster that is not known yet.
 type waiting struct{}
 
 func (waiting) Start(r *discovery.Receiver) (discovery.Started, error) {

@@ -83,7 +83,7 @@ func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
 	for i, source := range s.sources {
 		p := &part{w, i}
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
-		if err != nil { // the other names do not depend on it
+		if err != nil { // the other names do not depend on this one
 			p.fail(err)
 			started = discovery.Started{}
 		}
@@ -110,17 +110,16 @@ func (s *strict) Check(read bool) error {
 	return nil
 }
 
-// strictWatch is a started strict source.
 type strictWatch struct {
 	*strict
 	receiver *discovery.Receiver
 	names    []discovery.Started
 	closed   atomic.Bool
 
-	events  serial.Serializer // runs events that access the fields below
+	events  serial.Serializer // guards the fields below
 	set     *names.Set
 	started bool
-	again   bool // whether to pass on the answer even if it has not changed
+	again   bool // pass on the answer even if it has not changed
 	hold    serial.Timer
 	pacing
 	logged string
@@ -139,8 +138,8 @@ func (w *strictWatch) close() {
 	}
 }
 
-// resolveNow resolves all names again. Even an unchanged result is passed on, because the channel
-// may have rejected it.
+// resolveNow looks up all names again. Even an unchanged result is then passed on, because the
+// channel may have rejected it.
 func (w *strictWatch) resolveNow() {
 	w.events.Run(func() { w.again = true })
 	for _, name := range w.names {
@@ -155,9 +154,9 @@ type part struct {
 	index int
 }
 
-// update applies an answer. If the answer was passed on immediately, update returns the channel's
-// error. An answer without addresses counts as a failure, because gRPC's DNS resolver reports
-// missing names in that way.
+// update applies an answer. If it passes the answer on at once, it returns the channel's error. An
+// answer without addresses counts as a failure, because gRPC's DNS resolver reports missing names
+// in that way.
 func (p *part) update(a discovery.Answer) error {
 	addresses := addressesIn(a.Resolved)
 	if len(addresses) == 0 {
@@ -233,9 +232,8 @@ func addressesIn(endpoints []resolver.Endpoint) []string {
 	return addresses
 }
 
-// resolved replaces the names in the cluster by their addresses. An address that belongs to two
-// names is used for the first name. The additional addresses of a name are added to the name's
-// first address.
+// resolved replaces the names in the cluster by their addresses. An address of two names counts for
+// the first name. The additional addresses of a name are added to the name's first address.
 func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Answer, some bool) {
 	answer = s.cluster.answerWith(s.explain)
 	answer.Identity, answer.Empty = "", false
@@ -291,8 +289,8 @@ func (s *strict) addresses() addresses {
 	return taken
 }
 
-// at returns a copy of the endpoint with a different address, and with those of its additional
-// addresses that are not yet taken.
+// at returns a copy of the endpoint with another address, and with those of its additional
+// addresses that are not taken yet.
 func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
 	addresses := []string{address}
 	for _, more := range e.Addresses[1:] {
@@ -304,8 +302,8 @@ func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoin
 	return e
 }
 
-// fit scales the weights of a locality down if their sum exceeds the limit. The sum can exceed it
-// because each address of a name has the name's weight.
+// fit scales down the weights of a locality whose sum exceeds the limit. This can happen because
+// each address of a name has the name's weight.
 func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	var sum uint64
 	for _, e := range list {
@@ -321,14 +319,13 @@ func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	return list
 }
 
-// These constants determine the minimum time between two answers. Each answer processes all names,
+// These determine the minimum time between two answers, because each answer processes all names,
 // and many names may be resolved within seconds.
 const (
 	fewNames  = 16
-	pauseEach = 100 * time.Microsecond // per name; processing a name takes about a thirtieth of this
+	pauseEach = 100 * time.Microsecond // for each name; processing a name takes about a thirtieth of this
 )
 
-// pacing limits the rate of answers.
 type pacing struct {
 	told     time.Time
 	soon     serial.Timer
@@ -340,7 +337,7 @@ func (p *pacing) begin() {
 	p.soon.Stop()
 }
 
-// changed passes the current answer on, now or when pacing allows it.
+// changed passes the current answer on, as soon as pacing allows it.
 func (w *strictWatch) changed() error {
 	if !w.ready() {
 		return nil
@@ -355,7 +352,7 @@ func (w *strictWatch) changed() error {
 }
 
 // later passes the answer on after the wait. If the channel rejects it, later tries again, because
-// there is no caller to return the error to.
+// no caller can receive the error.
 func (w *strictWatch) later(wait time.Duration) {
 	if w.soon.Runs() {
 		return

@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// clusters decodes a list of clusters.
 func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	list := []*clusterv3.Cluster{}
 	first := make(map[string]*yaml.Node)
@@ -30,7 +29,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 			c := new(clusterv3.Cluster)
 			d.message(node, c.ProtoReflect())
 			if assignment := c.GetLoadAssignment(); assignment != nil {
-				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // name it "unnamed" here, so that the missing name is reported only once, for the cluster
+				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // a placeholder, so that the missing name is reported only once, for the cluster
 			}
 			list = append(list, c)
 			_, name := entry(node, "name")
@@ -49,7 +48,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	return list
 }
 
-// Choose returns the cluster to use. wanted is the cluster named in the target, or "".
+// Choose returns the cluster to use. wanted is the cluster that the target names, or "".
 func (d *Document) Choose(wanted string) (string, error) {
 	switch {
 	case d.Clusters == nil && wanted != "" && wanted != d.Endpoints.GetClusterName():
@@ -75,7 +74,7 @@ func (d *Document) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Find returns the state of a cluster. All callers share the state.
+// Find returns the state of a cluster, which all callers share.
 func (d *Document) Find(name string) cds.Known {
 	i, there := d.index[name]
 	if !there {
@@ -98,8 +97,8 @@ func (d *Document) Find(name string) cds.Known {
 	return known
 }
 
-// ExplainEndpoints adds positions to problems in the endpoints of a cluster, whose paths begin
-// there.
+// ExplainEndpoints adds positions to problems in the endpoints of a cluster. The paths of the
+// problems begin at the endpoints.
 func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	i, there := d.index[name]
 	if !there {
@@ -132,7 +131,7 @@ func (d *Document) ExplainEntry(e clusters.Entry) error {
 	return fmt.Errorf("%s: %w", d.path, e.Err)
 }
 
-// placeOfReference returns the position at which an aggregate names the cluster of an entry.
+// placeOfReference returns where an aggregate names the cluster of an entry.
 func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
 	i, there := d.index[e.Parent]
 	if there {
@@ -141,8 +140,7 @@ func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool
 	return line, column, there
 }
 
-// Notes returns notes on the fields of the given clusters that have no effect, or nil if there are
-// none.
+// Notes returns notes about the fields of the given clusters that have no effect, or nil.
 func (d *Document) Notes(names []string) error {
 	notes := &envoy.Invalid{}
 	for _, name := range names {

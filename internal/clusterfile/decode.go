@@ -111,13 +111,13 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 	}
 }
 
-// isLeaf reports whether protojson decodes the field. It does so for scalars, enums, and types with
-// a special JSON format.
+// isLeaf reports whether protojson decodes the field: scalars, enums, and types with a special JSON
+// format.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
 
-// is reports whether node is of the given kind. If it is not, is adds a problem.
+// is reports whether node is of the given kind, and adds a problem if not.
 func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	switch {
 	case d.rejects(node):
@@ -129,7 +129,7 @@ func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	return false
 }
 
-// rejects adds a problem for aliases, anchors and custom tags. Aliases would allow a small file to
+// rejects adds a problem for aliases, anchors and custom tags. Aliases would let a small file
 // expand to gigabytes.
 func (d *decoder) rejects(node *yaml.Node) bool {
 	switch {
@@ -150,7 +150,7 @@ func (d *decoder) add(node *yaml.Node, format string, args ...any) {
 	d.problems.add(line, column, format, args...)
 }
 
-// placeOf returns the position of node. The parser reports no position for empty nodes.
+// placeOf returns the position of node. The parser gives no position to empty nodes.
 func placeOf(node *yaml.Node) (line, column int) {
 	return max(node.Line, 1), max(node.Column, 1)
 }

@@ -103,7 +103,7 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 	return v, true
 }
 
-// maxShown is the maximum length of the values that errors show.
+// maxShown limits the bytes of a value in an error.
 const maxShown = 60
 
 func show(text string) string { return strconv.Quote(cut(text)) }
@@ -127,8 +127,7 @@ var ranges = map[protoreflect.FullName]string{
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
 }
 
-// notDecimal matches numbers that are not decimal. The value of 0443 depends on the version of
-// YAML.
+// notDecimal matches numbers whose value depends on the version of YAML, such as 0443.
 var notDecimal = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
 
 func isNumber(field protoreflect.FieldDescriptor) bool {

@@ -20,10 +20,10 @@ import (
 // MaxSize is the maximum size of a file in bytes. 16 MiB of YAML holds about 100,000 endpoints.
 const MaxSize = 16 << 20
 
-// Load reads and validates the file at path. Defaults are filled in, so that the result can be
-// served to other clients. All clusters of a list must be valid, as a control plane requires.
+// Load reads and validates the file at path. It fills in defaults, so that the result can be served
+// to other clients. All clusters of a list must be valid, as a control plane requires.
 //
-// Errors name the file. For mistakes inside the file, the error is an *Error. Load is safe for
+// Errors name the file. For mistakes in the file, the error is an *Error. Load is safe for
 // concurrent use.
 func Load(path string) (*Document, error) {
 	data, err := Read(path)
@@ -33,8 +33,8 @@ func Load(path string) (*Document, error) {
 	return load(path, data)
 }
 
-// LoadFrom is like Load, but reads the content from r. name replaces the path in errors and is the
-// default name of the cluster.
+// LoadFrom is like Load, but reads from r. name replaces the path in errors and is the default name
+// of the cluster.
 func LoadFrom(r io.Reader, name string) (*Document, error) {
 	data, err := readAll(r, name)
 	if err != nil {
@@ -59,8 +59,8 @@ func load(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Read returns the content of the file at path, which may hold at most MaxSize bytes. It does not
-// open pipes, because opening a pipe blocks until there is a writer.
+// Read returns the content of the file at path, which must not exceed MaxSize. It does not open
+// pipes, because that would block until there is a writer.
 func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -104,7 +104,6 @@ func Reason(err error) error {
 	return err
 }
 
-// checkClusters validates all clusters and the references between them.
 func (d *Document) checkClusters() error {
 	defer runtime.KeepAlive(d.root()) // keeps the nodes in memory for locate
 	problems := &Error{Path: d.path}
@@ -134,7 +133,7 @@ func (d *Document) checkClusters() error {
 }
 
 // complete fills in fields that are optional in a file but required from a control plane. If no
-// locality of a priority has a weight, each locality of the priority gets weight 1.
+// locality of a priority has a weight, each gets weight 1.
 func complete(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	if cluster.GetClusterName() == "" {
 		cluster.ClusterName = name

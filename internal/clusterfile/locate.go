@@ -7,9 +7,9 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// locate returns the position of a path, such as
-// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest ancestor that exists. The
-// position is that of the value for a scalar, and that of the key otherwise.
+// locate returns the position of a path such as
+// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest ancestor that exists. For
+// a scalar, this is the position of the value, and otherwise that of the key.
 func locate(root *yaml.Node, path string) (line, column int) {
 	node, at := root, root
 	for step := range strings.SplitSeq(path, ".") {
@@ -34,7 +34,7 @@ func locate(root *yaml.Node, path string) (line, column int) {
 	return placeOf(at)
 }
 
-// entry returns the key and value of the field with the given name, in either of its two forms.
+// entry returns the key and value of a field, which may have either form of its name.
 func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		return nil, nil

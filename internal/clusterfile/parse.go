@@ -19,13 +19,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// Document is the content of a well-formed file. Load also validates it with the rules of package
+// Document is the content of a well-formed file. Load also validates it by the rules of package
 // envoy. It is safe for concurrent use.
 type Document struct {
 	// Endpoints is the file's only cluster, or nil if the file contains a list.
 	Endpoints *endpointv3.ClusterLoadAssignment
-	// Answer returns Endpoints as an answer, with positions in notes and errors. All callers share
-	// the answer. Answer is nil if Endpoints is nil.
+	// Answer converts Endpoints to an answer, with positions in notes and errors. All callers share
+	// it. It is nil if Endpoints is nil.
 	Answer func() (discovery.Answer, error)
 	// Clusters is the list of clusters, or nil if the file contains no list.
 	Clusters []*clusterv3.Cluster
@@ -33,8 +33,8 @@ type Document struct {
 	path  string
 	index map[string]int
 
-	// The YAML nodes take forty times as much memory as the content. They are needed only for
-	// positions, so there is only a weak reference, and the content is parsed again when necessary.
+	// The YAML nodes take forty times as much memory as the content, and are needed only for
+	// positions. A weak pointer refers to them, and the content is parsed again when necessary.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
@@ -109,7 +109,7 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	return first.Content[0], nil
 }
 
-// placed adds positions to an *envoy.Invalid and returns other errors unchanged.
+// placed adds positions to an *envoy.Invalid. It returns other errors unchanged.
 func (d *Document) placed(err error) error {
 	invalid, ok := errors.AsType[*envoy.Invalid](err)
 	if !ok {
@@ -132,7 +132,7 @@ func (d *Document) Explain(invalid *envoy.Invalid) error {
 		line, column := locate(root, p.Path)
 		located.add(line, column, "%s", p.Text)
 	}
-	if len(d.explained) == envoy.MaxProblems { // do not cache more: problems with addresses from DNS may differ each time
+	if len(d.explained) == envoy.MaxProblems { // bound the cache: problems with addresses from DNS may differ each time
 		clear(d.explained)
 	}
 	d.explained[key] = located.err()

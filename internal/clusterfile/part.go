@@ -15,22 +15,22 @@ import (
 type Mechanism struct {
 	// Cluster is the name of the cluster.
 	Cluster string
-	// Endpoints are inline endpoints. If Names is set, each host name among them represents all
-	// addresses of that name.
+	// Endpoints are inline endpoints. If Names is set, each host name among them represents all its
+	// addresses.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
-	// Host is a host:port to resolve through DNS.
+	// Host is a host:port to look up in DNS.
 	Host string
-	// Service names a ClusterLoadAssignment to receive over EDS.
+	// Service names a ClusterLoadAssignment to request over EDS.
 	Service string
-	// Err is the reason why there are no endpoints.
+	// Err says why there are no endpoints.
 	Err error
 	// OutlierDetection is nil if the cluster does not configure it.
 	OutlierDetection *topology.OutlierDetection
 }
 
-// Mechanisms returns the discovery mechanisms of a cluster, of which there is at least one, and
-// notes on ignored fields.
+// Mechanisms returns the discovery mechanisms of a cluster, at least one, and notes about ignored
+// fields.
 func (d *Document) Mechanisms(cluster string) (parts []Mechanism, notes []string, err error) {
 	if k := d.Find(cluster); k.Err != nil {
 		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, show(cluster), k.Err)

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// Problem is one mistake in a file.
+// Problem is a mistake in a file.
 type Problem struct {
 	// Line and Column count from 1.
 	Line, Column int
@@ -23,7 +23,7 @@ type Error struct {
 	Path string
 	// Problems is sorted by position. It is never empty.
 	Problems []Problem
-	// More is the number of problems that Problems omits.
+	// More is the number of further problems.
 	More int
 }
 

@@ -6,7 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unoffered lists fields that suggest does not offer, because they are rejected or have no effect.
+// unoffered lists the fields that suggest does not offer, because they are rejected or have no
+// effect.
 var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,
@@ -22,7 +23,7 @@ var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.SocketAddress.network_namespace_filepath":                  true,
 }
 
-// suggest returns the field most similar to name, or else all fields.
+// suggest returns the field whose name is most similar to name, or all fields if none is similar.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	camelCase := strings.ToLower(name) != name
 	best, bestDistance := "", len(name)/3+1

@@ -25,7 +25,7 @@ func syntaxError(path string, data []byte, err error) error {
 	return problems.err()
 }
 
-// jsonError returns the syntax error in data, or nil if data does not look like JSON.
+// jsonError returns the syntax error in data. It returns nil if data does not look like JSON.
 func jsonError(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
@@ -36,8 +36,8 @@ func jsonError(data []byte) error {
 
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser lists the errors of the YAML parser. All other errors come from the scanner, and each
-// concerns a single character.
+// ofParser lists the errors of the YAML parser. All others come from the scanner, and concern a
+// single character.
 var ofParser = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -50,8 +50,8 @@ var ofParser = map[string]bool{
 // yamlPlace returns the position and text of a YAML error.
 //
 // The scanner's errors have the correct line, except on line 1. The parser's errors have the line
-// before the enclosing block, which can be far above the mistake. For these, the position is where
-// the parser stopped reading.
+// before the enclosing block, which can be far above the mistake; for these, yamlPlace returns
+// where the parser stopped reading.
 func yamlPlace(data []byte, message string) (line, column int, text string) {
 	said, message := splitLine(message)
 	if message == "found unexpected end of stream" {
@@ -87,9 +87,9 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	return said, firstColumn(data, said), message
 }
 
-// near returns the part of data around the error, up to the end. Finding the position of an error
-// requires parsing the data many times, which is faster for a small part. If the part causes a
-// different error, near returns all of data.
+// near returns the part of data around the error and after it. Finding the position of an error
+// takes many parses, which are faster for a small part. If the part has a different error, near
+// returns all of data.
 func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
 		skipped, rest = leastIndented(data, said-lines, said)
@@ -101,7 +101,7 @@ func near(data []byte, said int, message string) (rest []byte, skipped int) {
 }
 
 // leastIndented returns data from the line with the least indentation in a range of lines, and the
-// number of lines before that line.
+// number of lines before it.
 func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	at, least := offset(data, first), -1
 	for line := first; line <= last; line++ {
@@ -113,7 +113,7 @@ func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	return skipped, rest
 }
 
-// splitLine splits an error into its line number, which is 0 if the error has none, and its text.
+// splitLine splits an error into its line number, or 0, and its text.
 func splitLine(message string) (line int, rest string) {
 	message = strings.TrimPrefix(message, "yaml: ")
 	if m := lineNumber.FindStringSubmatch(message); m != nil {
@@ -127,8 +127,8 @@ func splitLine(message string) (line int, rest string) {
 // characters of up to four bytes.
 const ahead = 16
 
-// offender returns the offset of the character that causes the scanner's error. This is the
-// character for which data cut off after it causes the error, and data cut off before it does not.
+// offender returns the offset of the character that causes the scanner's error. Data that ends
+// after this character causes the error, and data that ends before it does not.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
 		return read - 1 // a good guess, because the line is usually correct
@@ -140,8 +140,8 @@ func offender(data []byte, read int, message string) int {
 	return end - 1
 }
 
-// openingQuote returns the column of the quote in the line that was not closed. This is the quote
-// for which data cut off after it causes the error, and data cut off before it does not.
+// openingQuote returns the column of the quote in the line that is not closed. Data that ends after
+// this quote causes the error, and data that ends before it does not.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
@@ -184,7 +184,7 @@ func firstError(data []byte) (line int, message string) {
 	}
 }
 
-// maxExact is the size in bytes up to which readUntilError reads byte by byte, which is exact but
+// maxExact is the number of bytes up to which readUntilError reads byte by byte, which is exact but
 // slow.
 const maxExact = 1 << 20
 
@@ -203,12 +203,12 @@ func readUntilError(data []byte) []byte {
 	}
 }
 
-// byteByByte prevents the parser from reading ahead.
+// byteByByte keeps the parser from reading ahead.
 type byteByByte struct{ io.Reader }
 
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
-// place returns the line and column of the position at the end of text. Columns count characters.
+// place returns the line and column at the end of text. Columns count characters.
 func place(text []byte) (line, column int) {
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(last) + 1

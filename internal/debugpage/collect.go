@@ -12,16 +12,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Limits of the page.
+// These limit the size and the cost of the page.
 const (
 	longestText   = 500
 	longestName   = 120
-	mostNotes     = 20              // notes per source
+	mostNotes     = 20              // of one source
 	rows          = 400             // endpoints of all channels
-	rowsEach      = 20              // endpoints of one locality, unless the request says otherwise
-	fullChannels  = 50              // channels shown with their policies
-	patience      = time.Second     // how long a policy must be busy to be shown as busy
-	freshFor      = time.Second / 4 // how long a collected page is reused
+	rowsEach      = 20              // endpoints of one locality, unless the request sets another number
+	fullChannels  = 50              // channels that are shown with their policies
+	patience      = time.Second     // a policy is shown as busy after this time
+	freshFor      = time.Second / 4 // a collected page is reused for this time
 	branches      = 1000            // priorities and localities of all channels
 	shownBranches = 100             // priorities or localities of one policy
 )
@@ -29,21 +29,21 @@ const (
 // collection is the state while a page is collected.
 type collection struct {
 	now      time.Time
-	rows     int // remaining rows
-	branches int // remaining branches
+	rows     int // how many more endpoints fit on the page
+	branches int // how many more priorities and localities fit on the page
 	each     int
-	began    time.Time // when the channel being collected was created
+	began    time.Time // creation of the channel that is being collected
 }
 
 type query struct {
-	channel   uint64 // ID of the only channel to show, 0 for all channels
-	endpoints int    // maximum number for each locality, 0 for the default
+	channel   uint64 // the only channel to show, or 0 for all
+	endpoints int    // maximum for each locality, or 0 for the default
 }
 
-// started is about the time when the process was started.
+// started is about when the process was started.
 var started = time.Now()
 
-// collect collects a page without waiting for any channel.
+// collect collects a page. It does not wait for any channel.
 func collect(q query) *Page {
 	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
 	if q.endpoints > 0 {
@@ -122,8 +122,8 @@ func lines(texts []string) (safe []string) {
 	return safe
 }
 
-// withoutTree sets the state and the reasons of a channel that has no policies. Its calls wait
-// until all sources have failed.
+// withoutTree sets the state and the reasons of a channel without policies. Its calls wait until
+// all sources have failed.
 func (channel *Channel) withoutTree() {
 	for _, s := range channel.Sources {
 		switch {
@@ -174,8 +174,7 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below adds, if the priority in use has a problem, the reasons why no lower priority is used
-// instead.
+// below adds why lower priorities are not used instead, if the priority in use has a problem.
 func (channel *Channel) below(root *Policy) {
 	if channel.WhyInUse == "" {
 		return

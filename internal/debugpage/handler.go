@@ -1,5 +1,5 @@
-// Package debugpage renders the page of package debug, as HTML and as JSON for programs such as
-// understudy watch.
+// Package debugpage renders the page of package debug, as HTML and as JSON. Programs such as
+// understudy watch read the JSON.
 package debugpage
 
 import (
@@ -24,7 +24,7 @@ type handler struct {
 	page  *Page
 }
 
-// collect returns a page. Requests with the same query share the page for freshFor.
+// collect returns a page. Requests with the same query share a page for freshFor.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,7 +34,6 @@ func (h *handler) collect(q query) *Page {
 	return h.page
 }
 
-// policy is the Content-Security-Policy of the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +135,7 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// answer writes data. For HEAD requests net/http omits the body.
+// answer writes a response. For HEAD requests, net/http omits the body.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

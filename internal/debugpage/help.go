@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// hint tells the user where to look first if a given reason is shown.
+// hint tells the user where to look first when the page shows a certain reason.
 type hint struct{ Reason, Look string }
 
-// hints is the table in docs/log.md. The page contains it, so that it can be read offline.
+// hints is the table of docs/log.md. The page contains it, so that it can be read offline.
 var hints = []hint{
 	{"connection refused by …", "the process: does it run, and does it listen on this port and address? Has a deployment just stopped it?"},
 	{"did not connect within …, i/o timeout", "the network: a firewall, a security group, a route, a machine that is gone"},

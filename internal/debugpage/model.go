@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Page is the content of the debug page in HTML and JSON. docs/debug.md describes the fields. Text
+// Page is the content of the debug page, in HTML and JSON. docs/debug.md describes the fields. Text
 // from outside is truncated and escaped.
 type Page struct {
 	Time time.Time `json:"time"`
@@ -14,7 +14,7 @@ type Page struct {
 	Channels []*Channel `json:"channels"`
 }
 
-// Channel is the view of one channel.
+// Channel describes one channel.
 type Channel struct {
 	ID     uint64 `json:"id"`
 	Target string `json:"target"`
@@ -26,12 +26,12 @@ type Channel struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Idle is set if the channel is idle. Tree then shows the policies that it had before.
 	Idle bool `json:"idle,omitempty"`
-	// InUse is the priority that gets the calls, or "".
+	// InUse is the priority that receives the calls, or "".
 	InUse string `json:"in_use,omitempty"`
 	// InUseSince is when InUse came into use.
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why lists why each higher priority is not in use, or why calls fail. It includes lower
-	// priorities if the one in use has a problem.
+	// Why lists why each higher priority is not in use, or why calls fail. If the priority in use
+	// has a problem, it includes lower priorities.
 	Why []string `json:"why,omitempty"`
 	// WhyInUse is the problem of the priority in use, or "".
 	WhyInUse string `json:"why_in_use,omitempty"`
@@ -50,10 +50,10 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said describes in a sentence what happens to calls: "Calls go to p0 us-east, 20/s."
+// Said describes what happens to calls, as in "Calls go to p0 us-east, 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is like Said, but also gives the duration of this state, unless long is "": "Calls go to
+// SaidFor is like Said, but adds how long this has been so, unless long is "", as in "Calls go to
 // p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
 func (c *Channel) SaidFor(long string) string {
 	text := c.becomes()
@@ -66,7 +66,7 @@ func (c *Channel) SaidFor(long string) string {
 	return text + c.last()
 }
 
-// SaidSince returns when the state described by Said began, or nil if it is not known.
+// SaidSince returns when the state that Said describes began, or nil if that is unknown.
 func (c *Channel) SaidSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -74,7 +74,7 @@ func (c *Channel) SaidSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announced is like Said, but without the numbers that change every second.
+// Announced is like Said, without the numbers that change every second.
 func (c *Channel) Announced() string {
 	text := c.becomes()
 	if c.Failing() {
@@ -118,8 +118,8 @@ func (c *Channel) becomes() string {
 	return "Calls are taken"
 }
 
-// Reasons returns a line for the problem of the priority in use, if any, and one for each entry of
-// Why.
+// Reasons returns a line for the problem of the priority in use, if it has one, and a line for each
+// entry of Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -133,26 +133,25 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere reports whether some priority is in use. The entries of Why are then about other
-// priorities.
+// Elsewhere reports whether a priority is in use, so that Why is about others.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
 
-// Source is the view of one source of a channel.
+// Source describes one source of a channel.
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying is what the source is waiting for while it has neither an answer nor an error.
+	// Trying is what the source waits for before its first answer or error.
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error. LastError is the most recent error, even if it no longer holds,
-	// and LastErrorAt is when it occurred.
+	// Error is the current error. LastError is the last error, even if it is over, and LastErrorAt
+	// is when it occurred.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
-	// Notes list the parts of the answer that have no effect.
+	// Notes lists the parts of the answer that have no effect.
 	Notes []string `json:"notes,omitempty"`
 	// ErrorSince is when the current error began. Confirmed is when the endpoints in use were last
 	// confirmed.
@@ -168,19 +167,19 @@ type Event struct {
 	Text string    `json:"text"`
 }
 
-// Policy is the view of a policy and its children.
+// Policy describes a policy and its children.
 type Policy struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
 	// BusySince is set if the policy has been handling events for at least a second. The other
-	// fields then show its state from before.
+	// fields then describe its state before.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
 	// Through lists the policies directly above this one that have a single child, such as drop,
 	// from the top down.
 	Through []Layer `json:"through,omitempty"`
-	// Notes contain additional facts, such as what is dropped.
+	// Notes contains further facts, such as which calls are dropped.
 	Notes    []string `json:"notes,omitempty"`
 	Children []*Child `json:"children,omitempty"`
 	// Folded counts the omitted children by state.
@@ -200,40 +199,39 @@ type Layer struct {
 // Child is a priority, a locality or an endpoint.
 type Child struct {
 	Name string `json:"name"`
-	// Title is the display name, if it differs from Name.
+	// Title is the name that users see, if it differs from Name.
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is the most recent error, even if it no longer holds, and ErrorAt is when it occurred.
+	// Error is the last error, even if it is over, and ErrorAt is when it occurred.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
-	// Why is the reason why a priority is not in use, or what it is waiting for.
+	// Why says why a priority is not in use, or what it is waiting for.
 	Why string `json:"why,omitempty"`
-	// Addresses is set for endpoints with several addresses.
+	// Addresses is set if an endpoint has several addresses.
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
-	// Share is the share of the channel's calls that the child should currently get.
+	// Share is the share of the channel's calls that the child should receive now.
 	Share float64 `json:"share"`
-	// Scheduled is the number of calls that the scheduler of the parent policy assigned to the
-	// child.
+	// Scheduled is the number of calls that the scheduler of the parent has assigned to the child.
 	Scheduled uint64  `json:"scheduled,omitempty"`
 	Calls     *Calls  `json:"calls,omitempty"`
 	Recent    *Recent `json:"recent,omitempty"`
-	// Ejected describes what ejected the endpoint and for how long.
+	// Ejected describes what ejected the endpoint, and for how long.
 	Ejected string `json:"ejected,omitempty"`
-	// EjectedBy is the algorithm, and EjectedUntil the end of the ejection.
+	// EjectedBy is the algorithm that ejected the endpoint, and EjectedUntil is when the ejection
+	// ends.
 	EjectedBy    string     `json:"ejected_by,omitempty"`
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
 	order int  // sort key of an endpoint: problems come first
-	open  bool // shown unfolded on the page
+	open  bool // shown unfolded
 	tally tally
 }
 
-// tally counts the endpoints below a child and their calls, including endpoints that the page
-// omits.
+// tally counts the endpoints below a child and their calls, even if the page omits the endpoints.
 type tally struct {
 	endpoints, ready int
 	recent           recents

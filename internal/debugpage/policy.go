@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// policy converts a policy for the page. share is the share of the channel's calls that the policy
-// should get.
+// policy describes a policy for the page. share is the share of the channel's calls that it should
+// receive.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
 	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= patience {
@@ -76,8 +76,8 @@ func scheduledOf(of any) []uint64 {
 	return nil
 }
 
-// shares returns the share of the channel's calls for each child. If some calls go to no child, it
-// adds a note to p.
+// shares returns each child's share of the channel's calls. If some calls reach no child, it adds a
+// note to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -176,7 +176,7 @@ var consequence = map[shell.Condition]string{
 
 const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
 
-// badness sorts endpoints by state: problems come first.
+// badness sorts endpoints by state, so that problems come first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
 // priority sets the state of a child of the priority policy, and why the child is not in use.
@@ -239,7 +239,7 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:most]
 }
 
-// onlyChild returns the child of a policy with a single unnamed child, such as drop.
+// onlyChild returns the child of a policy with a single unnamed child, such as drop, or nil.
 func (p *Policy) onlyChild() *Policy {
 	if len(p.Children) == 1 && p.Children[0].Name == "" {
 		return p.Children[0].Below
@@ -247,7 +247,7 @@ func (p *Policy) onlyChild() *Policy {
 	return nil
 }
 
-// absorb replaces p by below, the policy below it, but keeps the notes and the busy state of p.
+// absorb replaces p by the policy below it, but keeps the notes and the busy state of p.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}

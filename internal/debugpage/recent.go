@@ -10,27 +10,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent counts calls that ended in the last ten seconds, or in a shorter period if most calls in
-// it failed.
+// Recent counts calls that ended in the last ten seconds, or in a shorter period if most of its
+// calls failed.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
-	// Failed counts calls with codes that indicate a backend problem: UNAVAILABLE,
-	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists them.
+	// Failed counts calls whose status suggests a problem of the backend: UNAVAILABLE,
+	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists the ones
+	// that occurred.
 	Failed uint64   `json:"failed"`
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the periods that are considered, in seconds. A shorter one shows an outage earlier.
-// It is used if most of its calls failed and it contains at least fewCalls.
+// windows are the possible periods in seconds. A shorter one shows an outage earlier. It is used if
+// most of its calls failed and there are at least fewCalls.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const fewCalls = 3
 
-// recentOf returns the counts for the most suitable window, or nil if there were no calls. began is
-// when calls began at the earliest.
+// recentOf returns the counts of the most suitable period, or nil if there were no calls. began is
+// when the first calls were possible.
 func recentOf(all recents, began, now time.Time) *Recent {
 	r, seconds := all[0], windows[0]
 	for i, shorter := range all[1:] {
@@ -62,7 +63,7 @@ func (r *Recent) failures() string {
 	return fmt.Sprintf("%s %% failing: %s", printable.Percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
-// said describes the rate and failures: "20/s, all failing: INTERNAL".
+// said describes the rate and the failures, as in "20/s, all failing: INTERNAL".
 func (r *Recent) said() string {
 	if r == nil {
 		return ""

@@ -28,7 +28,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
 	},
 	"name": func(c *Child) string {
-		if c.title() == "/" { // how topology.LocalityName names an empty locality
+		if c.title() == "/" { // topology.LocalityName returns this for a locality without a name
 			return "no locality"
 		}
 		return c.title()
@@ -73,7 +73,7 @@ func wrong(c *Child) (all []string) {
 	return all
 }
 
-// folded formats counts by state, largest first, such as "9,980 READY".
+// folded lists counts by state, largest first, as in "9,980 READY".
 func folded(counts map[string]int) []string {
 	var states []string
 	for state := range counts {

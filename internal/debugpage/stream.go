@@ -10,8 +10,8 @@ import (
 const (
 	mostViewers = 32
 	period      = time.Second      // minimum time between updates
-	streamFor   = 5 * time.Minute  // after this time, the stream ends and the browser reconnects
-	writeFor    = 10 * time.Second // after this time, a viewer that does not read is disconnected
+	streamFor   = 5 * time.Minute  // then the stream ends, and the browser reconnects
+	writeFor    = 10 * time.Second // then a viewer that does not read is disconnected
 )
 
 type viewers struct{ n atomic.Int64 }
@@ -51,7 +51,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 		}
 		if !bytes.Equal(next, last) {
 			last = next
-			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // ignore the error: not all servers support deadlines
+			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not all servers support deadlines
 			if _, err := w.Write(next); err != nil || control.Flush() != nil {
 				return
 			}

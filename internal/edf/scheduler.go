@@ -1,9 +1,9 @@
-// Package edf distributes the sequence of internal/core/edf to concurrent goroutines, at about
-// the cost of an atomic counter.
+// Package edf distributes the sequence of internal/core/edf to goroutines, at about the cost of an
+// atomic counter.
 //
-// Picks are computed in blocks and taken by incrementing the block's counter. The goroutine
-// that takes a certain pick of a block computes the next block. A goroutine that reaches the
-// end of a block before the next one is ready waits for it or computes it.
+// Picks are computed in blocks and taken by incrementing the block's counter. One pick of each
+// block, about in the middle, computes the next block. A goroutine that reaches the end of a block
+// before the next one is ready waits for it or computes it.
 package edf
 
 import (
@@ -16,7 +16,7 @@ import (
 // Entry is one endpoint of a scheduler.
 type Entry = core.Entry
 
-// Left is the fraction of its interval that an entry still waits until its next pick.
+// Left is the fraction of its interval that an entry waits until its next pick.
 type Left = core.Left
 
 // Full is the Left of an entry that waits its whole interval.
@@ -30,20 +30,20 @@ const Full = core.Full
 // exact if every Left is Full, or was returned by such a scheduler with the same weights.
 // Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
-	current atomic.Pointer[block] // nil until the first pick; always nil with a single entry
-	_       [56]byte              // padding: the following fields are written during picks
+	current atomic.Pointer[block] // nil before the first pick; always nil with a single entry
+	_       [56]byte              // padding, because picks write the following fields
 
 	size   int
-	picked atomic.Bool // with a single entry: whether it was picked
+	picked atomic.Bool // used with a single entry
 
 	mu    sync.Mutex // guards the following fields
 	seq   core.Sequence
 	start core.Position
-	ready *block // the block after current; nil until it is computed
+	ready *block // the block after current; nil before it is computed
 }
 
-// New returns a scheduler of the entries, which it does not retain. The first pick computes the
-// first block.
+// New returns a scheduler of the entries, which it does not keep. The first pick computes the first
+// block.
 func New(entries []Entry) *Scheduler {
 	s := &Scheduler{size: len(entries)}
 	scratch := scratches.Get().(*core.Scratch)
@@ -69,8 +69,7 @@ func (s *Scheduler) Next() int {
 // Begun reports whether an entry has been picked.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
-// Picked returns the number of picks. There must be at least two entries. Picked never
-// waits.
+// Picked returns the number of picks, without waiting. There must be at least two entries.
 func (s *Scheduler) Picked() uint64 {
 	b := s.current.Load()
 	if b == nil {
@@ -101,11 +100,11 @@ func (s *Scheduler) first() int {
 	return s.Next()
 }
 
-// atEdge completes pick i of block b. It is called for the pick that computes the next block, and
-// for picks past the end of b.
+// atEdge completes pick i of block b: the pick that computes the next block, or a pick beyond the
+// end of b.
 func (s *Scheduler) atEdge(b *block, i uint64) int {
 	s.mu.Lock()
-	if s.current.Load() == b { // if not, another goroutine has already replaced b
+	if s.current.Load() == b { // otherwise, another goroutine has already replaced b
 		if s.ready == nil {
 			s.ready = s.following(b)
 		}
@@ -131,17 +130,17 @@ func (s *Scheduler) following(b *block) *block {
 	return next
 }
 
-// block is a stretch of the sequence. A block that was replaced is not reused, because a goroutine
-// may still be reading it.
+// block is a stretch of the sequence. A replaced block is not reused, because a goroutine may still
+// be reading it.
 type block struct {
-	next atomic.Uint64 // index of the next pick; increases past the end
-	_    [120]byte     // padding between next and the other fields, also for the adjacent cache line
+	next atomic.Uint64 // index of the next pick; grows beyond the end
+	_    [120]byte     // keeps next and the other fields apart, also from an adjacent cache line
 
 	core.Stretch
-	ahead uint64 // the index of the pick that computes the next block
+	ahead uint64 // index of the pick that computes the next block
 
 	// before is the number of picks before this block. If the sequence does not start at its first
-	// pick, the value for the first block is negative, modulo 2^64.
+	// pick, the value of the first block is negative, modulo 2^64.
 	before uint64
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// flaw is a problem with an address. field is the field in question, or "" for the address itself.
+// flaw is a problem with an address. field is the field that has it, or "" for the whole address.
 type flaw struct{ field, text string }
 
 // dialable returns address in the form that gRPC dials, or its problems.
@@ -38,7 +38,7 @@ func dialable(address *corev3.Address) (dial string, wrong []flaw) {
 }
 
 // Dial returns address in the form that gRPC dials, such as "192.0.2.1:443", or "" if gRPC cannot
-// dial the address. Equal addresses have equal forms.
+// dial it. Equal addresses have the same form.
 func Dial(address *corev3.Address) string {
 	dial, _ := dialable(address)
 	return dial

@@ -23,9 +23,8 @@ type checker struct {
 
 // Validate returns the error that Read would return. It is safe for concurrent use.
 //
-// Only fields that have an effect are validated, because a client that rejected unsupported fields
-// would break when a server starts to set them (gRFC A27). Other violations of Envoy's rules become
-// notes.
+// It validates only fields with an effect. A client that rejected unsupported fields would break
+// when a server starts to set them (gRFC A27). Other violations of Envoy's rules become notes.
 func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	c := checker{cluster: cluster, addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
@@ -41,7 +40,8 @@ func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	return c.problems.Err()
 }
 
-// hasTraffic reports whether locality is used. A locality without a weight "is skipped" (gRFC A27).
+// hasTraffic reports whether a locality is used. A locality without a weight "is skipped" (gRFC
+// A27).
 func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
 	return locality.GetLoadBalancingWeight().GetValue() > 0
 }
@@ -51,7 +51,6 @@ type priorityKey struct {
 	locality string
 }
 
-// checkLocalities checks names, weight sums and priorities.
 func (c *checker) checkLocalities() {
 	sums := make(map[uint32]uint64)
 	seen := make(map[priorityKey]int)
@@ -85,7 +84,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 			continue
 		}
 		c.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
-		used[p-1] = 1 // so that each gap is reported only once
+		used[p-1] = 1 // each gap is reported only once
 	}
 }
 

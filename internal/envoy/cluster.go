@@ -1,9 +1,9 @@
-// Package envoy reads Envoy's messages as gRPC does: a ClusterLoadAssignment as an Answer (gRFC
-// A27), and the outlier_detection of a Cluster as the configuration of a policy (gRFC A50).
+// Package envoy reads Envoy's messages as gRPC does. It reads a ClusterLoadAssignment as an Answer
+// (gRFC A27), and the outlier_detection of a Cluster as the configuration of a policy (gRFC A50).
 // Messages that gRPC rejects cause errors, and ignored fields cause notes.
 //
-// Only the sources that use Envoy's formats import this package, so that clients that do not use
-// these sources do not link Envoy's protos.
+// Only the sources with Envoy's formats import this package, so that other clients do not link
+// Envoy's protos.
 package envoy
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Read converts a cluster to an answer. An answer without endpoints is not an error: it counts as
+// Read converts a cluster to an answer. An answer without endpoints is no error, and counts as
 // intentional. The notes describe ignored fields, and violations of Envoy's rules that gRPC
 // accepts.
 //
@@ -25,8 +25,8 @@ import (
 // gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
 // endpoints, that sum to more than 4,294,967,295; a duplicate address; a locality that is missing,
 // or duplicate in a priority; a gap in the priorities; a healthy endpoint without an address that
-// gRPC can dial; a drop with an unknown denominator; or a cluster without a name. Localities that
-// get no traffic are not checked.
+// gRPC can dial; a drop with an unknown denominator; or a cluster without a name. Localities
+// without traffic are not checked.
 func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Problem, error) {
 	if err := Validate(cluster); err != nil {
 		return discovery.Answer{}, nil, err
@@ -89,8 +89,7 @@ func health(given corev3.HealthStatus) discovery.Health {
 	}
 }
 
-// Texts returns the text of each note. If explain is not nil, the texts are those of the errors
-// that it returns.
+// Texts returns the text of each note. explain may be nil, or return a better error for the note.
 func Texts(notes []Problem, explain func(*Invalid) error) (texts []string) {
 	for _, n := range notes {
 		invalid := &Invalid{Problems: []Problem{n}}

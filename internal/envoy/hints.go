@@ -13,11 +13,10 @@ import (
 //	metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
 const hintsIn = "understudy.dev"
 
-// mostHints limits the number of zones, and of nodes, that an endpoint may have hints for.
-// Kubernetes allows at most 8.
+// mostHints limits the zones, and the nodes, of an endpoint's hints. Kubernetes allows at most 8.
 const mostHints = 64
 
-// hint sets the node and the hints of an endpoint from its metadata. Invalid values are ignored,
+// hint sets the node and the hints of an endpoint from its metadata. It ignores invalid values,
 // because hints only move calls within a priority.
 func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
 	fields := lb.GetMetadata().GetFilterMetadata()[hintsIn].GetFields()
@@ -27,7 +26,7 @@ func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
 	to.ForZones, to.ForNodes = namesIn(fields["forZones"]), namesIn(fields["forNodes"])
 }
 
-// namesIn returns the valid names in a list, or nil if it is too long.
+// namesIn returns the valid names in a list, or nil if the list is too long.
 func namesIn(v *structpb.Value) (names []string) {
 	values := v.GetListValue().GetValues()
 	if len(values) > mostHints {

@@ -11,7 +11,7 @@ import (
 )
 
 func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
-	var idle []string // prefixes of the paths that have already been noted
+	var idle []string // prefixes of the paths that already have a note
 	for i, locality := range cluster.GetEndpoints() {
 		path := fmt.Sprintf("endpoints[%d]", i)
 		if !hasTraffic(locality) {
@@ -61,7 +61,8 @@ func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *Inva
 		LocalityName(locality.GetLocality()), locality.GetPriority(), has)
 }
 
-// noteUnread notes the fields that Envoy uses and gRPC ignores (gRFC A27), and returns their paths.
+// noteUnread adds notes about the fields that Envoy uses and gRPC ignores (gRFC A27), and returns
+// their paths.
 func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (paths []string) {
 	policy := cluster.GetPolicy()
 	for _, field := range []struct {

@@ -16,9 +16,9 @@ import (
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection by the mapping of gRFC A50 ("xDS
-// Integration"). In addition, the configuration makes the policy report to understudy_priority when
-// all endpoints of a priority are ejected, so that calls stay on the last usable priority. The
-// notes describe ignored fields. The error is an *Invalid (gRFC A50, "xDS Validation").
+// Integration"). The configuration also makes the policy report to understudy_priority when all
+// endpoints of a priority are ejected, so that calls stay on the last usable priority. The notes
+// describe ignored fields. The error is an *Invalid (gRFC A50, "xDS Validation").
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	r := outlierReader{config: lbconfig.NewOutlierDetection()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
@@ -69,8 +69,8 @@ func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// duration reads a duration, which must be valid and not negative. It is limited to time.Duration's
-// range of about 292 years.
+// duration reads a duration, which must be valid and not negative. It limits it to the range of
+// time.Duration, about 292 years.
 func (r *outlierReader) duration(field string, given *durationpb.Duration, into *lbconfig.Duration) {
 	if given == nil {
 		return
@@ -98,7 +98,7 @@ func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into
 	*into = given.GetValue()
 }
 
-// outlierFields lists the fields that gRFC A50 supports. Fields of an optional algorithm are mapped
+// outlierFields holds the fields that gRFC A50 supports. A field of an optional algorithm is mapped
 // to the field that enables the algorithm.
 var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"interval": "", "base_ejection_time": "", "max_ejection_time": "", "max_ejection_percent": "",
@@ -111,7 +111,7 @@ var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"failure_percentage_request_volume": "enforcing_failure_percentage",
 }
 
-// noteOutlierDetection returns notes on ignored fields: "All other fields will be ignored".
+// noteOutlierDetection returns notes about ignored fields: "All other fields will be ignored".
 func noteOutlierDetection(given *clusterv3.OutlierDetection, config *lbconfig.OutlierDetection) []Problem {
 	var notes Invalid
 	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

@@ -13,11 +13,10 @@ type violation interface {
 	error
 	Field() string // Go name of the field, with a list index or map key, such as "Endpoints[0]"
 	Reason() string
-	Cause() error // for a message field: the violations within the message
+	Cause() error // violations within a message field
 }
 
-// addViolations adds the violations in err. It skips weights of zero, because gRPC defines what
-// they mean.
+// addViolations adds the violations in err. It skips weights of zero, whose meaning gRPC defines.
 func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
 	const but = ", by Envoy's rules; gRPC does not require it"
 	if several, ok := errors.AsType[interface {
@@ -47,8 +46,7 @@ func (p *Invalid) addViolations(err error, path string, message protoreflect.Mes
 	}
 }
 
-// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". If the index is a map key,
-// splitIndex quotes the key.
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". It quotes a map key.
 func splitIndex(field string) (name, index string) {
 	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
 	if !indexed {
@@ -60,8 +58,8 @@ func splitIndex(field string) (name, index string) {
 	return name, "[" + key + "]"
 }
 
-// protoField returns the field with the given Go name. For a oneof, it returns the names of its
-// fields.
+// protoField returns the field with the given Go name. For a oneof, it returns the names of the
+// oneof's fields.
 func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
 	same := func(name protoreflect.Name) bool {
 		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// MaxProblems is the number of problems that an Invalid lists. Further problems are counted.
+// MaxProblems is the number of problems that an Invalid lists. It counts further ones.
 const MaxProblems = 20
 
-// Problem is a mistake in an input, or a note on it.
+// Problem is a mistake in an input, or a note about it.
 type Problem struct {
-	// Path is the path of the field in the message, such as
-	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty if the problem concerns the
-	// whole message.
+	// Path is the path of the field, such as "endpoints[2].lb_endpoints[0].load_balancing_weight",
+	// or "" if the problem concerns the whole message.
 	Path string
 	// Text describes the mistake and the valid values.
 	Text string
@@ -26,7 +25,7 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Text
 }
 
-// Within returns the problem with its path prefixed by part.
+// Within returns the problem with part in front of its path.
 func (p Problem) Within(part string) Problem {
 	p.Path = strings.TrimSuffix(part+"."+p.Path, ".")
 	return p
@@ -34,9 +33,9 @@ func (p Problem) Within(part string) Problem {
 
 // Invalid is the error for a rejected input.
 type Invalid struct {
-	// Problems is in the order of the input and not empty.
+	// Problems is in the order of the input, and never empty.
 	Problems []Problem
-	// More is the number of problems that Problems omits.
+	// More is the number of further problems.
 	More int
 }
 

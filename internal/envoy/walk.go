@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Addresses returns the addresses of an endpoint in the form that gRPC dials. The first is the main
-// one.
+// Addresses returns the addresses of an endpoint in the form that gRPC dials, the main one first.
 func Addresses(lb *endpointv3.LbEndpoint) []string {
 	var dials []string
 	for _, address := range addressesOf(lb) {
@@ -22,7 +21,7 @@ func Addresses(lb *endpointv3.LbEndpoint) []string {
 	return dials
 }
 
-// Healthy reports whether an endpoint may get traffic, because its health is UNKNOWN or HEALTHY
+// Healthy reports whether an endpoint may receive calls, because its health is UNKNOWN or HEALTHY
 // (gRFC A27).
 func Healthy(lb *endpointv3.LbEndpoint) bool {
 	return lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
@@ -37,7 +36,7 @@ func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	return drops
 }
 
-// dropRate returns the drop's share in requests per million, which may exceed a million.
+// dropRate returns how many calls in a million are dropped. It may exceed a million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
 	percentage := drop.GetDropPercentage()
 	rate := uint64(percentage.GetNumerator())

@@ -16,8 +16,8 @@ import (
 )
 
 // Write is the inverse of Read. It concatenates the priorities of several answers, and writes a
-// duplicate address only once. It takes the drops from the first answer only, because drops apply
-// to all priorities of a cluster.
+// duplicate address only once. It takes the drops from the first answer, because drops apply to all
+// priorities of a cluster.
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
 	for i, a := range answers {
@@ -38,8 +38,8 @@ type writer struct {
 	taken      map[string]bool
 }
 
-// priority writes a priority. If p has no localities, priority writes an empty locality, because
-// priorities must not have gaps.
+// priority writes a priority. A priority without localities gets an empty one, because priorities
+// must not have gaps.
 func (w *writer) priority(p discovery.Priority) {
 	localities := p.Localities
 	if len(localities) == 0 {
@@ -116,7 +116,7 @@ func addressOf(dial string) *corev3.Address {
 	}}}
 }
 
-// hints returns the metadata that hint reads.
+// hints returns the metadata that the function hint reads.
 func hints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
 	if e.Node != "" {

@@ -12,9 +12,9 @@ import (
 
 const (
 	// step is the resolution of the coarsest file system clock. A second write within a step may
-	// leave the modification time unchanged.
+	// not change the modification time.
 	step = 2 * time.Second
-	// settled is the age from which the modification time of a file is reliable.
+	// settled is the age from which a modification time is reliable.
 	settled = time.Minute
 	// long is how long a file may stay Unfinished before Restless reports it.
 	long = 10 * time.Second
@@ -32,23 +32,23 @@ const (
 	Due
 )
 
-// File decides when to read a file: when it has changed and appears to be complete, and again if
-// its modification time may not reflect every change. It is not safe for concurrent use.
+// File decides when to read a file: when it has changed and seems to be complete, and again if its
+// modification time may hide a change. It is not safe for concurrent use.
 type File struct {
 	path     string
 	looked   bool
-	seen     fs.FileInfo // the file when it was last looked at; nil if it did not exist
+	seen     fs.FileInfo // nil if the file did not exist at the last look
 	rest     rest
-	due      time.Time // when the file is due; zero if it is not
-	again    bool      // whether the file must be read a second time
+	due      time.Time // when to read the file; zero if there is no reason
+	again    bool      // the file must be read a second time
 	attempts int
 	restless time.Time // when the file became Unfinished; after a report, a time in the future
 }
 
-// NewFile returns a File for path, which need not exist. The file is due immediately.
+// NewFile returns a File for path, which need not exist. The file is due at once.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look checks whether the file has changed. notice is what the Watcher noticed about the file since
+// Look checks whether the file has changed. notice is what the Watcher has noticed about it since
 // the last call.
 func (f *File) Look(notice Notice) State {
 	now := time.Now()
@@ -84,22 +84,21 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 // Seen returns the file as it was at the last call of Look, or nil if it did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns when Look must be called again, at the latest. It returns zero if a notice is
-// enough.
+// Next returns when Look must be called at the latest, or zero if a notice will trigger the call.
 func (f *File) Next() time.Time { return f.due }
 
-// Again makes the file due immediately.
+// Again makes the file due at once.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that the file, which was due, could not be read. The file is due again after a
+// Failed records that the file was due, but could not be read. It becomes due again after a
 // backoff.
 func (f *File) Failed() {
 	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++
 }
 
-// Read records that the file, which was due, has been read. It returns false if the file has
-// changed since Look, because the content may be a mixture of two versions. The file is then due
+// Read records that the file was due and has been read. It returns false if the file has changed
+// since Look, because the content may then be a mixture of two versions. The file is then due
 // again.
 func (f *File) Read() bool {
 	if info, err := os.Stat(f.path); err != nil || Differ(f.seen, info) {

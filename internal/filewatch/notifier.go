@@ -8,12 +8,12 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier is the only file notifier of the process, because Linux limits the number per user to
-// 128. It exists while there is any Watcher.
+// notifier is the only file notifier of the process, because Linux limits their number to 128 for
+// each user. It exists while there is a Watcher.
 //
 // The goroutine that receives events must never wait for a call of fsnotify, because fsnotify may
-// hold its own lock until someone receives an error. Therefore the goroutine does not use the lock
-// arming, which is held during these calls.
+// hold a lock until someone receives an error. The goroutine therefore never locks arming, which is
+// held during these calls.
 type notifier struct {
 	arming  sync.Mutex // held during calls of fsnotify; acquired before mu
 	notify  *fsnotify.Watcher
@@ -53,7 +53,7 @@ func (p places) spots() map[spot]bool {
 	return all
 }
 
-// join registers w. If the system provides no notifier, follow tries again later.
+// join registers w. If the system has no notifier to spare, follow tries again later.
 func (n *notifier) join(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -63,7 +63,7 @@ func (n *notifier) join(w *Watcher) {
 	n.begin()
 }
 
-// begin creates the notifier if there is none. The caller holds arming.
+// begin creates the notifier unless it exists. The caller holds arming.
 func (n *notifier) begin() {
 	if n.notify != nil {
 		return
@@ -76,7 +76,6 @@ func (n *notifier) begin() {
 	go n.run(notify)
 }
 
-// leave unregisters w.
 func (n *notifier) leave(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -168,8 +167,8 @@ func (n *notifier) follow(w *Watcher, wanted places) bool {
 	return added
 }
 
-// concern updates the spots that w is notified about, and reports whether some of them are new. The
-// caller holds mu.
+// concern updates the spots that w must learn about, and reports whether some are new. The caller
+// holds mu.
 func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	for s := range before {
 		if !now[s] {
@@ -198,7 +197,7 @@ func (n *notifier) arm(dir string, now *place) bool {
 	if before.same(now) {
 		return false
 	}
-	gap := n.notify.Remove(dir) == nil // a watch of the same path may be for a directory that was replaced
+	gap := n.notify.Remove(dir) == nil // the directory at this path may have been replaced
 	n.mu.Lock()
 	n.armed[dir] = now // set before Add, because the watch may end at once
 	n.mu.Unlock()
@@ -237,8 +236,8 @@ func (n *notifier) disarm(before places) {
 	}
 }
 
-// audit finds watches that the system ended without an event, for example because a file system was
-// unmounted. The caller holds arming.
+// audit finds watches that the system has ended without an event, for example because a file system
+// was unmounted. The caller holds arming.
 func (n *notifier) audit() {
 	if time.Since(n.audited) < pollInterval {
 		return

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// maxLinks is the maximum number of symbolic links in a path, as on Linux.
+// maxLinks limits the symbolic links in a path, as Linux does.
 const maxLinks = 40
 
-// places maps each directory in which a change may affect a watched path to the relevant entries.
-// The keys are absolute paths without symbolic links.
+// places holds the directories in which a change may affect a watched path, with the relevant
+// entries. The keys are absolute paths without symbolic links.
 type places map[string]*place
 
 type place struct {
 	info  fs.FileInfo
-	all   bool            // whether all entries are relevant
+	all   bool            // all entries are relevant
 	names map[string]bool // otherwise, the relevant entries
 }
 
@@ -69,7 +69,7 @@ func (p places) walk(path string) {
 	p.add(dir, "")
 }
 
-// add adds an entry of dir, or all entries if name is empty. It returns false if dir is not a
+// add adds an entry of dir, or all entries if name is "". It returns false if dir is not a
 // directory.
 func (p places) add(dir, name string) bool {
 	at := p[dir]

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// pause is how long a file that is written in place must stay unchanged before it is read
+	// pause is how long a file that was written in place must stay unchanged before it is read
 	// (docs/waits.md).
 	pause = 500 * time.Millisecond
-	// longPause is the pause for a file that looks incomplete.
+	// longPause replaces pause for a file that looks incomplete.
 	longPause = 2 * time.Second
 )
 
 type rest struct {
 	seen  fs.FileInfo // nil if the file did not exist
 	since time.Time   // when the file last changed, as far as known
-	whole bool        // whether the file was moved into place
-	size  int64       // size when the file was last considered complete, or was first seen
+	whole bool        // the file was moved into place
+	size  int64       // bytes when the file was last considered complete, or was first seen
 }
 
-// look returns how much longer the file must stay unchanged to be considered complete. A file that
-// was moved into place is complete at once. Any other file must stay unchanged for pause, or for
-// longPause if it looks incomplete because it has become smaller or ends in the middle of a line.
+// look returns how much longer the file must stay unchanged to count as complete. A file that was
+// moved into place is complete at once. Another file must stay unchanged for pause, or for
+// longPause if it has become smaller or ends in the middle of a line.
 func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
@@ -48,7 +48,7 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 	return 0
 }
 
-// isCut reports whether a file ends in the middle of a line. A bracket at the end does not count,
+// isCut reports whether a file ends in the middle of a line. A final bracket also ends a line,
 // because incomplete JSON is a syntax error anyway.
 func isCut(path string, size int64) bool {
 	f, err := os.Open(path)
@@ -61,8 +61,7 @@ func isCut(path string, size int64) bool {
 	return err == nil && !bytes.ContainsAny(last, "\n}]")
 }
 
-// Differ reports whether a file appears to have changed. A nil FileInfo means that the file does
-// not exist.
+// Differ reports whether a file seems to have changed. nil means that the file does not exist.
 func Differ(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before != after

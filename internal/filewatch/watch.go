@@ -13,19 +13,18 @@ import (
 var logger = grpclog.Component("understudy")
 
 const (
-	// pollInterval is how often Wait returns without an event. This is necessary because the system
-	// sends no events for mounts, for some file systems, and for directories beyond its limit on
-	// the number of watches.
+	// pollInterval is how often Wait returns without an event. The system sends no events for
+	// mounts, for some file systems, and for directories beyond its limit on watches.
 	pollInterval = 500 * time.Millisecond
-	// quiet is how long there must be no further event before Wait returns, because files are often
-	// written in pieces. docs/waits.md lists quiet and patience.
+	// quiet is how long Wait waits for further events, because files are often written in pieces.
+	// docs/waits.md lists quiet and patience.
 	quiet = 50 * time.Millisecond
-	// patience limits how long Wait waits for quiet, so that a file that is written constantly does
-	// not delay the others.
+	// patience limits the wait for quiet, so that a file that is always being written does not
+	// delay the others.
 	patience = 300 * time.Millisecond
 )
 
-// Notice is the kind of change that a Watcher observed.
+// Notice is the kind of change that a Watcher has observed.
 type Notice int
 
 const (
@@ -33,7 +32,7 @@ const (
 	Looked Notice = iota
 	// Changed means that something may have changed.
 	Changed
-	// Moved means that an entry was created at the path or moved there, and has not been written to
+	// Moved means that an entry was created at the path, or moved there, and has not been written
 	// since.
 	Moved
 	// Written means that a file was written in place.
@@ -41,8 +40,8 @@ const (
 )
 
 // Watcher reports possible changes at some paths: in the content of a file, in the entries of a
-// directory, or in what a path leads to, because parent directories may be renamed and links
-// changed. It is not safe for concurrent use.
+// directory, or in what a path leads to, because parent directories can be renamed and links can
+// change. It is not safe for concurrent use.
 type Watcher struct {
 	options Options
 	paths   []string
@@ -52,16 +51,16 @@ type Watcher struct {
 	places places // guarded by the notifier's locks
 
 	mu      sync.Mutex
-	notice  Notice          // changes since the last Wait, combined
+	notice  Notice          // all changes since the last Wait
 	entries map[spot]Notice // changes of single entries since the last Wait
 
-	last map[spot]Notice // what entries was when Wait last returned
+	last map[spot]Notice // entries when Wait last returned
 }
 
 // Options configure a Watcher. Sources receive them through discovery.OwnOption.
 type Options struct {
-	// PollOnly disables the system's notifications. Simulations need it because waiting for the
-	// system blocks the clock of testing/synctest.
+	// PollOnly ignores the system's notifications. Simulations need it, because waiting for the
+	// system would block the clock of testing/synctest.
 	PollOnly bool
 }
 
@@ -88,7 +87,7 @@ func (w *Watcher) Close() {
 
 const maxEntries = 10_000
 
-// tell records a change and wakes Wait. The entry is empty if it is not known.
+// tell records a change and wakes Wait. entry is empty if it is unknown.
 func (w *Watcher) tell(what Notice, entry spot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,8 +112,8 @@ func (w *Watcher) take() Notice {
 	return what
 }
 
-// Of returns the change that Wait last observed for the file at path. The result is reliable only
-// if the file's directory was already watched. Otherwise, earlier writes may have been missed.
+// Of returns the change that Wait last observed for the file at path. If the file's directory was
+// not watched before, earlier writes may have been missed.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked
@@ -129,8 +128,8 @@ func (w *Watcher) Of(path string) Notice {
 	return w.last[spot{dir, filepath.Base(path)}]
 }
 
-// Wait returns when it is time to check the paths again: after a change, when soon receives a
-// value, or after pollInterval. ok is false if done is closed.
+// Wait returns when the paths should be checked: after a change, when soon receives a value, or
+// after pollInterval. ok is false if done is closed.
 func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice, ok bool) {
 	w.last = nil
 	select {
@@ -150,8 +149,8 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice
 	return what, true
 }
 
-// settle waits until there has been no event for quiet, but no longer than patience. It returns
-// false if done is closed.
+// settle waits until no event has arrived for quiet, but no longer than patience. It returns false
+// if done is closed.
 func settle(done, told <-chan struct{}) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()
@@ -170,11 +169,11 @@ func settle(done, told <-chan struct{}) bool {
 	}
 }
 
-// follow makes the system watch the directories through which the paths currently lead. It must be
-// called before the paths are read.
+// follow makes the system watch the directories through which the paths lead now. It must be called
+// before the paths are read.
 func (w *Watcher) follow() {
-	// The paths may lead elsewhere by the time the watches exist, so try again. Polling detects
-	// later changes.
+	// The paths may lead elsewhere when the watches exist, so try again. Polling finds later
+	// changes.
 	for range 3 {
 		if !system.follow(w, find(w.paths)) {
 			return

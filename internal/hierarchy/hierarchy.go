@@ -8,11 +8,10 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// pathKey is the attribute key of an endpoint's path.
 type pathKey struct{}
 
-// path is a slice with an Equal method, without which attributes.Equal would panic, because ==
-// cannot compare slices.
+// path has an Equal method, without which attributes.Equal would panic, because slices cannot be
+// compared.
 type path []string
 
 func (p path) Equal(other any) bool {
@@ -41,8 +40,8 @@ func Path(endpoint resolver.Endpoint) []string {
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
 	for len(endpoints) > 0 {
-		// Endpoints of a group are usually adjacent. Adjacent endpoints are appended together, so
-		// that the group is allocated only once.
+		// Endpoints of a group are usually adjacent. Appending them together allocates the group
+		// only once.
 		p := pathOf(endpoints[0])
 		n := 1
 		for n < len(endpoints) && sameGroup(p, pathOf(endpoints[n])) {
@@ -65,11 +64,13 @@ func sameGroup(a, b path) bool {
 	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && a[0] == b[0]
 }
 
-// appendBelow appends endpoints to the group. It removes the first element of their paths.
+// appendBelow appends endpoints to the group, without the first element of their paths.
 func appendBelow(group, endpoints []resolver.Endpoint) []resolver.Endpoint {
 	group = slices.Grow(group, len(endpoints))
 	var last path
-	var below any // the path of the last endpoint without its first element; shared by equal paths, which are never modified
+	// below is the path of the last endpoint without its first element. Endpoints with equal paths
+	// share it, because paths are never modified.
+	var below any
 	for _, endpoint := range endpoints {
 		if p := pathOf(endpoint); below == nil || !slices.Equal(p, last) {
 			last, below = p, p[1:]

@@ -2,7 +2,6 @@ package hierarchy
 
 import "google.golang.org/grpc/resolver"
 
-// sealKey is the attribute key of the sealed endpoints in a resolver state.
 type sealKey struct{}
 
 // sealed is stored as a pointer, so that attributes are compared by pointer.
@@ -17,11 +16,11 @@ func Seal(state resolver.State) resolver.State {
 	return state
 }
 
-// Unseal restores the endpoints of a sealed state. A policy that splits endpoints between several
-// children must call it first on each state that it receives.
+// Unseal restores the endpoints of a sealed state. A policy that divides endpoints between children
+// must call it first on each state that it receives.
 //
 // Unseal matches endpoints by index. It restores attributes and server names only if no endpoint
-// has a path and the number of endpoints has not changed.
+// has a path and the number of endpoints is unchanged.
 func Unseal(state resolver.State) resolver.State {
 	s, ok := state.Attributes.Value(sealKey{}).(*sealed)
 	if !ok || s == nil {
@@ -102,7 +101,7 @@ func id(address resolver.Address) addressID {
 	return addressID{address.Addr, address.ServerName}
 }
 
-// originKey is the attribute key under which a restored endpoint holds its original addresses.
+// originKey is the key of an endpoint's original addresses in its attributes.
 type originKey struct{}
 
 type origin []resolver.Address
@@ -120,9 +119,10 @@ func (o origin) Equal(other any) bool {
 	return true
 }
 
-// Addresses returns the resolver's addresses of endpoint. Behind a proxy, endpoint.Addresses holds
-// the proxy's addresses for every endpoint. A policy therefore identifies an endpoint by the result
-// of Addresses, but connects to endpoint.Addresses. The result must not be modified.
+// Addresses returns the addresses of endpoint that the resolver sent. Behind a proxy,
+// endpoint.Addresses holds the proxy's addresses for every endpoint. A policy therefore identifies
+// an endpoint by the result of Addresses, but connects to endpoint.Addresses. The result must not
+// be modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

@@ -1,5 +1,5 @@
 // Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
-// resolver of an idle channel. If its source fails when the channel is used again, the stored
+// resolver of an idle channel. When the channel is used again and the source fails, the stored
 // answer is used. An answer is stored for an hour after its source last confirmed it, and longer
 // while a running source may still confirm it. The store holds at most 1,000 answers and 64 MiB.
 // Callers pass the current time.
@@ -14,24 +14,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// These limit the store.
+// The limits of the store.
 const (
-	// For is how long an answer is stored after it was last confirmed.
+	// For is how long an answer is stored after its last confirmation.
 	For         = time.Hour
 	keptEntries = 1000
 	keptBytes   = 64 << 20
 )
 
-// Said is the last answer of a source or, instead of an answer, its list of mechanisms. It must not
+// Said is the last answer of a source, or the list of mechanisms that it sent instead. It must not
 // be modified.
 type Said struct {
 	Answer *topology.Checked
 	Parts  []discovery.Mechanism
-	Names  Names // results of look-ups that the answer was made from; not compared
+	Names  Names // lookups that the answer was made from; not compared
 }
 
-// equal reports whether s and other are known to be the same answer. It may return false for equal
-// answers.
+// equal reports whether s and other are known to be the same answer. It may miss equal answers.
 func (s Said) equal(other Said) bool {
 	if s.Answer == nil || other.Answer == nil {
 		return s.Answer == other.Answer
@@ -39,8 +38,8 @@ func (s Said) equal(other Said) bool {
 	return topology.Equal(s.Answer.Answer, other.Answer.Answer)
 }
 
-// size returns about how many bytes s takes, including those sources that report a size. It always
-// returns the same for the same s.
+// size returns the approximate size of s in bytes, which never changes. It includes the sources
+// that report a size.
 func (s Said) size() int {
 	const part = 100
 	n := part*len(s.Parts) + s.Names.size()
@@ -58,14 +57,14 @@ func (s Said) size() int {
 // Process is the store of this process.
 var Process Store
 
-// Store holds answers by key. Nothing is stored under the key nil. The zero value is an empty
-// store. It is safe for concurrent use.
+// Store holds answers by key. It stores nothing under the key nil. The zero value is empty. It is
+// safe for concurrent use.
 type Store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
 	order   list.List // of type *entry, the latest confirmation first
 	bytes   int
-	atWork  map[any]int // number of running sources, by the key of their answers
+	atWork  map[any]int // number of running sources for each key
 }
 
 type entry struct {
@@ -75,7 +74,7 @@ type entry struct {
 }
 
 // Begin is called when a source is started whose answers are stored under key. They do not expire
-// before the source ends: it may be silent for days, and then confirm them.
+// before the source ends, because it may be silent for days and then confirm them.
 func (s *Store) Begin(key any) {
 	if key == nil {
 		return
@@ -88,7 +87,7 @@ func (s *Store) Begin(key any) {
 	s.atWork[key]++
 }
 
-// End is called when a source that Begin was called for is closed.
+// End is called when a source is closed for which Begin was called.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
@@ -107,8 +106,8 @@ func (s *Store) AtWork() int {
 	return len(s.atWork)
 }
 
-// Put stores an answer, which replaces the previous one, with the time at which it was confirmed.
-// If it is too large, Put still removes the previous one, which is no longer the source's answer.
+// Put stores an answer with the time of its confirmation. It removes the previous answer, even if
+// the new one is too large to be stored.
 func (s *Store) Put(key any, what Said, at time.Time) {
 	if key == nil {
 		return
@@ -129,9 +128,8 @@ func (s *Store) Put(key any, what Said, at time.Time) {
 	s.makeRoom(at)
 }
 
-// makeRoom removes answers that have expired, and then, if the store is full, those whose
-// confirmation is oldest. Answers of running sources are the last to be removed. The caller holds
-// mu.
+// makeRoom removes expired answers and then, if the store is full, those with the oldest
+// confirmation. Answers of running sources are removed last. The caller holds mu.
 func (s *Store) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
 		e := last
@@ -147,7 +145,7 @@ func (s *Store) makeRoom(now time.Time) {
 
 func (s *Store) full() bool { return s.bytes > keptBytes || len(s.entries) > keptEntries }
 
-// Confirm records that the answer stored under key was valid at the given time.
+// Confirm records that the answer under key was valid at the given time.
 func (s *Store) Confirm(key any, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +155,8 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is like Confirm, but if the answer is no longer stored and there is room, it is stored
-// again. what may have newer Names than the stored answer.
+// Renew is like Confirm, but stores the answer again if it is no longer stored and there is room.
+// what may have newer Names than the stored answer.
 func (s *Store) Renew(key any, what Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
@@ -204,7 +202,6 @@ func expired(e *list.Element, now time.Time) bool {
 	return now.Sub(e.Value.(*entry).confirmed) > For
 }
 
-// remove removes an answer. The caller holds mu.
 func (s *Store) remove(e *list.Element) {
 	kept := s.order.Remove(e).(*entry)
 	delete(s.entries, kept.key)

@@ -7,11 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Names are the results of look-ups of names, by name.
+// Names are the results of lookups, by name.
 type Names map[string]discovery.Name
 
-// Since returns the names that were confirmed at the time earliest or later. A name without a time
-// of its own counts as confirmed at the time otherwise.
+// Since returns the names that were confirmed at earliest or later. A name without a time counts as
+// confirmed at otherwise.
 func (n Names) Since(earliest, otherwise time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range n {
@@ -25,9 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns a copy of n in which names that other has confirmed later are replaced by those
-// of other. A name without a time is still valid if it is in n. In other, it was last valid at the
-// time confirmed.
+// orLater returns a copy of n with the names that other has confirmed later. A name without a time
+// is still valid in n. In other, it was last valid at the time confirmed.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {
@@ -38,7 +37,6 @@ func (n Names) orLater(other Names, confirmed time.Time) Names {
 	return n
 }
 
-// size returns the approximate size of n in bytes.
 func (n Names) size() (bytes int) {
 	const name, address = 100, 20
 	for of, known := range n {

@@ -9,9 +9,9 @@ import (
 )
 
 // Duration is a time.Duration whose JSON form is a string as in protobuf's Duration: seconds with
-// up to nine fractional digits, such as "10s" or "0.25s". Go's own forms, such as "15m" and
-// "250ms", are accepted, too. A negative duration is an error. A protobuf duration that exceeds the
-// longest time.Duration (about 292 years) becomes the longest.
+// up to nine fractional digits, such as "10s" or "0.25s". Go's forms, such as "15m" and "250ms",
+// are accepted, too. A negative duration is an error. A duration that exceeds the longest
+// time.Duration (about 292 years) becomes the longest.
 type Duration time.Duration
 
 // MarshalJSON returns the duration in protobuf's form.
@@ -29,7 +29,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	var given durationpb.Duration
 	v, err := time.ParseDuration(*s)
 	if protojson.Unmarshal(data, &given) == nil {
-		v, err = given.AsDuration(), nil // AsDuration limits the value instead of overflowing
+		v, err = given.AsDuration(), nil // AsDuration limits the value, so that it does not overflow
 	}
 	if err != nil {
 		return wrong(data, "", want)

@@ -36,8 +36,8 @@ func (c *DropCategory) check(path string) error {
 type PickFirst struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	// ShuffleAddressList shuffles each list of endpoints. Endpoints with a higher weight are more
+	// ShuffleAddressList shuffles each list of endpoints. Endpoints with more weight are more
 	// likely to come first (gRFC A113). An endpoint keeps its random number until the policy is
-	// closed, so the same endpoints in another order are shuffled into the same order.
+	// closed, so the order of the given list does not matter.
 	ShuffleAddressList bool `json:"shuffleAddressList"`
 }

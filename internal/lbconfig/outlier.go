@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy Config"). If no
-// ejection algorithm is configured, the policy does nothing.
+// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy Config"). Without
+// an ejection algorithm, the policy does nothing.
 type OutlierDetection struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
@@ -23,13 +23,13 @@ type OutlierDetection struct {
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
-	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // the default codes are used if it is empty
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // empty for the default codes
 	ReportEmptied               bool                         `json:"reportEmptied"`
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 
-// LeastInterval is the shortest Interval. With many endpoints, the work of each interval takes
-// longer than LeastInterval, so a shorter interval would keep a processor busy.
+// LeastInterval is the shortest Interval. With many endpoints, a shorter one would keep a processor
+// busy.
 const LeastInterval = time.Millisecond
 
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
@@ -40,7 +40,7 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// FailurePercentageEjection ejects each endpoint that fails too often, independently of the others.
+// FailurePercentageEjection ejects each endpoint that fails too often, whatever the others do.
 type FailurePercentageEjection struct {
 	Threshold             uint32 `json:"threshold"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -48,7 +48,7 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// ConsecutiveFailuresEjection ejects an endpoint after a number of consecutive failures.
+// ConsecutiveFailuresEjection ejects an endpoint after a number of failed calls in a row.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32 `json:"failures"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -57,34 +57,34 @@ type ConsecutiveFailuresEjection struct {
 // Code is the name of a status code other than OK, such as "UNAVAILABLE".
 type Code string
 
-// Value returns the code that c names. It returns false if c names no code, or OK.
+// Value returns the code that c names, or false if c names no code, or OK.
 func (c Code) Value() (code codes.Code, ok bool) {
 	err := code.UnmarshalJSON([]byte(strconv.Quote(string(c))))
 	return code, err == nil && code != codes.OK
 }
 
-// NewOutlierDetection returns a configuration with the defaults, which eject nothing.
+// NewOutlierDetection returns the defaults, which eject nothing.
 func NewOutlierDetection() *OutlierDetection {
 	o := &OutlierDetection{}
 	o.setDefaults()
 	return o
 }
 
-// NewSuccessRateEjection returns a configuration with the defaults.
+// NewSuccessRateEjection returns the defaults.
 func NewSuccessRateEjection() *SuccessRateEjection {
 	s := &SuccessRateEjection{}
 	s.setDefaults()
 	return s
 }
 
-// NewFailurePercentageEjection returns a configuration with the defaults.
+// NewFailurePercentageEjection returns the defaults.
 func NewFailurePercentageEjection() *FailurePercentageEjection {
 	f := &FailurePercentageEjection{}
 	f.setDefaults()
 	return f
 }
 
-// NewConsecutiveFailuresEjection returns a configuration with the defaults.
+// NewConsecutiveFailuresEjection returns the defaults.
 func NewConsecutiveFailuresEjection() *ConsecutiveFailuresEjection {
 	c := &ConsecutiveFailuresEjection{}
 	c.setDefaults()
@@ -168,9 +168,9 @@ func percentage(path, field string, given uint32) error {
 	return nil
 }
 
-// barePickFirst reports whether p is, or contains, a pick_first that serves several endpoints.
-// Outlier detection cannot eject such an endpoint, because this pick_first does not watch its
-// health. where names the pick_first and the policies above it.
+// barePickFirst reports whether p is, or contains, a pick_first for several endpoints. Outlier
+// detection cannot eject these, because such a pick_first does not watch their health. where names
+// the pick_first and the policies above it.
 func barePickFirst(p Policy) (where string, bare bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Parse decodes raw, the configuration of a policy, into to and checks it. The type of to is a
-// configuration type of this package. Absent and null fields keep their defaults. Names are
-// case-insensitive, as in gRPC's own policies. An unknown field is ignored and logged once.
+// Parse decodes raw, the configuration of a policy, into to and checks it. T is a configuration
+// type of this package. Absent and null fields keep their defaults. The case of names does not
+// matter, as in gRPC's own policies. An unknown field is ignored and logged once.
 //
 // An error is one line with the policy, the path of the field, the given value and the expected
 // value, such as
@@ -35,15 +35,15 @@ type Error struct {
 func (e *Error) Error() string { return e.policy + ": " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-// defaulter is a configuration whose defaults differ from the zero value.
+// defaulter is a configuration with defaults other than zero values.
 type defaulter interface{ setDefaults() }
 
-// checker is a configuration that is checked after decoding. path is its path, for errors.
+// checker is a configuration that is checked after decoding. path is its path for errors.
 type checker interface{ check(path string) error }
 
 type decoder struct{ policy string }
 
-// decode decodes raw into v. path is the path of v, for errors.
+// decode decodes raw into v. path is the path of v for errors.
 func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error {
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		return at(path, u.UnmarshalJSON(raw))
@@ -163,7 +163,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// at adds the path in front of err.
+// at puts the path in front of err.
 func at(path string, err error) error {
 	if err == nil || path == "" {
 		return err
@@ -171,12 +171,11 @@ func at(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// wrong returns the error for a value of the wrong kind.
 func wrong(raw json.RawMessage, path, want string) error {
 	return at(path, fmt.Errorf("%s given, want %s", excerpt(raw), want))
 }
 
-// excerpt returns raw on one line, shortened for an error text.
+// excerpt returns raw on one line, shortened for an error.
 func excerpt(raw json.RawMessage) string {
 	const most = 80
 	text := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(string(raw)), " "), "\uFFFD"))

@@ -16,12 +16,11 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Policy is a child policy and its configuration. In JSON it is a list of policies in order of
-// preference, `[{"name": {…}}]`. The first registered policy is used (gRPC service_config.proto,
-// LoadBalancingConfig).
+// Policy is a child policy with its configuration. In JSON, it is a list of policies in order of
+// preference, `[{"name": {…}}]`, of which the first registered one is used (gRPC
+// service_config.proto, LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil in the zero Policy, which means that no policy is given,
-	// and in the result of Named.
+	// Builder builds the policy. It is nil if no policy is given, and in the result of Named.
 	Builder balancer.Builder
 	// Config is the result of the builder's ParseConfig, or nil if the builder has no such method.
 	Config serviceconfig.LoadBalancingConfig
@@ -30,7 +29,7 @@ type Policy struct {
 	raw  json.RawMessage // JSON of Config, as it was parsed
 }
 
-// Named returns a policy that is only marshaled, so it need not be registered.
+// Named returns a policy for marshaling only. It need not be registered.
 func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }
@@ -57,12 +56,12 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
 
-// list describes what a list of policies looks like, for errors.
+// list is what errors say about the form of a list of policies.
 const list = `a list of policies, [{"name": {…}}]`
 
-// UnmarshalJSON uses the first registered policy of the list. It returns an error if no policy of
-// the list is registered, if an entry does not hold exactly one policy, or if the policy rejects
-// its configuration.
+// UnmarshalJSON uses the first registered policy of the list. It returns an error if no policy is
+// registered, if an entry does not hold exactly one policy, or if the policy rejects its
+// configuration.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var entries []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {

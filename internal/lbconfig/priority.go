@@ -17,9 +17,9 @@ type Priority struct {
 
 	Children   map[string]PriorityChild `json:"children"`
 	Priorities []string                 `json:"priorities"`
-	// SourcePriorities is set if entries of Priorities are near groups. It maps each entry to the
-	// index of the source's priority that the group is a part of. The indices do not decrease. If
-	// it is empty, the policy behaves as in gRFC A56.
+	// SourcePriorities is set if entries of Priorities are near groups. It contains, for each
+	// entry, the index of the priority at the source. The indices do not decrease. If it is empty,
+	// the policy behaves as in gRFC A56.
 	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
 	FailoverTimeout       Duration `json:"failoverTimeout"`
 	ChildRetention        Duration `json:"childRetention"`
@@ -39,7 +39,7 @@ type PriorityChild struct {
 	IgnoreReresolutionRequests bool   `json:"ignoreReresolutionRequests"`
 }
 
-// NewPriority returns a configuration with the defaults.
+// NewPriority returns the defaults.
 func NewPriority() *Priority {
 	p := &Priority{}
 	p.setDefaults()

@@ -13,19 +13,17 @@ import (
 // ours lists the fields of a service config that only the resolver may set.
 var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
-// CheckServiceConfig returns an error unless user is the JSON of a service config without the
-// fields for load balancing, which the resolver sets. The empty string means no service config.
-// gRPC checks the other fields.
+// CheckServiceConfig returns an error unless user is the JSON of a service config without load
+// balancing, which the resolver sets. "" means no service config. gRPC checks the other fields.
 func CheckServiceConfig(user string) error {
 	_, err := parse(user)
 	return err
 }
 
-// MergeServiceConfig returns user, in JSON, with the list of policies lbConfig as its
-// loadBalancingConfig. gRPC does not merge service configs: a service config from a resolver
-// replaces the user's default service config, including its retry policies and health checks. Each
-// resolver therefore sends a merged service config. MergeServiceConfig returns the same errors as
-// CheckServiceConfig.
+// MergeServiceConfig returns user, in JSON, with lbConfig as its loadBalancingConfig. gRPC does not
+// merge service configs: one from a resolver replaces the user's default, including its retry
+// policies and health checks. Each resolver therefore sends a merged service config. The errors are
+// those of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)
 	if err != nil {
@@ -55,7 +53,7 @@ func parse(user string) (map[string]json.RawMessage, error) {
 		return nil, errors.New("service config: want a JSON object, got null")
 	}
 	for name := range fields {
-		// gRPC matches field names case-insensitively.
+		// gRPC ignores the case of field names.
 		if slices.ContainsFunc(ours, func(o string) bool { return strings.EqualFold(o, name) }) {
 			return nil, fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
 		}

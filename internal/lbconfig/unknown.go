@@ -17,18 +17,17 @@ type unknown struct {
 	name   string
 }
 
-// told holds the unknown fields that have been logged. Each is logged only once, because a
-// configuration is parsed repeatedly and many localities may contain the same mistake.
+// told holds the unknown fields that have been logged. Each is logged once, because a configuration
+// is parsed repeatedly, and many localities may contain the same mistake.
 var told = struct {
 	sync.Mutex
 	fields map[unknown]bool
 }{fields: make(map[unknown]bool)}
 
-// mostTold limits the size of told, because a configuration can contain any number of unknown
-// names.
+// mostTold limits told, because a configuration can contain any number of unknown names.
 const mostTold = 1000
 
-// tell records a field and reports whether it should be logged.
+// tell records a field, and reports whether to log it.
 func tell(u unknown) bool {
 	told.Lock()
 	defer told.Unlock()
@@ -39,8 +38,7 @@ func tell(u unknown) bool {
 	return true
 }
 
-// logUnknown logs once that the field name in the object at path is ignored, and lists the known
-// fields.
+// logUnknown logs once that a field of the object at path is ignored, and lists the known fields.
 func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
 	shown := excerpt([]byte(name))
 	if !tell(unknown{d.policy, in, shown}) {

@@ -32,21 +32,20 @@ type WeightedTarget struct {
 	Targets               map[string]Target `json:"targets"`
 	RemovedChildRetention Duration          `json:"removedChildRetention"`
 	StartPoint            StartPoint        `json:"startPoint"`
-	Balance               *Balance          `json:"balance,omitempty"` // nil means the behavior of gRFC A28
+	Balance               *Balance          `json:"balance,omitempty"` // nil for the behavior of gRFC A28
 }
 
 // Target is one child of understudy_weighted_target.
 type Target struct {
 	Weight      uint32  `json:"weight"`
 	ChildPolicy Policy  `json:"childPolicy"`
-	Zone        string  `json:"zone,omitempty"`     // used with Balance: the target's zone, a key of Balance.Zones
-	Capacity    float64 `json:"capacity,omitempty"` // used with Balance: the total weight of the target's endpoints that can take calls
+	Zone        string  `json:"zone,omitempty"`     // for Balance: the target's zone, a key of Balance.Zones
+	Capacity    float64 `json:"capacity,omitempty"` // for Balance: the total weight of the target's endpoints that can receive calls
 }
 
-// Balance distributes calls between zones in proportion to the capacity of each zone that has not
-// failed.
+// Balance distributes calls between zones by the capacity that has not failed.
 type Balance struct {
-	Own   string                 `json:"own,omitempty"` // the client's zone, "" if it is not in Zones
+	Own   string                 `json:"own,omitempty"` // the client's zone, or "" if it is not in Zones
 	Zones map[string]BalanceZone `json:"zones"`
 }
 
@@ -68,7 +67,7 @@ func (w *WeightedTarget) check(string) error {
 	return w.Balance.of(w.Targets)
 }
 
-// of checks that the zone of each target is one of b.Zones.
+// of checks that the zone of each target is in b.Zones.
 func (b *Balance) of(targets map[string]Target) error {
 	if b == nil {
 		return nil
@@ -88,7 +87,6 @@ func (b *Balance) of(targets map[string]Target) error {
 
 func (z *BalanceZone) check(path string) error { return atLeast0(join(path, "callers"), z.Callers) }
 
-// atLeast0 checks that number is finite and not negative.
 func atLeast0(path string, number float64) error {
 	if number >= 0 && !math.IsInf(number, 0) {
 		return nil
@@ -111,7 +109,7 @@ type WeightedRoundRobin struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
 	StartPoint StartPoint `json:"startPoint"`
-	SlowStart  *SlowStart `json:"slowStart,omitempty"` // nil means no slow start
+	SlowStart  *SlowStart `json:"slowStart,omitempty"` // nil for no slow start
 }
 
 // SlowStart gradually increases the share of an endpoint that has become READY.
@@ -121,7 +119,7 @@ type SlowStart struct {
 	MinWeightPercent float64  `json:"minWeightPercent"`
 }
 
-// NewWeightedRoundRobin returns a configuration with the defaults.
+// NewWeightedRoundRobin returns the defaults.
 func NewWeightedRoundRobin() *WeightedRoundRobin {
 	w := &WeightedRoundRobin{}
 	w.setDefaults()
@@ -130,7 +128,7 @@ func NewWeightedRoundRobin() *WeightedRoundRobin {
 
 func (w *WeightedRoundRobin) setDefaults() { *w = WeightedRoundRobin{StartPoint: StartSpec} }
 
-// NewSlowStart returns a configuration with the defaults, except for the window, which has none.
+// NewSlowStart returns the defaults. The window has none.
 func NewSlowStart() *SlowStart {
 	s := &SlowStart{}
 	s.setDefaults()

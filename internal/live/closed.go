@@ -8,8 +8,8 @@ import (
 )
 
 // IsClosed reports whether a channel is closed. The policies cannot tell, because gRPC also closes
-// them when a channel becomes idle. owner is gRPC's channelz record of the channel, whose type is
-// internal, so IsClosed uses reflection. If reflection fails, IsClosed returns false.
+// them when a channel becomes idle. owner is gRPC's channelz record of the channel. Its type is
+// internal, so IsClosed uses reflection. If that fails, IsClosed returns false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

@@ -13,8 +13,8 @@ import (
 
 const (
 	mostEvents = 100
-	mostIdle   = 100       // maximum number of idle channels that are recorded
-	idleFor    = time.Hour // how long a channel is recorded after it has become idle
+	mostIdle   = 100       // idle channels that are recorded
+	idleFor    = time.Hour // how long an idle channel is recorded
 )
 
 var on atomic.Bool
@@ -25,18 +25,18 @@ func Enable() { on.Store(true) }
 // On reports whether Enable was called.
 func On() bool { return on.Load() }
 
-// Source is the state of one of a channel's sources of endpoints.
+// Source is the state of one source of a channel.
 type Source struct {
 	Name       string // "" for the only source of a channel
 	State      string
-	Trying     string    // what the source is waiting for, "" if there is nothing
-	Version    string    // version of the answer, "" if the source has no versions
-	Answered   time.Time // when the last answer arrived, zero if there is none
-	Error      string    // current error, "" if there is none
-	Since      time.Time // when the current error began, zero if there is none
-	Confirmed  time.Time // when the answer in use was last confirmed; zero unless there is a current error
-	LastError  string    // most recent error, even if it no longer holds
-	FailedAt   time.Time // when LastError occurred, zero if there is none
+	Trying     string    // what the source is waiting for, or ""
+	Version    string    // version of the answer, or ""
+	Answered   time.Time // when the last answer arrived, or zero
+	Error      string    // the current error, or ""
+	Since      time.Time // when Error began, or zero
+	Confirmed  time.Time // when the answer in use was last confirmed, if there is an Error
+	LastError  string    // the last error, even if it is over
+	FailedAt   time.Time // when LastError occurred, or zero
 	Notes      []string  // parts of the answer that have no effect
 	Endpoints  int
 	Priorities int
@@ -48,7 +48,7 @@ type Event struct {
 	Text string
 }
 
-// Channel records a channel. It is safe for concurrent use.
+// Channel records one channel. It is safe for concurrent use.
 type Channel struct {
 	ID     uint64
 	Target string
@@ -56,16 +56,16 @@ type Channel struct {
 
 	mu      sync.Mutex
 	events  []Event
-	sources func() []Source // returns the state of the sources; nil after Stop and for other resolvers
-	last    []Source        // state of the sources when they stopped
-	root    any             // root policy, nil if the channel has none
+	sources func() []Source // returns the sources; nil after Stop, and for resolvers of others
+	last    []Source        // the sources when they stopped
+	root    any             // root policy, or nil
 	owner   any             // gRPC's channelz record of the channel
-	tree    any             // last snapshot of the root policy before it was closed
-	closed  time.Time       // when the root policy was closed, zero if the channel has one
+	tree    any             // last snapshot of a closed root policy
+	closed  time.Time       // when the root policy was closed, or zero
 }
 
-// all holds the channels of this process. Creating or closing a channel does not lock the other
-// channels, except for those without a root policy, which are few.
+// all holds the channels of this process. Creating or closing a channel locks only channels without
+// a root policy, which are few.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
@@ -74,7 +74,7 @@ var all struct {
 }
 
 // New records a channel until its sources and its root policy are gone. sources returns the state
-// of the sources; it must be quick, and may be nil. New returns nil if recording is off.
+// of the sources. It must be quick, and may be nil. New returns nil unless recording is enabled.
 func New(target string, sources func() []Source) *Channel {
 	if !On() {
 		return nil
@@ -91,7 +91,7 @@ func New(target string, sources func() []Source) *Channel {
 	return c
 }
 
-// Note adds an event, and discards the oldest if there are too many.
+// Note adds an event. If there are too many, it discards the oldest.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
@@ -105,7 +105,7 @@ func (c *Channel) Note(text string) {
 }
 
 // Attach records the root policy and gRPC's record of the channel. If the channel was idle before,
-// Attach discards the Channel that recorded it then.
+// it discards the Channel that recorded it then.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -143,8 +143,7 @@ func (c *Channel) Retire(tree any) {
 	}
 }
 
-// Stop records that the channel's sources have stopped. Their current errors remain only as last
-// errors.
+// Stop records that the channel's sources have stopped. Their current errors remain as last errors.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
@@ -153,7 +152,9 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		ask := c.sources
 		c.mu.Unlock()
-		last := slices.Clone(ask()) // without c.mu, because ask takes another lock; cloned, because earlier callers may still read the slice
+		// Not under c.mu, because ask takes another lock; cloned, because earlier callers may still
+		// read the slice.
+		last := slices.Clone(ask())
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
 		}
@@ -166,7 +167,7 @@ func (c *Channel) Stop() {
 	c.forgetIfGone()
 }
 
-// gone reports whether the channel is closed or has been idle for too long. The caller must hold
+// gone reports whether the channel is closed or has been idle for too long. The caller holds
 // all.mu.
 func (c *Channel) gone(now time.Time) bool {
 	c.mu.Lock()
@@ -181,8 +182,8 @@ func (c *Channel) forgetIfGone() {
 	}
 }
 
-// forget discards the channels without a root policy for which is returns true. It also updates the
-// list of these channels. The caller must hold all.mu.
+// forget discards the channels without a root policy for which is returns true. The caller holds
+// all.mu.
 func forget(is func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
 		if is(c) {
@@ -199,8 +200,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune discards the channels that are gone. If there are still too many idle channels, it discards
-// those that have been idle for longest. The caller must hold all.mu.
+// prune discards the channels that are gone. If too many idle ones remain, it discards those that
+// became idle first. The caller holds all.mu.
 func prune() {
 	now := time.Now()
 	forget(func(c *Channel) bool { return c.gone(now) })
@@ -229,10 +230,10 @@ func (c *Channel) isIdle() bool {
 // View is a snapshot of a Channel.
 type View struct {
 	*Channel
-	Root    any // root policy, nil if there is none
+	Root    any // root policy, or nil
 	Owner   any
-	Tree    any       // last snapshot of the closed root policy, nil if there is a root policy
-	Closed  time.Time // when the root policy was closed, zero if there is one
+	Tree    any       // last snapshot of a closed root policy, or nil
+	Closed  time.Time // when the root policy was closed, or zero
 	Sources []Source
 	Events  []Event // oldest first
 }

@@ -1,6 +1,6 @@
 // Package location determines the client's region, zone and node from options, the environment and
-// sources. A source may provide a location only later, so callers ask options.Settings whenever
-// they need the location.
+// sources. A source may learn the location late, so callers ask options.Settings whenever they need
+// it.
 package location
 
 import (
@@ -16,7 +16,7 @@ import (
 // Location is the location of a client or a server. Unknown fields are "".
 type Location struct{ Region, Zone, Node string }
 
-// Or returns p with its empty fields filled from other.
+// Or returns p, with empty fields filled from other.
 func (p Location) Or(other Location) Location {
 	for to, from := range map[*string]string{&p.Region: other.Region, &p.Zone: other.Zone, &p.Node: other.Node} {
 		if *to == "" {
@@ -54,8 +54,8 @@ func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.R
 // SameNode reports whether both nodes are known and equal.
 func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
-// Of returns the client's location. Fields that are not given come from environment variables,
-// which env reads. The notes name variables that are invalid and therefore have no effect.
+// Of returns the client's location. Empty fields of given come from environment variables, which
+// env reads. The notes name invalid variables, which have no effect.
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
@@ -71,7 +71,7 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 // most is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
 const most = 256
 
-// Problem returns a description of what is wrong with a name, or "" if the name is valid.
+// Problem says what is wrong with a name, or returns "".
 func Problem(name string) string {
 	if len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return ""
@@ -79,10 +79,10 @@ func Problem(name string) string {
 	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
 }
 
-// Teller is implemented by sources that provide a location. It may be unknown at first.
+// Teller is implemented by sources that know a location, perhaps not from the start.
 type Teller interface{ Location() Location }
 
-// Learned is a location that is unknown until Set is called. It is safe for concurrent use. Set on
+// Learned is a location that is unknown before Set is called. It is safe for concurrent use. Set on
 // a nil *Learned has no effect.
 type Learned struct{ place atomic.Pointer[Location] }
 
@@ -93,7 +93,7 @@ func (l *Learned) Set(p Location) {
 	}
 }
 
-// Location returns the location that was last set, or the zero value.
+// Location returns the last location, or the zero value.
 func (l *Learned) Location() Location {
 	if l == nil || l.place.Load() == nil {
 		return Location{}

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Check validates the fields of values that are options. values is a program's options or the
+// Check validates the fields of values that are options. values is a program's options, or the
 // configuration of a policy. Zero fields are valid. named returns the name of an option for errors.
 func Check(values any, named func(Option) string) error {
 	v := reflect.ValueOf(values)
@@ -40,7 +40,7 @@ func ranges(v reflect.Value, named func(Option) string) error {
 	return nil
 }
 
-// Never is a value of Refresh that disables periodic look-ups.
+// Never is a value of Refresh that disables periodic lookups.
 const Never time.Duration = -1
 
 // ByName returns the option's name as a parameter of targets.
@@ -52,8 +52,8 @@ func ByField(o Option) string { return o.Field }
 // other returns the name of the option that o may conflict with.
 func (o Option) other() string { return o.AtLeast + o.Not }
 
-// conflict returns an error if o conflicts with that other option. It returns nil if v lacks one of
-// the two fields.
+// conflict returns an error if o conflicts with its other option. If v lacks one of them, there is
+// no conflict.
 func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 	with, ok := find(o.other())
 	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)
@@ -80,7 +80,7 @@ func shown(o Option, f reflect.Value) any {
 	return f.Interface()
 }
 
-// Copy copies the nonzero option fields that both structs have.
+// Copy copies the nonzero options that both structs have.
 func Copy(to, from any) {
 	dst, src := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
 	for _, o := range table {
@@ -94,11 +94,11 @@ func Copy(to, from any) {
 // Given holds the options of a channel. Options in the target override those of the program.
 type Given struct {
 	Program
-	target map[string]bool // names of the options that are set in the target
+	target map[string]bool // names of the options that the target sets
 }
 
-// Set sets an option from a parameter of the target. known reports whether an option of that name
-// may appear in place.
+// Set sets an option from a parameter of the target. known reports whether place may have an option
+// of that name.
 func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	o, ok := find(name)
 	if !ok || !o.at(place) {
@@ -137,8 +137,8 @@ func (o Option) put(p *Program, value any) {
 	}
 }
 
-// Settle resolves conflicts between options. A conflict within the target or within the program is
-// an error. In a conflict between the two, Settle turns off the program's option and returns a
+// Settle resolves conflicts between options. A conflict within the target, or within the program,
+// is an error. In a conflict between the two, Settle turns off the program's option and returns a
 // note.
 func (g *Given) Settle() (notes []string, err error) {
 	if g.Err != nil {
@@ -167,7 +167,7 @@ func (g *Given) Settle() (notes []string, err error) {
 	return notes, nil
 }
 
-// Names returns the sorted names of the parameters that may appear in place.
+// Names returns the sorted names of the parameters that place may have.
 func Names(place Scope) []string {
 	var names []string
 	for _, o := range table {
@@ -179,8 +179,8 @@ func Names(place Scope) []string {
 	return names
 }
 
-// ParseSettings parses target parameters for tools that have no channel. Unknown, repeated and
-// invalid parameters are errors.
+// ParseSettings parses target parameters for tools without a channel. Unknown, repeated and invalid
+// parameters are errors.
 func ParseSettings(given url.Values) (Settings, error) {
 	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // authority is a parameter, but not a setting
 	var g Given

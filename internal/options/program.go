@@ -1,5 +1,5 @@
-// Package options defines the options of channels: their table, and how a program and target
-// parameters set them.
+// Package options defines the options of channels, and how a program and the parameters of a target
+// set them.
 package options
 
 import (
@@ -15,15 +15,15 @@ import (
 // Program holds the options that a program sets for a channel.
 type Program struct {
 	Settings
-	// Refresh is the interval between DNS look-ups. 0 means the source's default, and a negative
-	// value disables periodic look-ups.
+	// Refresh is the interval between DNS lookups. 0 means the source's default, and a negative
+	// value disables periodic lookups.
 	Refresh time.Duration
 	// RemoveAfter is how many answers in a row must lack an address before it is removed. 0 means
 	// the default.
 	RemoveAfter int
-	// Authority is the authority of the channel; "" uses the target's default.
+	// Authority is the authority of the channel, or "" for the target's default.
 	Authority string
-	// ServiceConfig is a service config in JSON, without load balancing. "" means none.
+	// ServiceConfig is a service config in JSON, without load balancing. It may be "".
 	ServiceConfig string
 	// Logger logs failovers. It may be nil.
 	Logger *slog.Logger
@@ -31,10 +31,9 @@ type Program struct {
 	InUse any
 	// Sources are the options of individual sources, of type discovery.SourceOption.
 	Sources []any
-	// Err is set if the options are invalid. All calls then fail with this error.
+	// Err is set if the options are invalid. All calls then fail with it.
 	Err error
-	// Registered identifies the parser that is registered for the scheme. It is nil for other
-	// parsers.
+	// Registered identifies the parser registered for the scheme. It is nil for other parsers.
 	Registered any
 }
 
@@ -42,13 +41,13 @@ type Program struct {
 type Builder interface {
 	resolver.Builder
 	resolver.AuthorityOverrider
-	// Check validates the options and a target without using the network. It also checks the files
-	// that the target names if read is set.
+	// Check validates the options and a target without the network. If read is set, it also checks
+	// the files that the target names.
 	Check(target resolver.Target, read bool) error
 }
 
 // Make returns a builder for targets of scheme. parse is a discovery.Parser. Package resolving sets
-// Make, because this package cannot import it.
+// Make, because this package must not import it.
 var Make func(scheme string, parse any, given Program) Builder
 
 // NewReader returns a reader of targets. Package discovery sets it.
@@ -61,7 +60,7 @@ var registry struct {
 
 type registered struct{ parse any }
 
-// Register registers the parser for scheme, replacing any earlier one.
+// Register registers the parser for scheme in place of any earlier one.
 func Register(scheme string, parse any) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -83,7 +82,7 @@ func For(scheme string, given Program) Builder {
 	return Make(scheme, found.parse, given)
 }
 
-// Builders returns a builder for each scheme, sorted by scheme.
+// Builders returns a builder for each scheme, in the order of the schemes.
 func Builders(given Program) []Builder {
 	var all []Builder
 	for _, scheme := range Schemes() {
@@ -92,7 +91,7 @@ func Builders(given Program) []Builder {
 	return all
 }
 
-// Schemes returns all schemes, sorted.
+// Schemes returns the sorted schemes.
 func Schemes() []string {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()

@@ -10,66 +10,64 @@ import (
 type Settings struct {
 	// FailoverTimeout is how long a priority may take to connect (gRFC A56). 0 or less means 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before calls return to it. 0
-	// means that calls return immediately.
+	// FailbackDelay is how long a priority must have been READY again before calls return to it.
 	FailbackDelay time.Duration
-	// SlowStart is how long the share of a new endpoint grows before it reaches its full weight. 0
-	// disables slow start.
+	// SlowStart is how long the share of a new endpoint grows to its full value. 0 disables slow
+	// start.
 	SlowStart time.Duration
 	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
 	PickFirst bool
-	// MinReady is the share of a priority's weight that must be READY. If less is READY, calls go
-	// to the next priority with this share. They return when the share reaches the larger of
-	// MinReady and MinReadyRecovery. An endpoint does not count before it is READY or has failed.
+	// MinReady is the share of a priority's weight that must be READY. With less, calls go to the
+	// next priority that has this share. They return when the share reaches the larger of MinReady
+	// and MinReadyRecovery. An endpoint does not count before it is READY or has failed.
 	MinReady, MinReadyRecovery float64
-	// WarmStandby is the number of lower priorities that are connected in advance.
+	// WarmStandby is the number of lower priorities to connect in advance.
 	WarmStandby int
-	// FastFailover sends calls to a lower READY priority while the priority in use reconnects,
-	// instead of waiting for up to FailoverTimeout. It applies to priorities that can have at least
-	// two connections.
+	// FastFailover sends calls to a lower READY priority while the priority in use reconnects.
+	// Otherwise, calls wait for up to FailoverTimeout. It applies to priorities that can have at
+	// least two connections.
 	FastFailover bool
-	// FailbackJitter is the window over which clients spread their failbacks.
+	// FailbackJitter is the maximum of the random time that each client adds to a failback delay.
 	FailbackJitter time.Duration
-	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
-	// failing; 0 means no growth.
+	// MaxFailbackDelay limits the growth of FailbackDelay, which doubles while a priority keeps
+	// failing. 0 means no growth.
 	MaxFailbackDelay time.Duration
 	// ResetBackoff makes the first endpoint that connects while none is READY end the backoffs of
-	// all other endpoints. The setting is passed down in the channel's attributes.
+	// all others. The channel's attributes pass the setting down.
 	ResetBackoff bool
 	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
-	// all ejected (gRFC A50). It overrides the configuration of clusters, and has no effect with
+	// all ejected (gRFC A50). It overrides the configuration of clusters. It has no effect with
 	// PickFirst.
 	OutlierDetection bool
 	// NoOutlierDetection disables outlier detection, even if clusters configure it.
 	NoOutlierDetection bool
 
 	// Zone, Region and Node are the client's location as set in options. The method Location adds
-	// fields that are known from elsewhere.
+	// what is known from elsewhere.
 	Zone, Region, Node string
-	// Here provides the complete location. Package resolving sets it; it is nil in tools without a
+	// Here knows the complete location. Package resolving sets it. It is nil in tools without a
 	// channel.
 	Here location.Teller
-	// Prefer selects which endpoints count as near: "none" for no preference, "" for the preference
-	// of the discovery mechanism.
+	// Prefer selects which endpoints count as near. "none" means no preference, and "" the
+	// preference of the discovery mechanism.
 	Prefer string
-	// ZoneMinEndpoints is the minimum number of endpoints in a near group. 0 means 1. A smaller
-	// group is merged with the next one.
+	// ZoneMinEndpoints is the minimum number of endpoints in a near group. A smaller group is
+	// merged with the next one. 0 means 1.
 	ZoneMinEndpoints int
-	// ZoneCallers is the number of clients in each zone, for Prefer "balance". "" means that all
-	// zones have the same number.
+	// ZoneCallers is the number of clients in each zone, for Prefer "balance". "" means the same
+	// number in all zones.
 	ZoneCallers string
 
-	// Subset is the maximum number of endpoints of a locality that are used. 0 means all (gRFC
-	// A68).
+	// Subset is the maximum number of endpoints of a locality to use. 0 means all (gRFC A68).
 	Subset int
-	// SubsetSeed determines which endpoints are in the subset; 0 means ChannelSeed.
+	// SubsetSeed determines which endpoints are in the subset. 0 means ChannelSeed.
 	SubsetSeed int
 	// ChannelSeed is a random seed of the channel. Package resolving sets it.
 	ChannelSeed uint64
 }
 
-// Location returns the client's location as far as it is known. Call it for each answer, because a
-// source may provide the location with the answer.
+// Location returns the client's location, as far as it is known. Call it for each answer, because a
+// source may learn the location with the answer.
 func (s Settings) Location() location.Location {
 	if s.Here != nil {
 		return s.Here.Location()
@@ -87,10 +85,10 @@ const (
 	Count                // int
 	Fraction             // float64
 	Bool                 // bool
-	Toggle               // true, false, or unset to use the clusters' configuration; Settings has two fields for it
-	Name                 // string, see location.Problem
+	Toggle               // true, false, or unset for the clusters' configuration; two fields of Settings
+	Name                 // string, checked by location.Problem
 	Choice               // string, one of Choices
-	Callers              // string, see location.Callers
+	Callers              // string, parsed by location.Callers
 )
 
 // wants describes the valid values of each kind, for errors.
@@ -102,10 +100,10 @@ var wants = map[Kind]string{
 	Toggle:   "true or false",
 }
 
-// Scope tells where in a target an option may appear.
+// Scope is the part of a target in which an option may appear.
 type Scope int
 
-// The places where an option may appear.
+// The scopes.
 const (
 	Channel Scope = iota // in the query of the whole target
 	Part                 // also in the query of an entry of a failover target
@@ -115,17 +113,18 @@ const (
 
 // Option describes an option.
 type Option struct {
-	// Name is the name of the target parameter and of the field in a policy's JSON. Field is the
-	// name of the field in Go structs that have this option.
+	// Name is the name of the target parameter, and of the field in a policy's JSON. Field is the
+	// name of the field in Go structs.
 	Name, Field string
 	Kind        Kind
 	Place       Scope
 
 	// Least and Most limit the value. OrZero also allows 0, which in a program means the default.
-	Least, Most float64 // in seconds for a duration; Most 0 means no limit
+	Least, Most float64 // seconds for a duration; a Most of 0 means no limit
 	OrZero      bool
 	Choices     []string
-	// AtLeast names another option. This option must not be smaller than that one, unless it is 0.
+	// AtLeast names an option. The value must not be less than the value of that option, unless it
+	// is 0.
 	AtLeast string
 	// Not names an option that cannot be combined with this one, and Why is the reason.
 	Not, Why string

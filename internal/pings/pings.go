@@ -25,8 +25,8 @@ import (
 
 var log = grpclog.Component("understudy")
 
-// The metric and its labels. calm is the value of reasonLabel when a server has rejected pings
-// (gRFC A94).
+// The metric and its labels. calm is the value of reasonLabel if a server has rejected pings (gRFC
+// A94).
 const (
 	disconnections = "grpc.subchannel.disconnections"
 	reasonLabel    = "grpc.disconnect_error"
@@ -34,30 +34,28 @@ const (
 	calm           = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// quiet is the minimum time between two log lines. Without it, there could be one for every
-// connection to every server.
+// quiet is the minimum time between two log lines. Without it, each connection to each server could
+// log one.
 const quiet = time.Hour
 
-// message is the message of the log record.
 const message = "servers refuse keepalive pings"
 
-// cure is the advice in the log line.
 const cure = "a server closed a connection because it was pinged too often (" + calm + "), and gRPC now pings half as often: " +
 	"let the servers allow the pings (understudy.Options.ServerKeepalive) before the clients send them, or do not set Keepalive"
 
-// Detector is a stats handler that detects servers that reject pings. It costs no more per call
-// than an empty stats handler.
+// Detector is a stats handler that detects servers that reject pings. It costs a call no more than
+// an empty stats handler.
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger      // nil to log only to gRPC's log
-	records serial.Serializer // runs the logging in the background, because gRPC holds a lock while it records metrics
+	logger  *slog.Logger      // nil for gRPC's log only
+	records serial.Serializer // logs in the background, because gRPC holds a lock while it records metrics
 
 	mu   sync.Mutex
-	last time.Time // when it last logged
+	last time.Time // when a line was last logged
 }
 
-// New returns a Detector that writes to gRPC's log and to logger, if it is not nil.
+// New returns a Detector that writes to gRPC's log, and to logger if it is not nil.
 func New(logger *slog.Logger) *Detector { return &Detector{logger: logger} }
 
 // RecordInt64Count implements estats.MetricsRecorder.
@@ -79,12 +77,12 @@ func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, la
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 		record.AddAttrs(slog.String("target", target), slog.String("reason", cure))
 		if handler, ctx := w.logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // errors of logging cannot be reported
+			_ = handler.Handle(ctx, record) // there is nowhere to report the error
 		}
 	})
 }
 
-// due reports whether a line may be logged now. If so, it starts the next quiet period.
+// due reports whether a line may be logged now. If so, the next quiet period begins.
 func (w *Detector) due() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +93,7 @@ func (w *Detector) due() bool {
 	return false
 }
 
-// valueOf returns the value of the named label, or "" if the metric does not have it.
+// valueOf returns the value of the label, or "" if the metric does not have it.
 func valueOf(name string, names, values []string) string {
 	if i := slices.Index(names, name); i >= 0 {
 		return values[i]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// gRPC's connection errors begin with dialling or connection. If such an error ends a call, the
-// prefix unavailable precedes it.
+// gRPC's connection errors begin with dialling or connection. If such an error ends a call,
+// unavailable precedes it.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
 	dialling    = `connection error: desc = "transport: Error while dialing: `
@@ -48,19 +48,18 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// If a server does not answer, gRPC's error begins with a key of handshakes and ends with one of
-// timeouts.
+// If a server does not answer, gRPC's error begins with a key of handshakes and ends with an entry
+// of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// At the timeout, gRPC closes the connection, and reading from the closed connection may fail
-	// first.
+	// At the timeout, gRPC closes the connection, so that reading from it may fail first.
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 
-// silence rewrites the error for a server that accepts connections but does not answer:
+// silence rewrites the error for a server that accepts connections and does not answer:
 //
 //	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
 //	->  10.0.0.1:443 accepts connections and does not answer

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes the characters of s that strconv.IsPrint rejects, as in Go strings:
+// Text escapes the characters that strconv.IsPrint rejects, as in Go strings:
 //
 //	a<ESC>[31mb  ->  a\x1b[31mb
 //	a<U+202E>b   ->  a\u202eb
@@ -32,8 +32,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line returns Text(s). If s is longer than most bytes, the result is truncated to about most bytes
-// and gives the length of s.
+// Line is like Text, but truncates a text of more than about most bytes, and adds the full length.
 func Line(s string, most int) string {
 	if len(s) <= most {
 		return Text(s)
@@ -58,7 +57,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// JSON replaces unprintable characters in valid JSON with \uXXXX escapes. It keeps white space.
+// JSON replaces unprintable characters in valid JSON by \uXXXX escapes. It keeps white space.
 func JSON(encoded []byte) []byte {
 	if isPrintable(string(encoded)) {
 		return encoded

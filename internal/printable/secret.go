@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// hidden replaces secrets, as in the result of url.URL.Redacted.
+// hidden replaces secrets. url.URL.Redacted uses the same text.
 const hidden = "xxxxx"
 
-// shown lists the parameters of this module, whose values are shown. The values of other parameters
-// may be secret.
+// shown lists the parameters of this module, whose values are shown. Other parameters may have
+// secret values.
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
@@ -22,7 +22,6 @@ var shown = []string{
 
 const shortest = 4
 
-// list is the scheme of targets that contain other targets.
 const list = "failover"
 
 // HideTarget hides the passwords and tokens in a target:
@@ -37,7 +36,7 @@ func HideTarget(u url.URL) url.URL {
 	return (&hider{}).target(u)
 }
 
-// HideText is HideTarget for text, which need not be a valid target.
+// HideText is like HideTarget, for text that need not be a valid target.
 func HideText(text string) string {
 	if !may(text) {
 		return text
@@ -45,7 +44,7 @@ func HideText(text string) string {
 	return (&hider{}).text(text)
 }
 
-// HideIn hides the passwords and tokens of target in text, such as an error.
+// HideIn hides the passwords and tokens of target in a text, such as an error.
 func HideIn(text string, target url.URL) string {
 	if !may(target.String()) {
 		return text
@@ -69,7 +68,7 @@ type hider struct {
 	secrets []string // values that are certainly secret; HideIn removes them from other text
 }
 
-// hide records that a value has been hidden. If sure is set, the value is certainly secret.
+// hide records that a value is hidden. sure means that the value is certainly secret.
 func (h *hider) hide(value string, sure bool) {
 	h.changed = h.changed || value != hidden
 	if sure && len(value) >= shortest && value != hidden {
@@ -98,7 +97,7 @@ func (h *hider) target(u url.URL) url.URL {
 		before := u.EscapedPath()
 		if after := h.list(before); after != before {
 			u.RawPath = after
-			u.Path, _ = url.PathUnescape(after) // cannot fail, because each entry has just been escaped
+			u.Path, _ = url.PathUnescape(after) // cannot fail: each entry has just been escaped
 		}
 		return u
 	}
@@ -132,7 +131,7 @@ func (h *hider) list(escaped string) string {
 func (h *hider) text(text string) string {
 	prefix := ""
 	u, err := url.Parse(text)
-	if err != nil { // package failover also takes an entry without a scheme as a DNS name
+	if err != nil { // package failover also reads an entry without a scheme as a DNS name
 		prefix = "dns:///"
 		u, err = url.Parse(prefix + text)
 	}
@@ -149,7 +148,7 @@ func (h *hider) text(text string) string {
 	return strings.TrimPrefix(after.String(), prefix)
 }
 
-// unread hides what may be secret in a text that is not a valid URL.
+// unread hides what may be secret in a text that is no valid URL.
 func (h *hider) unread(text string) string {
 	if end := strings.LastIndex(text, "@"); end >= 0 {
 		begin := 0
@@ -168,7 +167,7 @@ func (h *hider) unread(text string) string {
 	return text
 }
 
-// opaque hides everything before the last @ in an opaque URL.
+// opaque hides everything before the last @ of an opaque URL.
 func (h *hider) opaque(u url.URL) string {
 	end := strings.LastIndex(u.Opaque, "@")
 	if end < 0 || strings.HasPrefix(u.Scheme, "unix") {
@@ -179,7 +178,7 @@ func (h *hider) opaque(u url.URL) string {
 	return hidden + u.Opaque[end:]
 }
 
-// path hides passwords in the path. They are there if a target has one slash too many.
+// path hides passwords in the path. They are in the path if a target has one slash too many.
 func (h *hider) path(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -200,7 +199,7 @@ func (h *hider) query(raw string) string {
 	for i, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			name, value = "", pair // without "=", it may be a name or a token
+			name, value = "", pair // without "=", this may be a name or a token
 		}
 		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(shown, plain) || harmless(value) {
 			continue
@@ -218,7 +217,7 @@ func (h *hider) query(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// harmless reports whether a value cannot be a secret, because it is too short, a boolean or a
+// harmless reports whether a value cannot be secret, because it is too short, a boolean or a
 // duration.
 func harmless(value string) bool {
 	_, notBool := strconv.ParseBool(value)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// These imports register the policies that generated configurations use.
+	// Generated configurations use the policies that these imports register.
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
@@ -37,27 +37,24 @@ func init() {
 	}
 }
 
-// reader parses the targets of a scheme. It is implemented by package discovery, through
+// reader parses the targets of a scheme. Package discovery implements it and provides it through
 // options.NewReader.
 type reader interface {
-	// Authority returns the authority of a channel to the target.
 	Authority(resolver.Target) string
-	// Check validates a target.
 	Check(target resolver.Target, read bool) error
 	// Read returns the mechanisms of a channel's target, the options that apply to the channel, and
-	// notes about options that have no effect. The options of the target have already been applied
-	// to the Authority and TrustNames of each mechanism.
+	// notes about options without effect. The options are already applied to the Authority and
+	// TrustNames of each mechanism.
 	Read(discovery.Target) (parts []discovery.Mechanism, given options.Given, notes []string, err error)
-	// Prefixed adds the scheme to an error.
 	Prefixed(error, resolver.Target) error
 }
 
-// builder builds resolvers that get their endpoints from sources. It is safe for concurrent use.
+// builder builds resolvers whose endpoints come from sources. It is safe for concurrent use.
 type builder struct {
 	reader
 	scheme string
 	finds  any      // equal for builders that find the same endpoints for the same target
-	noted  sync.Map // texts that have already been logged
+	noted  sync.Map // texts that were logged
 }
 
 // Scheme implements resolver.Builder.
@@ -101,13 +98,13 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	config.Recorder = opts.MetricsRecorder
 	channel, err := join.Start(cc, config)
 	if err != nil {
-		conn.close() // needed because stored sources may keep a reference to conn
+		conn.close() // stored sources may keep conn, and so the channel
 		return nil, b.Prefixed(err, target)
 	}
 	return resolving{channel, conn}, nil
 }
 
-// parts parses a target. It logs notes about options that have no effect.
+// parts parses a target. It logs notes about options without effect.
 func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
 	parts, given, notes, err := b.Read(target)
 	for _, text := range notes {
@@ -130,7 +127,7 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
 		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.OutlierDetection = "" // only has an effect in lists that come from a source
+		m.OutlierDetection = "" // has an effect only in lists from a source
 		if p.Name != "" && !carried {
 			m.ServerName = p.Authority
 		}
@@ -139,25 +136,24 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	return config
 }
 
-// note logs a text, but only the first time.
+// note logs a text the first time.
 func (b *builder) note(text string) {
 	if _, again := b.noted.LoadOrStore(text, true); !again {
 		logger.Warning(b.scheme + ": " + text)
 	}
 }
 
-// found identifies which endpoints a builder finds for a target, if the program gives no options
-// for sources.
+// found identifies which endpoints a builder finds for a target, if the program sets no options of
+// sources.
 type found struct {
 	registered any
 	authority  string
 }
 
-// keptBy is the key under which the last good answer of an idle channel is stored. Programs with
-// the same options have the same key for the same target. If a program gives options for sources,
-// the key contains its builder, because these options may be functions or credentials, which cannot
-// be compared. The target's passwords and tokens are part of the hash, because the endpoints may
-// depend on them.
+// keptBy is the key of the last good answer of an idle channel. Programs with the same options have
+// the same key for the same target. If a program sets options of sources, the key contains the
+// builder instead, because such options may be functions or credentials, which cannot be compared.
+// The hash includes the target's passwords and tokens, because the endpoints may depend on them.
 type keptBy struct {
 	finds  any
 	target [sha256.Size]byte
@@ -165,7 +161,7 @@ type keptBy struct {
 }
 
 // credsCarryName reports whether the channel's credentials contain a server name. The server name
-// of an address would override it, because gRPC passes that name to the handshake.
+// of an address must not be set then: gRPC would pass it to the handshake instead.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

@@ -19,17 +19,15 @@ type conn struct {
 	open                atomic.Pointer[resolver.ClientConn]
 }
 
-// newConn returns a conn for cc.
 func newConn(cc resolver.ClientConn) *conn {
 	c := &conn{}
 	c.open.Store(&cc)
 	return c
 }
 
-// close drops the reference to the channel.
 func (c *conn) close() { c.open.Store(nil) }
 
-// Channel returns the channel's ClientConn, or one that does nothing if conn is closed.
+// Channel returns the channel's ClientConn, or one without effect if conn is closed.
 func (c *conn) Channel() resolver.ClientConn {
 	if cc := c.open.Load(); cc != nil {
 		return *cc
@@ -37,18 +35,14 @@ func (c *conn) Channel() resolver.ClientConn {
 	return closedConn{}
 }
 
-// UpdateState implements resolver.ClientConn.
 func (c *conn) UpdateState(state resolver.State) error { return c.Channel().UpdateState(state) }
 
-// ReportError implements resolver.ClientConn.
 func (c *conn) ReportError(err error) { c.Channel().ReportError(err) }
 
-// NewAddress implements resolver.ClientConn.
 func (c *conn) NewAddress(addresses []resolver.Address) {
 	c.Channel().NewAddress(addresses)
 }
 
-// ParseServiceConfig implements resolver.ClientConn.
 func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return c.Channel().ParseServiceConfig(json)
 }
@@ -56,29 +50,23 @@ func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 // closedConn is the ClientConn of a closed channel, or of no channel.
 type closedConn struct{ resolver.ClientConn }
 
-// UpdateState implements resolver.ClientConn.
 func (closedConn) UpdateState(resolver.State) error { return errClosed }
 
-// ReportError implements resolver.ClientConn.
 func (closedConn) ReportError(error) {}
 
-// NewAddress implements resolver.ClientConn.
 func (closedConn) NewAddress([]resolver.Address) {}
 
-// ParseServiceConfig implements resolver.ClientConn. It returns an empty result without an error,
-// because the resolver of a stored source continues, for the next channel, and its service config
-// is not used.
+// ParseServiceConfig returns an empty result without an error. The resolver of a stored source
+// continues, for the next channel, and its service config is not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// resolving is the resolver of a channel.
 type resolving struct {
 	*join.Channel
 	conn *conn
 }
 
-// Close implements resolver.Resolver.
 func (r resolving) Close() {
 	r.Channel.Close()
 	r.conn.close()

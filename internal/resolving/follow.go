@@ -14,10 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Follow follows a target without a channel, with all its parameters and mechanisms. It calls news
-// with the state that a channel would have, one call at a time, until stop is called. news may call
-// stop itself. The target's scheme is that of a registered source, or the target is a list without
-// the prefix failover:///. Parameters of policies have no effect.
+// Follow follows a target without a channel, with all its parameters and mechanisms. Until stop is
+// called, it calls news with the state that a channel would have, one call at a time. news may call
+// stop. The target has the scheme of a registered source, or is a list without the prefix
+// failover:///. Parameters of policies have no effect.
 func Follow(target string, given options.Program, news func(join.News)) (stop func(), err error) {
 	b, read, err := find(target, given)
 	if err != nil {
@@ -60,7 +60,7 @@ func Settings(target string) (options.Settings, error) {
 	return given.Settings, b.Prefixed(err, read)
 }
 
-// WithOptions returns a target with additional parameters, each NAME=VALUE.
+// WithOptions adds parameters to a target, each NAME=VALUE.
 func WithOptions(target string, given []string) (string, error) {
 	for _, option := range given {
 		name, value, found := strings.Cut(option, "=")
@@ -76,10 +76,9 @@ func WithOptions(target string, given []string) (string, error) {
 	return target, nil
 }
 
-// Shown returns a target without its passwords and tokens.
+// Shown returns a target without passwords and tokens.
 func Shown(target string) string { return printable.HideText(target) }
 
-// find returns the builder for a target, and the parsed target.
 func find(target string, given options.Program) (*builder, resolver.Target, error) {
 	if scheme, _, _ := strings.Cut(target, ":"); !slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
 		target = "failover:///" + target

@@ -14,13 +14,12 @@ import (
 // here determines the location of a channel's client.
 type here struct {
 	given   location.Location
-	sources []location.Teller // sources that may fill in missing fields once they have answered
+	sources []location.Teller // may fill in missing fields once they have answered
 	// missing is called if the location lacks a field that the preference needs.
 	missing func()
 	prefer  string
 }
 
-// Location implements location.Teller.
 func (h *here) Location() location.Location {
 	p := h.given
 	for _, s := range h.sources {
@@ -32,8 +31,7 @@ func (h *here) Location() location.Location {
 	return p
 }
 
-// newHere returns the here of a channel. It calls note with a text for each setting that has no
-// effect.
+// newHere calls note with a text for each setting that has no effect.
 func newHere(given options.Settings, parts []discovery.Mechanism, note func(string)) *here {
 	h := &here{prefer: given.Prefer}
 	h.missing = sync.OnceFunc(func() {

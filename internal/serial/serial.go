@@ -1,11 +1,11 @@
-// Package serial runs events one at a time. A load-balancing policy needs that because it is called
-// concurrently by its parent (updates, Close), its children (reports) and timers.
+// Package serial runs events one at a time. A load-balancing policy needs this because its parent
+// (updates, Close), its children (reports) and timers call it concurrently.
 //
 // Calls from children only queue an event. Children, including those of grpc-go, hold locks while
-// they report. If the event ran on their stack, it could call the child and deadlock. Updates,
-// Close and timers return when their event has run. ExitIdle and ResolverError only queue an event,
-// because a parent may call them from inside its UpdateState, on the stack of another event. No
-// lock is held while an event runs.
+// they report, so an event on their stack could call the child and deadlock. Updates, Close and
+// timers return when their event has run. ExitIdle and ResolverError only queue an event, because a
+// parent may call them from inside its UpdateState, on the stack of another event. No lock is held
+// while an event runs.
 package serial
 
 import (
@@ -16,24 +16,23 @@ import (
 // background counts the goroutines that run events, for all serializers.
 var background atomic.Int64
 
-// Background returns the number of goroutines that run events of serializers of this process,
-// started for queued events or by timers. If it is 0, events run only on the stacks of callers.
-// Simulations use this to find out that all policies have settled.
+// Background returns the number of goroutines of this package, and of timers, that are running
+// events in this process. If it is 0, events run only on the stacks of callers. Simulations use
+// this to find out that all policies have settled.
 func Background() int { return int(background.Load()) }
 
-// Serializer runs events one at a time in the order in which they were queued. The zero value is
+// Serializer runs events one at a time, in the order in which they were queued. The zero value is
 // ready to use. SetHooks may be called before the first event. Do and Enqueue are safe for
-// concurrent use. Enqueue may be called from inside an event. Do must not be called from inside an
-// event, because it would wait for itself.
+// concurrent use. An event may call Enqueue, but not Do, which would wait for the event itself.
 type Serializer struct {
 	mu       sync.Mutex
 	queue    []Event
-	draining bool // some goroutine is running events
+	draining bool // a goroutine is running events
 
-	// The following fields are used only by the goroutine that runs events.
-	background bool // that goroutine was started by this package
+	// Only the goroutine that runs events uses the following fields.
+	background bool // this package has started the goroutine
 	hooks      *Hooks
-	relayed    *Serializer // serializer to which the last flush relayed an event, and which may need a goroutine
+	relayed    *Serializer // serializer of the last event that a flush relayed; it may need a goroutine
 }
 
 // Event is an action that a Serializer runs.
@@ -51,23 +50,23 @@ type awaited struct {
 	done chan struct{}
 }
 
-// Hooks are called before and after each batch of events. They must obey the same rules as events.
+// Hooks are called before and after each batch of events. The rules of events apply to them.
 type Hooks struct {
 	// Begin runs before a batch.
 	Begin func()
-	// Flush runs after a batch, when all events queued so far have run, and before Do returns for
-	// any of them. It is for work that needs to be done only once for many events.
+	// Flush runs after a batch, when all events queued so far have run. Calls of Do return after
+	// it. It is for work that many events need only once.
 	Flush func()
 }
 
 // SetHooks sets the hooks for later batches.
 func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
-// Enqueue queues f and returns at once. It does not run events on its stack: if no goroutine is
+// Enqueue queues f and returns at once. It does not run events on its stack. If no goroutine is
 // running events, it starts one, which ends when the queue is empty.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
-// Queue is Enqueue for an event that is not a function, which saves an allocation.
+// Queue is like Enqueue, for an event that is not a function. This saves an allocation.
 func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
 	s.queue = append(s.queue, e)
@@ -79,10 +78,10 @@ func (s *Serializer) Queue(e Event) {
 	}
 }
 
-// Relay is Queue for an event of another serializer. It must be the last thing that a flush of s
-// does. If s runs on a goroutine of this package, that goroutine then runs the events of the other
-// serializer. A report that passes through a tree of policies therefore needs one goroutine and one
-// large stack, instead of one for each policy.
+// Relay is like Queue, for an event of another serializer. A flush of s may call it only as its
+// last action. If s runs on a goroutine of this package, this goroutine then runs the events of the
+// other serializer. A report through a tree of policies therefore needs one goroutine with a large
+// stack, instead of one for each policy.
 func (s *Serializer) Relay(to *Serializer, e Event) {
 	if !s.background {
 		to.Queue(e)
@@ -94,15 +93,14 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 	s.relayed = to
 }
 
-// A Slot queues events of one kind, of which only the latest matters: a new event replaces one that
-// is still queued. Callers that do not wait therefore cannot make the queue long. The zero value is
-// ready to use.
+// A Slot queues events of one kind, of which only the latest matters: a new event replaces a queued
+// one. Callers that do not wait therefore cannot fill the queue. The zero value is ready to use.
 type Slot struct {
 	mu     sync.Mutex
-	latest func() // the event that is queued, or nil
+	latest func() // the queued event, or nil
 }
 
-// Enqueue is Serializer.Enqueue for the events of this slot.
+// Enqueue is like Serializer.Enqueue, for the events of this slot.
 func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	slot.mu.Lock()
 	waiting := slot.latest != nil
@@ -120,10 +118,10 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	})
 }
 
-// Run queues f and runs all queued events on its stack. If events are running already, on another
-// goroutine or further up this stack, it returns at once, and f runs there. Callers must not hold a
-// lock that an event may need. An example is a subchannel that reports to a policy without
-// children.
+// Run queues f and runs all queued events on its stack. If events are already running, on another
+// goroutine or further up this stack, Run returns at once, and f runs there. The caller must not
+// hold a lock that an event may need. A subchannel that reports to a policy without children calls
+// Run, for example.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -135,9 +133,9 @@ func (s *Serializer) Run(f func()) {
 	s.drain()
 }
 
-// Do queues f and returns when f has run. It runs f, and the events before it, on its stack, unless
-// another goroutine is running events. Later events are left to another goroutine, so that a steady
-// stream of them does not keep Do from returning.
+// Do queues f and returns when f has run. Unless another goroutine is running events, it runs f,
+// and the events before it, on its stack. It leaves later events to another goroutine, so that it
+// returns even if events keep coming.
 func (s *Serializer) Do(f func()) {
 	s.mu.Lock()
 	if s.draining {
@@ -157,10 +155,10 @@ func (s *Serializer) Do(f func()) {
 	}
 }
 
-// runFirst runs the queued events and f. It is called with s.mu locked, and unlocks it.
+// runFirst runs the queued events and f. The caller holds s.mu; runFirst unlocks it.
 func (s *Serializer) runFirst(f func()) {
 	s.draining = true
-	var one [1]Event // no allocation in the usual case, in which no event is queued
+	var one [1]Event // saves an allocation in the usual case, in which no event is queued
 	batch := append(one[:0], Func(f))
 	if len(s.queue) > 0 {
 		batch = append(s.queue, Func(f))
@@ -188,8 +186,8 @@ func (s *Serializer) drainInBackground() {
 // kept is the largest capacity of a slice that an empty queue keeps for reuse.
 const kept = 8
 
-// drain runs batches of events until the queue is empty. The caller must then run the events of the
-// serializer that it returns, if that is not nil.
+// drain runs batches of events until the queue is empty. If it returns a serializer, the caller
+// must run the events of that one.
 func (s *Serializer) drain() (next *Serializer) {
 	var batch []Event
 	for {
@@ -214,7 +212,7 @@ func (s *Serializer) drain() (next *Serializer) {
 	}
 }
 
-// ifIdle returns s if s has events and no goroutine runs them. The caller must then do so.
+// ifIdle returns s if s has events that no goroutine runs. The caller must then run them.
 func (s *Serializer) ifIdle() *Serializer {
 	if s == nil {
 		return nil

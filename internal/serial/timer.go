@@ -2,13 +2,13 @@ package serial
 
 import "time"
 
-// A Timer runs an event after a delay. If it is stopped or restarted after it has fired, but before
-// its event runs, that event has no effect. The zero value is a stopped Timer. A Timer must be used
-// only in events of one serializer.
+// A Timer runs an event after a delay. An event that is still queued when the timer is stopped or
+// restarted has no effect. The zero value is a stopped Timer. A Timer must be used only in events
+// of one serializer.
 type Timer struct{ current *time.Timer }
 
-// Start makes fired run in an event of s after the given time. An earlier Start that is still
-// pending has no effect then.
+// Start makes fired run in an event of s after the given time. It replaces an earlier Start that
+// has not fired.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var own *time.Timer
@@ -25,7 +25,7 @@ func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.current = own
 }
 
-// Stop stops the timer. It has no effect on a stopped timer.
+// Stop stops the timer if it is running.
 func (t *Timer) Stop() {
 	if t.current != nil {
 		t.current.Stop()

@@ -15,7 +15,7 @@ import (
 type Spec[C any] struct {
 	Name string
 	// Default returns the configuration for an update without one. If Default is nil, such an
-	// update is rejected.
+	// update is an error.
 	Default func() *C
 	New     func(*Shell) Policy[C]
 }
@@ -42,7 +42,7 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{fallback: b.spec.Default}
-	opts.Target.URL = printable.HideTarget(opts.Target.URL) // the target appears only in logs and metrics
+	opts.Target.URL = printable.HideTarget(opts.Target.URL) // only logs and metrics show the target
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
 	p.above, _ = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)
@@ -53,8 +53,8 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	return p
 }
 
-// PartsOf returns the policy inside a balancer that a Spec has built. For other balancers, it
-// returns nil. It is for tests.
+// PartsOf returns the policy inside a balancer that a Spec has built, or nil for other balancers.
+// It is for tests.
 func PartsOf(b balancer.Balancer) PolicyMethods {
 	s, ok := b.(interface{ added() PolicyMethods })
 	if !ok {

@@ -15,10 +15,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child whose policy may change to another type. It is used in events, and not after
-// Close.
+// Child is a child whose policy may be replaced by one of another type. It is used in events, and
+// not after Close.
 //
-// During a change, the child has two policies. The pending policy takes over when it reports a
+// During a replacement, the child has two policies. The pending policy takes over when it reports a
 // state other than CONNECTING, or when the current policy is no longer READY.
 type Child struct {
 	shell    *Shell
@@ -30,12 +30,12 @@ type Child struct {
 	first            Instance
 
 	state   balancer.State
-	since   int64 // when the connectivity state last changed, in Unix nanoseconds; 0 if unknown
-	refused bool  // the child has refused its last update, and counts as failed because of that
+	since   int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
+	refused bool  // the child counts as failed because it has refused its last update
 	failed  error
 	past    *past
 	timers  [timersEach]serial.Timer
-	ends    [timersEach]time.Time // when running timers end
+	ends    [timersEach]time.Time // when running timers fire
 }
 
 const timersEach = 6
@@ -44,19 +44,19 @@ const timersEach = 6
 type Handlers struct {
 	// Reported is called for each new state of the child, in an event.
 	Reported func(c *Child, state balancer.State)
-	// Refused is called when the child has refused its update, with the state that it counts as
-	// until it reports or accepts an update. If Refused is nil, Reported is called with that state,
-	// and later with the child's own state if it accepts an update.
+	// Refused is called when the child has refused its update. failed is the state that counts
+	// until the child reports or accepts an update. If Refused is nil, Reported is called with this
+	// state, and later with the child's own state when the child accepts an update.
 	Refused func(c *Child, failed balancer.State)
-	// Title returns the child's title in errors and logs. If Title is nil or returns "", the
-	// child's name is used.
+	// Title returns the child's title for errors and logs. If it is nil or returns "", the child's
+	// name is the title.
 	Title func(name string) string
-	// ResolveNow is called when the child requests a re-resolution, on the child's stack. If it is
-	// nil, the request is passed to the ClientConn.
+	// ResolveNow is called on the child's stack when the child requests a re-resolution. If it is
+	// nil, the ClientConn receives the request.
 	ResolveNow func(name string)
 }
 
-// NewChild returns a child without a policy. Its first Update builds one.
+// NewChild returns a child without a policy. The first Update builds one.
 func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
 }
@@ -85,22 +85,21 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists reports whether the child has a policy, that is, whether it was ever updated.
+// Exists reports whether the child has ever been updated, so that it has a policy.
 func (c *Child) Exists() bool { return c.current != nil }
 
-// State returns the state that was last reported. Before the first report, it is CONNECTING.
+// State returns the last reported state, or CONNECTING before the first report.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused reports whether the child counts as failed because it has refused its last update. This
-// ends when it reports.
+// Refused reports whether the child counts as failed because it has refused its last update. Its
+// next report ends this.
 func (c *Child) Refused() bool { return c.refused }
 
 // LastError returns the child's last known error, or nil.
 func (c *Child) LastError() error { return c.failed }
 
-// Update passes the child its policy, configuration and endpoints. If the policy's type changes,
-// the new policy takes over gracefully. The child's reports during the update are handled before
-// its error.
+// Update passes the child its policy, configuration and endpoints. A policy of another type takes
+// over gracefully. The child's reports during the update are handled before its error.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	before := c.refused
 	c.refused = false
@@ -140,11 +139,11 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		}
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // latest is the current policy, perhaps since this update
+	if latest != c.pending { // latest is the current policy, at least since this update
 		return err
 	}
-	// The error counts as that of the current policy, and is ignored while that one serves. The
-	// pending policy may never report a state, so the error also becomes its state.
+	// The error counts for the current policy, and is ignored while that policy serves. The pending
+	// policy may never report a state, so the error also becomes its state.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -163,7 +162,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending, c.latestName = nil, "" // latestName was the name of the pending policy
+	c.pending, c.latestName = nil, "" // it was the name of the pending policy
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)
@@ -220,7 +219,7 @@ func (c *Child) noteFailure(state balancer.State) {
 	}
 }
 
-// ErrUntold is the error of a failed child whose picker does not report its error (FailureOf).
+// ErrUntold is the error of a failed child whose picker does not report its error (see FailureOf).
 var ErrUntold = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
 // ResolveNow implements Owner.
@@ -232,8 +231,8 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts a timer of the child, or restarts it. Timers are numbered from 0 to
-// timersEach-1. When the timer fires, fired runs in an event.
+// StartTimer starts or restarts a timer of the child. Timers are numbered from 0 to timersEach-1.
+// When the timer fires, fired runs in an event.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.ends[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)
@@ -247,15 +246,14 @@ func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 // StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
-// ResolverError passes an error of the resolver to the pending policy if there is one, or else to
-// the current one.
+// ResolverError passes an error of the resolver to the pending policy, or else to the current one.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {
 		latest.ResolverError(err)
 	}
 }
 
-// ExitIdle makes the pending policy connect if there is one, or else the current one.
+// ExitIdle makes the pending policy connect, or else the current one.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()

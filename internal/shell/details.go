@@ -10,33 +10,33 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// Priority holds the Details of a Snapshot of package priority's policy.
+// Priority is the Details of a Snapshot of package priority's policy.
 type Priority struct {
 	// InUse is the name of the child in use, or "".
 	InUse string
 	Since time.Time // when InUse last changed
-	// Unused are the titles of the priorities that have not been needed so far, in order.
+	// Unused are the titles of the priorities that have not been needed yet, in order.
 	Unused []string
 }
 
-// PriorityChild holds the Details of a ChildSnapshot of package priority's policy.
+// PriorityChild is the Details of a ChildSnapshot of package priority's policy.
 type PriorityChild struct {
 	CountsAs priority.State
 	Since    time.Time // when CountsAs last changed
 	// Priority is the index of the child, or -1 if it is no longer a priority.
 	Priority  int
 	Endpoints int
-	// Why is the problem of the child: why it has failed or, while it is recovering, why it failed
-	// last. It is "" for a READY child without a problem.
+	// Why is the problem of the child: why it has failed or, while it recovers, why it last failed.
+	// It is "" if the child is READY and has no problem.
 	Why string
-	// Failover is when the child will count as failed. Failback is when it will take over from the
-	// priority in use. Deactivation is when it will be closed. Each is zero if its timer is not
+	// Failover is when the child will count as failed, Failback when it will take over from the
+	// priority in use, and Deactivation when it will be closed. Each is zero if its timer is not
 	// running.
 	Failover, Failback, Deactivation time.Time
 	Standby                          bool // connected although it is not needed yet
 }
 
-// OutlierDetection holds the Details of a Snapshot of package outlierdetection's policy.
+// OutlierDetection is the Details of a Snapshot of package outlierdetection's policy.
 type OutlierDetection struct {
 	Tier    Condition
 	Ejected []Ejected
@@ -44,31 +44,31 @@ type OutlierDetection struct {
 
 // Ejected is an ejected endpoint.
 type Ejected struct {
-	Name  string // first address of the endpoint
+	Name  string // first address
 	By    outlierdetection.Algorithm
-	Until time.Time // the ejection ends at the first interval after this
+	Until time.Time // the ejection ends at the first interval after this time
 }
 
-// WeightedTarget holds the Details of a Snapshot of package weightedtarget's policy.
+// WeightedTarget is the Details of a Snapshot of package weightedtarget's policy.
 type WeightedTarget struct {
-	// Scheduled returns the number of calls that each child has been given since watching began. It
-	// may be called at any time and does not block.
+	// Scheduled returns the number of calls that each child has been assigned since watching began.
+	// It may be called at any time and does not block.
 	Scheduled func() []uint64
 }
 
-// Target holds the Details of a ChildSnapshot of package weightedtarget's policy.
+// Target is the Details of a ChildSnapshot of package weightedtarget's policy.
 type Target struct {
-	Weight   uint32               // 0 for a child that is no longer configured or has no share
+	Weight   uint32               // 0 if the child is no longer configured or has no share
 	CountsAs weightedtarget.State // may differ from the state that the child has reported
 }
 
-// WeightedRoundRobin holds the Details of a Snapshot of package weightedroundrobin's policy.
+// WeightedRoundRobin is the Details of a Snapshot of package weightedroundrobin's policy.
 type WeightedRoundRobin struct {
 	// Scheduled has the same meaning as in WeightedTarget.
 	Scheduled func() []uint64
 }
 
-// Endpoint holds the Details of a ChildSnapshot of package weightedroundrobin's policy.
+// Endpoint is the Details of a ChildSnapshot of package weightedroundrobin's policy.
 type Endpoint struct {
 	Addresses []resolver.Address // must not be modified
 	Weight    uint32             // configured weight, without slow start

@@ -8,9 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Split groups endpoints by the first element of their paths, which is the name of a child, and
-// removes that element. If an endpoint belongs to no known child, Split logs a warning, unless the
-// previous update had such endpoints as well.
+// Split groups endpoints by the first element of their paths, which names a child, and removes that
+// element. It logs a warning if an endpoint belongs to no known child, unless the previous update
+// had such endpoints as well.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
 	strays := len(endpoints)
@@ -45,7 +45,7 @@ func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	}
 }
 
-// WithEndpoints returns state with the given endpoints, and with their addresses in Addresses:
+// WithEndpoints returns state with the given endpoints. Addresses gets their addresses, because
 // policies from base.NewBalancerBuilder use only these.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0

@@ -11,21 +11,21 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OwnsSubConns is implemented by the builders of policies that shut down all their subchannels in
-// Close, as gRPC recommends. For other policies, the Instance shuts down the subchannels.
+// OwnsSubConns is implemented by the builders of policies whose Close shuts down all their
+// subchannels, as gRPC recommends. For other policies, the Instance shuts them down.
 type OwnsSubConns interface{ OwnsSubConns() }
 
 // Owner handles the reports and requests of an Instance.
 type Owner interface {
-	// Reported is called for each state that the policy reports, in an event.
+	// Reported is called in an event for each state that the policy reports.
 	Reported(i *Instance, state balancer.State)
-	// ResolveNow is called when the policy requests a re-resolution, on the policy's stack.
+	// ResolveNow is called on the policy's stack when the policy requests a re-resolution.
 	ResolveNow()
 }
 
-// Instance is one child policy, and the ClientConn that it is built with. There may be tens of
-// thousands, so it is small. Its exported methods are called in events, except for those of
-// balancer.ClientConn. If a child's policy may change its type, use Child.
+// Instance is a child policy together with its ClientConn. There may be tens of thousands, so it is
+// small. Its exported methods must be called in events, except those of balancer.ClientConn. For a
+// child whose policy may change its type, there is Child.
 type Instance struct {
 	balancer.ClientConn
 
@@ -33,13 +33,13 @@ type Instance struct {
 	owner Owner
 	lb    balancer.Balancer // nil after Close
 	state balancer.State
-	since int64 // when the connectivity state last changed, in Unix nanoseconds; 0 if unknown
+	since int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
 	past  *past
 
 	mu       sync.Mutex
-	remember bool    // keep track of subchannels, because the policy may leave some open in Close
-	closed   bool    // closed or about to be closed; reports are ignored
-	said     *report // reports that are queued, oldest first
+	remember bool    // record subchannels, because the policy's Close may leave some open
+	closed   bool    // closed, or about to be; reports are ignored
+	said     *report // queued reports, oldest first
 	last     *report
 	subConns map[balancer.SubConn]struct{}
 }
@@ -49,7 +49,7 @@ type report struct {
 	next  *report
 }
 
-// reports holds used reports for reuse: 10,000 endpoints that connect make 30,000 reports.
+// reports holds used reports for reuse, because 10,000 endpoints that connect make 30,000 reports.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
 // Build builds the policy. It returns false if the builder has returned nil.
@@ -64,8 +64,8 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 // State returns the last reported state, or CONNECTING before the first report.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the policy and returns its error. If the error makes the child count as failed
-// (Shell.Refused), it is treated like a report of TRANSIENT_FAILURE. name is the child's name in
+// Update updates the policy and returns its error. An error that makes the child count as failed
+// (see Shell.Refused) is handled like a report of TRANSIENT_FAILURE. name is the child's name in
 // errors and logs.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
@@ -79,9 +79,9 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// update updates the policy. It returns the error without a status, see Plain. All reports before
-// and during the update are handled when it returns: A56 calls child.Update() and then looks at the
-// child's state.
+// update updates the policy. It returns the error without a status (see Plain). When it returns,
+// all reports before and during the update have been handled: A56 calls child.Update() and then
+// looks at the child's state.
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.takeAll()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -89,7 +89,8 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 	return Plain(err)
 }
 
-// UpdateState queues a report. It must not be handled now, because the policy may hold locks.
+// UpdateState queues a report. It must not handle the report now, because the policy may hold
+// locks.
 func (i *Instance) UpdateState(state balancer.State) {
 	i.say(state)
 	i.shell.serial.Queue((*taking)(i))
@@ -108,13 +109,13 @@ func (i *Instance) say(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// taking is the event for one report. It does nothing if that report was handled before.
+// taking is the event for one report. It has no effect if the report was handled before.
 type taking Instance
 
 func (t *taking) Run() { (*Instance)(t).take() }
 
-// take handles the oldest report that is queued. It returns false if there is none, or if the
-// policy is closed.
+// take handles the oldest queued report. It returns false if there is none, or if the policy is
+// closed.
 func (i *Instance) take() bool {
 	i.mu.Lock()
 	r, closed := i.said, i.closed
@@ -152,8 +153,8 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy called NewSubConn")
 
-// NewSubConn implements balancer.ClientConn. It keeps track of the subchannel if the policy may
-// leave it open.
+// NewSubConn implements balancer.ClientConn. It records the subchannel if the policy may leave it
+// open.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed
@@ -209,7 +210,7 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 // ExitIdle makes the policy connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// ResetBackoff implements BackoffResetter. It does nothing for policies of other modules.
+// ResetBackoff implements BackoffResetter. It has no effect on policies of other modules.
 func (i *Instance) ResetBackoff() {
 	if r, ok := i.lb.(BackoffResetter); ok {
 		r.ResetBackoff()
@@ -217,14 +218,14 @@ func (i *Instance) ResetBackoff() {
 }
 
 // Connect makes the policy connect, and handles what the policy reports meanwhile. If the policy is
-// CONNECTING immediately, the parent does not publish IDLE.
+// CONNECTING at once, its parent does not publish IDLE.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.takeAll()
 }
 
-// Remove closes the policy once its parent has published another state, because until then, calls
-// use its subchannels. Reports are ignored from now on.
+// Remove closes the policy after its parent has published another state, because calls use its
+// subchannels until then. It makes the parent ignore reports from now on.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true
@@ -232,8 +233,7 @@ func (i *Instance) Remove() {
 	i.shell.removed = append(i.shell.removed, i)
 }
 
-// Close closes the policy, and shuts down subchannels that it has left open. It does nothing if i
-// is nil.
+// Close closes the policy, and shuts down subchannels that it has left open. i may be nil.
 func (i *Instance) Close() {
 	if i == nil {
 		return

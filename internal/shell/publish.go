@@ -6,12 +6,11 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish makes the shell publish the policy's state, once, after the current batch of events. In
-// an update, that is after its end.
+// Publish makes the shell publish the policy's state once, after the current batch of events or, in
+// an update, after the end of the update.
 func (s *Shell) Publish() { s.stale = true }
 
-// Updating reports whether an update is in progress: Begin has been called, and End has not
-// returned.
+// Updating reports whether Begin has been called and End has not returned.
 func (s *Shell) Updating() bool { return s.updating }
 
 func (s *Shell) endBatch() {
@@ -64,7 +63,7 @@ func (s *Shell) wake(at time.Time) {
 		return
 	}
 	s.wakeAt = at
-	s.timer.Start(&s.serial, time.Until(at), func() {}) // an empty event, which flush follows
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // flush runs after this empty event
 }
 
 func (s *Shell) publish(state balancer.State) {

@@ -18,11 +18,11 @@ type Record struct {
 	done                   func(balancer.DoneInfo)
 }
 
-// A slot counts the calls that end within the same two seconds. While it is reused, a call may not
-// be counted.
+// A slot counts the calls that end within the same two seconds. It may miss a call while it is
+// being reused.
 const (
 	slotSeconds = 2
-	slots       = RecentSeconds/slotSeconds + 1 // one more, which is being filled
+	slots       = RecentSeconds/slotSeconds + 1 // one of them is being filled
 )
 
 type slot struct {
@@ -56,7 +56,7 @@ func (r Recent) Codes() (all []codes.Code) {
 	return all
 }
 
-// trouble are the status codes of a backend that is failing. Others, such as NOT_FOUND, are normal
+// trouble is the set of status codes of a backend that fails. Others, such as NOT_FOUND, are normal
 // answers.
 const trouble = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
@@ -92,7 +92,7 @@ func (r *Record) note(err error) {
 	}
 }
 
-// Recent counts the calls that ended within the given number of seconds before now, at most
+// Recent counts the calls that ended in the given number of seconds before now, at most
 // RecentSeconds. The precision is two seconds.
 func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	number := now.Unix() / slotSeconds
@@ -116,7 +116,7 @@ type Recorded struct {
 	Record *Record
 }
 
-// Picks returns how many calls the endpoint was given, even by other pickers.
+// Picks returns how many calls the endpoint has received, also from other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
 // Pick picks and counts the call.

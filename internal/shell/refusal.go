@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Refusal is the error of calls to a child that has refused its update. It contains no status
-// error, so wait-for-ready calls wait.
+// Refusal is the error of calls to a child that has refused its update. It contains no status, so
+// that calls that wait for ready do wait.
 type Refusal struct {
 	who string
 	err error
@@ -31,18 +31,18 @@ func (a *AllFailed) Error() string {
 
 func (a *AllFailed) Unwrap() error { return a.One }
 
-// Refused handles the error err with which a child has refused its update. It returns the error of
-// calls to the child, and whether the child counts as failed because of err.
+// Refused handles the error of a child that has refused its update. It returns the error of calls
+// to the child, and whether the child counts as failed because of err.
 //
-// A child whose last report is READY or IDLE stays in use. If a child has reported
-// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, the error that the child has
-// reported is more specific, so refusal is nil.
+// A child whose last report is READY or IDLE stays in use. If the child has reported
+// TRANSIENT_FAILURE and err is only balancer.ErrBadResolverState, refusal is nil, because the
+// reported error is more specific.
 //
 // child is the child's title in errors and logs, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	who := s.name + ": " + child
 	refusal = &Refusal{who, Plain(err)}
-	if s.updating { // outside an update, there is no caller to return the error to
+	if s.updating { // outside an update, no caller can receive the error
 		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)
@@ -58,8 +58,8 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (r
 	return refusal, true
 }
 
-// Refuse adds err to the errors of the current update. The update returns these if the policy
-// itself has failed.
+// Refuse adds err to the errors of the current update. The update returns them if the policy itself
+// has failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 type refusals []error

@@ -1,19 +1,19 @@
 // Package shell implements what all policies with children have in common. It implements
 // balancer.Balancer, runs one event at a time, owns the children and timers, publishes the policy's
-// state and takes snapshots. A policy adds a configuration, a core that makes the decisions, and
-// the code that applies them.
+// state and takes snapshots. A policy adds its configuration, a core that makes the decisions, and
+// the code that executes them.
 //
 // The shell guarantees:
 //
-//   - An update is two events, Begin and End. All reports of children during Begin have been
-//     handled before End runs, and nothing is published between the two.
+//   - An update is two events, Begin and End. Before End runs, all reports of children during Begin
+//     have been handled. Nothing is published between the two.
 //   - After a batch of events, a state that has changed is published once.
 //   - A configuration of the wrong type is rejected. Without an earlier configuration, calls fail
 //     with the reason.
 //   - A child that refuses an update counts as failed with its error, unless it is READY or IDLE.
 //     UpdateClientConnState returns the errors of children only if the policy itself has failed,
-//     because a parent treats an error as the failure of the whole policy.
-//   - UpdateClientConnState and Close return after they have been applied. ResolverError and
+//     because a parent takes an error for the failure of the whole policy.
+//   - UpdateClientConnState and Close return when they have taken effect. ResolverError and
 //     ExitIdle never block, because a parent may call them from inside its UpdateState.
 //   - After Close, the policy publishes no state and calls no child.
 package shell
@@ -36,12 +36,12 @@ import (
 // Logger is the logger of all policies.
 var Logger = grpclog.Component("understudy")
 
-// Policy is what a policy implements. It is called in events, and not after Close. C is the
-// policy's configuration, a type in package lbconfig.
+// Policy is what a policy implements. It is called in events, and not after Close. C is its
+// configuration, a type of package lbconfig.
 type Policy[C any] interface {
-	// Begin applies a configuration and a resolver state. It updates the children.
+	// Begin applies a configuration and a resolver state, and updates the children.
 	Begin(config *C, state resolver.State)
-	// End ends the update. By then, all reports of children during Begin have been handled.
+	// End ends the update, after all reports of children during Begin have been handled.
 	End()
 	PolicyMethods
 }
@@ -50,26 +50,25 @@ type Policy[C any] interface {
 type PolicyMethods interface {
 	// State returns the state to publish.
 	State() balancer.State
-	// Children yields the children, with their names.
+	// Children yields the children with their names.
 	Children(yield func(name string, child Below) bool)
 	// ExitIdle connects the children that should be connected.
 	ExitIdle()
 }
 
-// Scheduled is implemented by policies that decide when their state is published. Others call
+// Scheduled is implemented by policies that decide when to publish their state. Others call
 // Shell.Publish.
 type Scheduled interface {
-	// Due reports whether State is to be published, and when. The zero time means immediately.
+	// Due reports whether to publish State, and when. The zero time means at once.
 	Due() (at time.Time, due bool)
 }
 
-// Settler is implemented by policies that must do something after each batch of events, and once
-// after Close.
+// Settler is implemented by policies with work after each batch of events, and once after Close.
 type Settler interface {
 	Settled(closed bool)
 }
 
-// Below is a child as the shell sees it: a Child or an Instance.
+// Below is a child for the shell: a Child or an Instance.
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
@@ -78,12 +77,11 @@ type Below interface {
 	look() ChildSnapshot
 }
 
-// Shell is the part of a policy that this package implements. The policy uses its fields and
-// methods in events.
+// Shell is the common part of a policy. The policy uses its fields and methods in events.
 type Shell struct {
-	// ClientConn is the parent's ClientConn, which creates the subchannels.
+	// ClientConn is the parent's ClientConn, which creates subchannels.
 	ClientConn balancer.ClientConn
-	// Options are the policy's build options. The children are built with the same options.
+	// Options are the build options of the policy and of its children.
 	Options balancer.BuildOptions
 
 	name      string
@@ -99,7 +97,7 @@ type Shell struct {
 	closed     bool
 	settled    bool // Settler was called for Close
 	stale      bool // Publish has been called
-	strays     bool // some endpoints in the last update belong to no child
+	strays     bool // some endpoints of the last update belong to no child
 	refusals   refusals
 	removed    []*Instance // closed after the next flush, when they get no more calls
 
@@ -109,10 +107,10 @@ type Shell struct {
 	wakeAt    time.Time
 
 	channel *stateattr.Channel
-	above   *Instance     // this policy as a child of another one of this module, or nil
-	ending  bool          // the state is published as the last action of a batch of events
-	live    *live.Channel // nil unless the debug pages are enabled
-	unwatch func()        // set for the topmost policy of a channel that the debug pages watch
+	above   *Instance     // this policy as a child of another policy of this module, or nil
+	ending  bool          // publishing is the last action of the batch of events
+	live    *live.Channel // nil unless the debug page is enabled
+	unwatch func()        // set for the topmost policy of a channel on the debug page
 	watch
 }
 
@@ -140,7 +138,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// Reports of other goroutines may be queued between the two events, and are handled there.
+	// Reports from other goroutines may be queued between the two events, and are handled there.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -165,8 +163,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// refuse makes calls fail with err if there has been no valid configuration. Otherwise, they would
-// wait forever.
+// refuse makes calls fail with err if there has been no valid configuration. Otherwise, the calls
+// would wait forever.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -176,8 +174,7 @@ func (s *Shell) refuse(err error) error {
 	return err
 }
 
-// ResolverError implements balancer.Balancer. It passes the error to all children. Without
-// children, calls fail with it.
+// ResolverError passes the error to all children. Without children, calls fail with it.
 func (s *Shell) ResolverError(err error) {
 	s.resolverErrors.Enqueue(&s.serial, func() {
 		if s.closed {
@@ -194,8 +191,7 @@ func (s *Shell) ResolverError(err error) {
 	})
 }
 
-// UpdateSubConnState implements balancer.Balancer. It does nothing, because subchannels report to
-// the children.
+// UpdateSubConnState does nothing, because subchannels report to the children.
 func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 // ExitIdle implements balancer.Balancer.
@@ -216,7 +212,7 @@ type BackoffResetter interface {
 // ResetBackoff makes all subchannels below the policy connect now, instead of after their backoff.
 // It does not block.
 //
-// grpc.ClientConn.ResetConnectBackoff is not used: it has a data race with the creation of
+// grpc.ClientConn.ResetConnectBackoff is not used, because it has a data race with the creation of
 // subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff() {
 	s.Event(func() {

@@ -17,8 +17,8 @@ import (
 type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
-	State    connectivity.State // as last published
-	Since    time.Time          // when State last changed; zero if nothing was published
+	State    connectivity.State // the last published state
+	Since    time.Time          // when State last changed, or zero
 	Error    error              // the error of calls, if known
 	Children []ChildSnapshot
 	Details  any // set by the policy, see Describer
@@ -27,11 +27,11 @@ type Snapshot struct {
 // ChildSnapshot is the state of one child of a policy.
 type ChildSnapshot struct {
 	Name      string
-	Title     string             // to display; "" if unknown
-	State     connectivity.State // as last reported
-	Since     time.Time          // when State last changed; zero if unknown
-	LastError error              // last known error, even if the child has recovered
-	FailedAt  time.Time          // when the child last failed; zero if unknown
+	Title     string             // the name that users see, or ""
+	State     connectivity.State // the last reported state
+	Since     time.Time          // when State last changed, or zero
+	LastError error              // the last error, even if the child has recovered
+	FailedAt  time.Time          // when the child last failed, or zero
 	Details   any
 	// Below is the child's policy if it is Watchable, or nil.
 	Below Watchable
@@ -45,25 +45,24 @@ type Watchable interface {
 	// Snapshot returns the last snapshot. It is nil before the first one, and while nobody watches.
 	// It does not block.
 	Snapshot() *Snapshot
-	// Busy returns the time at which the policy began to handle the current batch of events. It is
-	// zero if there is no batch or nobody watches. It does not block.
+	// Busy returns when the policy began to handle the current batch of events, or zero if there is
+	// none or nobody watches. It does not block.
 	Busy() time.Time
 }
 
 // Describer is implemented by policies that add details to their snapshots.
 type Describer interface {
-	// Describe sets the Details of a snapshot and of the children in it.
+	// Describe sets the Details of a snapshot and of its children.
 	Describe(*Snapshot)
 }
 
 // Watcher is implemented by policies that do extra work while they are watched.
 type Watcher interface {
-	// Watched is called when the policy begins to be watched, and when it is no longer watched.
+	// Watched is called when the first watcher arrives and when the last one has left.
 	Watched(on bool)
 }
 
-// snapshotInterval, multiplied by the number of children, is the minimum time between two
-// snapshots.
+// snapshotInterval is the minimum time between two snapshots for each child.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
@@ -71,8 +70,8 @@ type watch struct {
 	snapshot atomic.Pointer[Snapshot]
 	began    atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
 
-	// These fields are used only in events.
-	below map[Watchable]func() // stops the watching of each watched policy below
+	// The following fields are used only in events.
+	below map[Watchable]func() // the functions that end the watching of the policies below
 	made  time.Time
 	again serial.Timer
 }
@@ -80,7 +79,7 @@ type watch struct {
 // Watch implements Watchable.
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // an empty event, which lookAround follows
+	s.serial.Enqueue(func() {}) // lookAround runs after this empty event
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
@@ -90,7 +89,7 @@ func (s *Shell) Watch() (stop func()) {
 // Snapshot implements Watchable.
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// lookAround is called after each batch of events. It makes a snapshot if the policy is watched.
+// lookAround makes a snapshot if the policy is watched. It is called after each batch of events.
 func (s *Shell) lookAround() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -119,12 +118,11 @@ func (s *Shell) lookAround() {
 	s.snapshot.Store(next)
 }
 
-// tell notifies the policy that it is watched, or no longer watched. If that changes its state, the
-// state is published.
+// tell tells the policy whether it is watched. The policy publishes its state if that changes.
 func (s *Shell) tell(watched bool) {
 	if w, ok := s.parts.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // an empty event, which flush follows
+		s.serial.Enqueue(func() {}) // flush runs after this empty event
 	}
 }
 
@@ -164,7 +162,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.below = watched
 }
 
-// noteSince records when a state has changed, if the debug pages are enabled.
+// noteSince records when a state has changed, if the debug page is enabled.
 func noteSince(since *int64, before, now connectivity.State) {
 	if live.On() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()
@@ -176,7 +174,7 @@ type past struct {
 	at  time.Time
 }
 
-// notePast records a failure, if the debug pages are enabled.
+// notePast records a failure, if the debug page is enabled.
 func notePast(last **past, state balancer.State) {
 	if live.On() && state.ConnectivityState == connectivity.TransientFailure {
 		*last = &past{FailureOf(state.Picker), time.Now()}

@@ -17,14 +17,14 @@ func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }
 
-// Failed returns the state of a child that cannot take calls because of err. Wait-for-ready calls
-// wait; others fail with UNAVAILABLE and the text of err.
+// Failed returns the state of a child that cannot receive calls because of err. Calls that wait for
+// ready wait. Others fail with UNAVAILABLE and the text of err.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Failing returns a picker whose calls fail with err. err must not contain a status error, which
-// would fail wait-for-ready calls as well.
+// Failing returns a picker whose calls fail with err. err must not contain a status, which would
+// also fail calls that wait for ready.
 func Failing(err error) balancer.Picker { return &failing{err} }
 
 type failing struct{ err error }
@@ -35,8 +35,8 @@ func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 func (f *failing) Failure() error { return f.err }
 
-// FailureOf returns the error with which calls on a picker fail, or nil if it is unknown. It does
-// not call Pick: a picker of another module may start a connection or count a call.
+// FailureOf returns the error that a picker's calls fail with, or nil if it is unknown. It does not
+// call Pick, because a picker of another module may start a connection or count a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -44,9 +44,9 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// Plain returns err if it does not contain a status error, and otherwise an error with the same
-// text. gRPC fails even wait-for-ready calls if a picker returns a status error. errors.Is on the
-// result is the same as on err.
+// Plain returns err without a status: an error with the same text if err contains a status, and
+// otherwise err. If a picker returned a status, gRPC would fail even calls that wait for ready.
+// errors.Is gives the same for the result as for err.
 func Plain(err error) error {
 	if err == nil {
 		return nil
@@ -57,7 +57,7 @@ func Plain(err error) error {
 	return plain{err}
 }
 
-// plain does not embed the error, because the error's methods would reveal the status.
+// plain does not embed the error, whose methods would reveal the status.
 type plain struct{ err error }
 
 func (p plain) Error() string { return p.err.Error() }

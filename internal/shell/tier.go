@@ -13,16 +13,16 @@ type Tier struct {
 	Condition Condition
 	// Interval is the maximum time between two trial calls while the policy is HalfOpen.
 	Interval time.Duration
-	// Failures names the status codes with which calls fail, such as "INTERNAL". It is empty if the
+	// Failures names the status codes that calls fail with, such as "INTERNAL". It is "" if the
 	// policy is Usable, or if they are unknown.
 	Failures string
-	// ReadyPart is the share of the weight that is READY. Weight that is CONNECTING is left out.
+	// ReadyPart is the READY share of all weight that is not CONNECTING.
 	ReadyPart float64
-	// UnprovenPart is a further share of the same weight: it is READY, but has not answered a call
-	// since its ejection.
+	// UnprovenPart is a further share of that weight: it is READY, but its endpoints have not
+	// answered a call since their ejection.
 	UnprovenPart float64
-	// FailedPart is the failed share of all weight, including weight that is CONNECTING. Only
-	// package weightedroundrobin sets it.
+	// FailedPart is the failed share of all weight, even if it is CONNECTING. Only package
+	// weightedroundrobin sets it.
 	FailedPart float64
 }
 
@@ -30,19 +30,19 @@ type Tier struct {
 type Condition uint8
 
 const (
-	// Usable means that calls succeed as far as is known.
+	// Usable means that calls succeed, as far as is known.
 	Usable Condition = iota
-	// Emptied means that calls to all endpoints fail. The policy should get calls only if there is
-	// no better one.
+	// Emptied means that calls to all endpoints fail. The policy should get calls only if no other
+	// is better.
 	Emptied
-	// HalfOpen means that the policy was Emptied. A few calls must show whether it has recovered.
+	// HalfOpen means that the policy was Emptied, and that a few calls must show whether it has
+	// recovered.
 	HalfOpen
 )
 
 func (c Condition) String() string { return [...]string{"usable", "emptied", "half-open"}[c] }
 
-// TierOf returns the Tier of a picker. For a picker that has none, it is Usable, and all weight is
-// READY.
+// TierOf returns the Tier of a picker. A picker without one is Usable, and all its weight is READY.
 func TierOf(picker balancer.Picker) Tier {
 	switch p := picker.(type) {
 	case interface{ Tier() Tier }:

@@ -7,11 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree is a snapshot of a policy and of the policies below it. They need not have been taken at the
-// same time.
+// Tree holds the snapshots of a policy and of the policies below it. They may be from different
+// times.
 type Tree struct {
 	*Snapshot           // nil before the first snapshot
-	Busy      time.Time // when the policy began to handle the current events; zero if there are none
+	Busy      time.Time // when the policy began to handle the current events, or zero
 	Below     []*Tree   // one for each child in Snapshot; nil if the child's policy is not Watchable
 }
 
@@ -45,7 +45,7 @@ func (s *Shell) begin() {
 	}
 }
 
-// attach makes the policy appear on the debug pages if it is the topmost one of a channel.
+// attach puts the policy on the debug page if it is the topmost one of a channel.
 func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.On() || s.live != nil {
 		return
@@ -68,15 +68,15 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	known.Attach(Watchable(s), owner)
 }
 
-// detach stores the last tree of the policy for the debug pages.
+// detach stores the last tree of the policy for the debug page.
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)
-		last.Busy = time.Time{} // the batch of events that is running is Close itself
+		last.Busy = time.Time{} // the current batch of events is Close itself
 		s.live.Retire(last)
 		s.unwatch()
 	}
 }
 
-// Note adds a line to the channel's history on the debug pages, if these are enabled.
+// Note adds a line to the channel's history on the debug page, if that is enabled.
 func (s *Shell) Note(text string) { s.live.Note(text) }

@@ -12,20 +12,21 @@ import (
 
 type channelKey struct{}
 
-// Channel describes the channel of a resolver state and names its priorities. It must not be
+// Channel describes the channel of a resolver state, and names its priorities. It must not be
 // modified.
 type Channel struct {
 	Target string
-	// Names maps each child of the priority policy to its title, such as "us-east/a, us-east/b", or
-	// "" if it has only a number. Titles come from a source. They may be long, equal, or contain
-	// any characters.
+	// Names holds the title of each child of the priority policy, such as "us-east/a, us-east/b",
+	// or "" if a child has only a number. Titles come from a source. They may be long or equal, and
+	// contain any characters.
 	Names map[string]string
-	// Services maps a child's name to the cluster of its endpoints, if there is one.
+	// Services holds the cluster of a child's endpoints by the name of the child, if there is one.
 	Services map[string]string
-	// Failures maps a child's name to the reason why it has no endpoints, if its source knows it.
+	// Failures holds the reason why a child has no endpoints by the name of the child, if its
+	// source knows it.
 	Failures map[string]string
-	// Empty explains why the priority policy has no children, and names the source. It is "" if the
-	// policy has children.
+	// Empty says why the priority policy has no children, and names the source. It is "" if there
+	// are children.
 	Empty string
 	// Logger logs failovers in addition to gRPC's log. It may be nil.
 	Logger *slog.Logger
@@ -34,7 +35,7 @@ type Channel struct {
 	// ResetBackoff makes the first endpoint that connects while none is READY end the backoffs of
 	// all others.
 	ResetBackoff bool
-	// Live is the channel's entry on the debug pages, a *live.Channel, or nil.
+	// Live is a *live.Channel, the channel's entry on the debug page, or nil.
 	Live any
 }
 
@@ -45,7 +46,7 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 }
 
 // BelowPriority returns state without the channel's fields about the children of the priority
-// policy, because policies below it may have children with the same names.
+// policy. Policies below it may have children with the same names.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -54,8 +55,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without the channel. Each update has a new Channel, which would make
-// every update look like a change to the policies of endpoints.
+// WithoutChannel returns state without the channel. Each update has a new Channel, so that every
+// update would look like a change to the policies of endpoints.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))
@@ -63,8 +64,8 @@ func WithoutChannel(state resolver.State) resolver.State {
 	return state
 }
 
-// ChannelOf returns the channel that SetChannel has set, whatever the policy's depth in the tree,
-// or an empty Channel.
+// ChannelOf returns the channel that SetChannel has set, or an empty Channel. It works at any depth
+// of the tree.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c

@@ -13,7 +13,7 @@ import (
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
 	Target string
-	Index  int                // 0 is the highest; NoPriority means none
+	Index  int                // 0 is the highest, and NoPriority means none
 	Name   string             // the priority's title, as in the log
 	State  connectivity.State // state of the priority's picker
 	Since  time.Time
@@ -26,14 +26,14 @@ const (
 	NoName     = "none"
 )
 
-// InUseReporter calls a function of the application, one call at a time and on a goroutine of the
-// reporter. It is safe for concurrent use.
+// InUseReporter calls a function of the application, one call at a time, on its own goroutine. It
+// is safe for concurrent use.
 type InUseReporter struct {
 	tell   func(PriorityInUse)
 	serial serial.Serializer
 }
 
-// NewInUseReporter returns a reporter that calls tell. It returns nil if tell is nil.
+// NewInUseReporter returns a reporter that calls tell, or nil if tell is nil.
 func NewInUseReporter(tell func(PriorityInUse)) *InUseReporter {
 	if tell == nil {
 		return nil
@@ -52,7 +52,7 @@ type InUseChannel struct {
 	last *PriorityInUse
 }
 
-// Channel returns the InUseChannel for target. It returns nil if t is nil.
+// Channel returns the InUseChannel for target, or nil if t is nil.
 func (t *InUseReporter) Channel(target string) *InUseChannel {
 	if t == nil {
 		return nil
@@ -60,8 +60,8 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	return &InUseChannel{teller: t, target: target}
 }
 
-// Tell reports p, unless p equals the last report. It never blocks. Two reports of NoPriority count
-// as equal even if their reasons differ.
+// Tell reports p unless p equals the last report. It never blocks. Two reports of NoPriority are
+// equal even if their reasons differ.
 func (c *InUseChannel) Tell(p PriorityInUse) {
 	if c == nil {
 		return
@@ -80,8 +80,8 @@ func (c *InUseChannel) Tell(p PriorityInUse) {
 	})
 }
 
-// Close stops the reports. No call of the function begins after Close, but one may still be
-// running.
+// Close stops the reports. A call of the function may still be running, but none begins after
+// Close.
 func (c *InUseChannel) Close() {
 	if c != nil {
 		c.closed.Store(true)

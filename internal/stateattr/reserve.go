@@ -4,12 +4,12 @@ import "google.golang.org/grpc/resolver"
 
 type reserveKey struct{}
 
-// SetReserve marks an endpoint as a reserve: policies do not connect to it until its zone has a
+// SetReserve marks an endpoint as a reserve, to which policies do not connect until its zone has a
 // share of the calls.
 func SetReserve(e resolver.Endpoint) resolver.Endpoint {
 	e.Attributes = e.Attributes.WithValue(reserveKey{}, true)
 	return e
 }
 
-// IsReserve reports whether SetReserve marked the endpoint.
+// IsReserve reports whether SetReserve has marked the endpoint.
 func IsReserve(e resolver.Endpoint) bool { return e.Attributes.Value(reserveKey{}) != nil }

@@ -4,25 +4,24 @@ import "google.golang.org/grpc/resolver"
 
 type reresolverKey struct{}
 
-// reresolver wraps the function in a struct that is stored as a pointer, because == cannot compare
-// functions.
+// reresolver wraps a function, because functions cannot be compared. It is stored as a pointer.
 type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }
 
-// SetResolveNow returns state with resolveNow in its attributes. The priority policy then calls
-// resolveNow instead of its ClientConn's ResolveNow. A resolver sets it if the children come from
-// different sources. child is the name of the requesting child. ignored reports whether the child's
+// SetResolveNow returns state with resolveNow in its attributes. The priority policy then calls it
+// instead of its ClientConn's ResolveNow. A resolver sets it if the children come from different
+// sources. child is the name of the child with the request. ignored reports whether the child's
 // configuration ignores such requests.
 //
-// resolveNow must not block. It may be called from several goroutines. It may also be called after
-// the resolver has been closed, and must then do nothing.
+// resolveNow must not block. It may be called from several goroutines. After the resolver has been
+// closed, it may still be called and must do nothing.
 func SetResolveNow(state resolver.State, resolveNow func(child string, ignored bool)) resolver.State {
 	state.Attributes = state.Attributes.WithValue(reresolverKey{}, &reresolver{resolveNow})
 	return state
 }
 
-// ResolveNow returns the function that SetResolveNow set, or nil.
+// ResolveNow returns the function that SetResolveNow has set, or nil.
 func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	r, ok := state.Attributes.Value(reresolverKey{}).(*reresolver)
 	if !ok || r == nil {
@@ -32,8 +31,8 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 }
 
 // TakeResolveNow returns the function that SetResolveNow has set, or nil, and state without it.
-// Policies below must not see the function, because it accepts the child names of only one level of
-// the tree.
+// Policies below must not see it, because it accepts only the names of children at one level of the
+// tree.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

@@ -3,31 +3,31 @@ package tally
 import "sync"
 
 const (
-	// Most is the maximum number of label combinations of a metric that are counted separately
-	// for each target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, which
-	// is enough for several targets. A configuration of 16 clusters in 8 zones needs 128.
+	// Most is how many label combinations of a metric are counted separately for each target. By
+	// default, the OpenTelemetry SDK keeps 2000 series of a metric, which is enough for several
+	// targets. A configuration of 16 clusters in 8 zones needs 128.
 	Most = 200
-	// longest is the maximum size of a label in bytes. Longer ones are replaced by Other.
+	// longest is the maximum length of a label in bytes. Other replaces longer ones.
 	longest = 500
 )
 
 // Other replaces the labels of combinations beyond the first Most.
 const Other = "other"
 
-// Labels are the labels of a series, except for the target. "" means that a label is not set.
+// Labels are the labels of a series without the target. "" means that a label is not set.
 type Labels [3]string
 
-// Bound limits the number of series of a counter, because a series stays in memory until the
-// process ends and its labels may come from a control plane. The zero value is ready to use. A
-// Bound is safe for concurrent use.
+// Bound limits the number of series of a counter. A series stays in memory until the process ends,
+// and a control plane may choose its labels. The zero value is ready to use. A Bound is safe for
+// concurrent use.
 type Bound struct {
 	mu   sync.Mutex
 	seen map[string]map[Labels]bool // by target
 }
 
-// Of returns the labels to count under. These are the given labels if they are among the first Most
-// combinations of the target. Otherwise, each label that is set is replaced by Other. The result
-// for the same labels is always the same. Of takes a lock, so it must not be called for every RPC.
+// Of returns the labels to count under: the given ones if they are among the first Most
+// combinations of the target, and otherwise Other for each label that is set. The result for the
+// same labels is always the same. Of takes a lock, so it must not be called for every RPC.
 func (b *Bound) Of(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()

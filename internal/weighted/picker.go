@@ -10,28 +10,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Picker picks children in the order of their deadlines (gRFC A34), and keeps track of their
-// positions. It is safe for concurrent use.
+// Picker picks children in the order of their deadlines (gRFC A34), and keeps their positions. It
+// is safe for concurrent use.
 type Picker struct {
 	scheduler *edf.Scheduler // nil with a single child
 	pickers   []balancer.Picker
 	places    []*Position
-	before    uint64      // with a single child: the child's PicksOf when this picker was created
-	picked    atomic.Bool // with a single child: whether it has been picked
+	before    uint64      // for a single child: its PicksOf when this picker was created
+	picked    atomic.Bool // for a single child: it has been picked
 	readyPart float64
 	unproven  float64
 	failed    float64
 }
 
-// ReadyPart returns the fraction of the weight that is READY, among the weight that is READY or has
-// failed. See shell.TierOf.
+// ReadyPart returns the READY share of the weight that is READY or has failed (see shell.TierOf).
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
-// UnprovenPart returns the fraction of the weight that is unproven, among the weight that is READY
-// or has failed. See shell.TierOf.
+// UnprovenPart returns the unproven share of the weight that is READY or has failed (see
+// shell.TierOf).
 func (p *Picker) UnprovenPart() float64 { return p.unproven }
 
-// FailedPart returns the fraction of all weight that has failed. See shell.TierOf.
+// FailedPart returns the failed share of all weight (see shell.TierOf).
 func (p *Picker) FailedPart() float64 { return p.failed }
 
 // SetFailedPart sets the result of FailedPart, which is 0 by default. It must be called before the
@@ -59,15 +58,15 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
-	// Do not store on every pick, because all cores would compete for the cache line.
+	// Storing on every pick would make all cores compete for the cache line.
 	if !p.picked.Load() {
 		p.picked.Store(true)
 	}
 	return p.pickers[0].Pick(info)
 }
 
-// Picks returns the number of picks. With a single child, it returns the number that the child's
-// picker has counted, or 0 if that picker does not count. It never blocks.
+// Picks returns the number of picks. With a single child, it is the number that the child's picker
+// has counted, or 0 if that picker does not count. Picks never blocks.
 func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()
@@ -83,7 +82,7 @@ func (p *Picker) Counts() []uint64 {
 	return []uint64{p.Picks()}
 }
 
-// PicksOf returns the number of picks of a picker, or 0 if the picker does not count them.
+// PicksOf returns the number of picks of a picker, or 0 if the picker does not count.
 func PicksOf(picker balancer.Picker) uint64 {
 	if p, ok := picker.(interface{ Picks() uint64 }); ok {
 		return p.Picks()
@@ -106,8 +105,8 @@ func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 // Picks returns the number of picks.
 func (c *Counting) Picks() uint64 { return c.picks.Load() }
 
-// Failure returns the error of the first child whose picker reports one, or nil. See
-// shell.FailureOf.
+// Failure returns the error of the first child whose picker reports one, or nil (see
+// shell.FailureOf).
 func (p *Picker) Failure() error {
 	for _, picker := range p.pickers {
 		if f, ok := picker.(interface{ Failure() error }); ok && f.Failure() != nil {
@@ -120,8 +119,8 @@ func (p *Picker) Failure() error {
 // Len returns the number of children.
 func (p *Picker) Len() int { return len(p.pickers) }
 
-// Leaves returns the number of children. It counts a child whose picker is a Picker as that
-// picker's leaves.
+// Leaves returns the number of children. A child whose picker is a Picker counts as the leaves of
+// that picker.
 func (p *Picker) Leaves() int {
 	n := 0
 	for _, child := range p.pickers {
@@ -142,8 +141,7 @@ func (p *Picker) Lefts() []edf.Left {
 	return p.scheduler.Lefts()
 }
 
-// Save stores the positions of the children, for the next picker. Picks after Save do not change
-// what was stored.
+// Save stores the positions of the children for the next picker. Later picks do not change them.
 func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:

@@ -7,15 +7,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Position is a child's position in the sequence of picks: which fraction of its interval remains
-// until its next pick. It is passed on from one picker to the next.
+// Position is a child's position in the sequence of picks: the fraction of its interval until its
+// next pick. Each picker passes it on to the next.
 type Position struct {
 	left  edf.Left
-	drawn bool // drawn at random, and no picker has picked from it yet
+	drawn bool // drawn at random, and not picked from yet
 }
 
-// NewPosition returns the position of a new child: at the start of its interval, as in gRFC A34, or
-// at a random point.
+// NewPosition returns the position of a new child: the start of its interval, as in gRFC A34, or a
+// random point.
 func NewPosition(random bool) Position {
 	if random {
 		return Position{left: core.RandomLeft(rand.Uint64N), drawn: true}
@@ -27,8 +27,8 @@ func NewPosition(random bool) Position {
 //
 // If all positions are random and unused, the sequence starts at a random pick instead of a random
 // time: one child, drawn by weight, counts as just picked. With weights 1 and 9, the next pick
-// after a random time is the heavier child in 94.4 % of the cases, although it has only 90 % of the
-// picks.
+// after a random time would be the heavier child in 94.4 % of the cases, although it has only 90 %
+// of the picks.
 //
 // The positions are not modified, so that a picker that is replaced unused has no effect.
 func schedule(weights []uint32, places []*Position) []edf.Entry {

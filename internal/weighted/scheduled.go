@@ -1,17 +1,17 @@
 package weighted
 
-// Scheduled sums the picks of a policy's children over all of the policy's pickers. It reads the
-// counts of the schedulers, so it costs nothing per pick. Its methods must be called only in events
-// of the policy, but the function that Now returns may be called at any time.
+// Scheduled adds up the picks of a policy's children over all of the policy's pickers. It reads the
+// counts of the schedulers, so it costs a pick nothing. Its methods must be called in events of the
+// policy, except that the function from Now may be called at any time.
 type Scheduled[C comparable] struct {
-	over   map[C]uint64 // number of picks by earlier pickers
+	over   map[C]uint64 // picks by earlier pickers
 	picker *Picker
 	of     []C
-	gone   map[C]bool // children that are still in picker, but have been removed since Use
+	gone   map[C]bool // children of picker that were removed since Use
 }
 
-// Use sets the current picker, which may be nil, and its children. Picks that the previous picker
-// makes afterwards are not counted.
+// Use sets the current picker, which may be nil, and its children. Later picks of the previous
+// picker are not counted.
 func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	if s.picker != nil {
 		for i, n := range s.picker.Counts() {
@@ -27,7 +27,7 @@ func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	s.picker, s.of, s.gone = picker, children, nil
 }
 
-// Forget discards the picks of a child that has been removed.
+// Forget discards the picks of a removed child.
 func (s *Scheduled[C]) Forget(child C) {
 	delete(s.over, child)
 	if s.picker != nil {

@@ -1,5 +1,5 @@
 // Package xnet contains network helpers that sources and clients share: authorities, backoff, DNS
-// look-ups, loopback addresses and root certificates.
+// lookups, loopback addresses and root certificates.
 package xnet
 
 import (
@@ -26,8 +26,7 @@ func EncodeAuthority(name string) string {
 	return b.String()
 }
 
-// AuthorityOfEndpoint returns the authority that gRPC uses by default for a target with this
-// endpoint.
+// AuthorityOfEndpoint returns gRPC's default authority for a target with this endpoint.
 func AuthorityOfEndpoint(endpoint string) string {
 	encoded := EncodeAuthority(endpoint)
 	if strings.HasPrefix(encoded, ":") {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Backoff returns the minimum time between the start of an attempt and the start of the next. It
+// Backoff returns the minimum time from the start of an attempt to the start of the next. It
 // follows gRPC's connection backoff: from 1 s to 120 s, with a jitter of 20 %. attempt counts from
 // 0. random must be uniformly distributed in [0, 1).
 func Backoff(attempt int, random float64) time.Duration {

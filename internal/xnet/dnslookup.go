@@ -12,8 +12,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// LookupOptions replace DNS look-ups, for simulations. Sources get them through
-// discovery.OwnOption.
+// LookupOptions replace DNS lookups in simulations. Sources get them through discovery.OwnOption.
 type LookupOptions struct {
-	Resolver Resolver // nil to use the name servers of the target or the system
+	Resolver Resolver // nil for the name servers of the target or the system
 }

@@ -1,10 +1,10 @@
 // Package ads is the core of an xDS client in the state-of-the-world variant. It decides which
 // resources are requested, which responses are accepted, and which resources stay in use while the
 // stream is down. Subscriptions are for one type of resource, on one stream at a time. A resource
-// that is missing from a response stays in use. For endpoints, the protocol requires that. For
-// clusters, gRFC A53 allows it.
+// that is missing from a response stays in use. The protocol requires that for endpoints, and gRFC
+// A53 allows it for clusters.
 //
-// The package is a state machine without goroutines, locks or a clock. Each event is a method and
+// The package is a state machine without goroutines, locks or a clock. Each event is a method that
 // returns the actions to execute. It is not safe for concurrent use. The rules are those of the xDS
 // transport protocol and of gRFCs A27 (ACK and NACK), A57 (errors of streams) and A71 (fallback).
 package ads
@@ -26,20 +26,20 @@ const (
 type Subscriptions struct {
 	phase     phase
 	heard     bool    // a response of any type has arrived on this stream
-	version   string  // version of the last response that was accepted as a whole, on any stream
+	version   string  // version of the last response, on any stream, that was accepted as a whole
 	rejected  *string // version of the last rejected response on this stream, or nil
 	nonce     string  // nonce of the last response on this stream
 	responses uint64
 	wanted    map[string]*subscription
 	timers    uint64
-	heards    uint64 // number of responses, on all streams
+	heards    uint64 // number of responses on all streams
 	failure   error  // why the last stream ended; nil if it had a response
 }
 
 type subscription struct {
-	watchers int // 0 after the last watcher has left; see Unwatch
+	watchers int // 0 after the last watcher has left, see Unwatch
 	has      bool
-	body     []byte // the last good resource, encoded
+	body     []byte // last good resource, encoded
 	err      error
 	timer    Timer  // its ID is 0 if it is not running
 	asked    uint64 // value of heards when the timer was started
@@ -50,20 +50,20 @@ func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }
 
-// Actions is what must be done after an event, in the order of the fields.
+// Actions lists what to do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
 	Start   []Timer   // call Expired when one of these fires
-	Deliver []Named   // good resources, to pass to their watchers
-	Fail    []Failure // resources that have no good version, with the reason
-	Kept    []Failure // resources that have a good version but whose update was rejected
-	Send    *Request  // replaces a request that was not sent yet, see Replacing; may be nil
-	Later   bool      // Send may wait: it rejects a version that was rejected before
-	Renew   bool      // end the stream and open another; this is no failure
+	Deliver []Named   // good resources for their watchers
+	Fail    []Failure // resources without a good version, and why
+	Kept    []Failure // resources with a good version whose update was rejected
+	Send    *Request  // replaces a request that was not sent yet (see Replacing); may be nil
+	Later   bool      // Send may wait, because it rejects a version that was already rejected
+	Renew   bool      // end the stream and open another one; this is no failure
 }
 
-// Timer limits the wait for a resource. ID distinguishes it from earlier timers of the resource.
-// Short means that the resource was missing before and may arrive soon.
+// Timer limits the wait for a resource. ID distinguishes it from earlier timers of the same
+// resource. Short means that the resource was missing before and may arrive soon.
 type Timer struct {
 	Name  string
 	ID    uint64
@@ -76,8 +76,8 @@ type Named struct {
 	Body []byte
 }
 
-// Failure is the reason why a resource is missing. Err is ErrMissing if the server does not have
-// it, and ErrSilent if it is unclear whether it does. After any other error, it may still arrive.
+// Failure says why a resource is missing. Err is ErrMissing if the server does not have it, and
+// ErrSilent if that is unclear. After any other error, the resource may still arrive.
 type Failure struct {
 	Name string
 	Err  error
@@ -89,9 +89,9 @@ type Rejected struct{ error }
 // Unwrap returns the reason for the rejection.
 func (r Rejected) Unwrap() error { return r.error }
 
-// Request is a request to the server. Names is complete and sorted. Reject is the reason for a
-// NACK. Version is the version of the last good response; it is empty until a response is received
-// on the stream.
+// Request is a request to the server. Names is complete and sorted. Version is that of the last
+// good response, and empty before the first response on the stream. Reject is the reason for a
+// NACK.
 type Request struct {
 	Names   []string
 	Version string
@@ -118,9 +118,9 @@ func (s *Subscriptions) names() []string {
 }
 
 // request returns a request for all subscribed resources. Before the first response on a stream, it
-// has no version, although the protocol asks for the last one. With the version, a server might see
-// that nothing has changed and not respond, and would seem to hang. Other servers take the version
-// as a sign that the client has all resources, and do not send new ones.
+// has no version, although the protocol asks for the last one. With a version, a server might see
+// that nothing has changed and not respond, so that it seems to hang. Other servers would assume
+// that the client has all resources, and not send new ones.
 func (s *Subscriptions) request() *Request {
 	r := &Request{Names: s.names(), Nonce: s.nonce, answers: s.responses}
 	if s.phase == answered {
@@ -129,7 +129,7 @@ func (s *Subscriptions) request() *Request {
 	return r
 }
 
-// fail records why a resource has no good version. If it has one, this has no effect.
+// fail records why a resource has no good version. It has no effect if there is one.
 func (s *Subscriptions) fail(a *Actions, name string, err error) {
 	w := s.wanted[name]
 	if w.has {

@@ -1,15 +1,15 @@
 package ads
 
 // Servers decides which management servers a target subscribes to, and which server's resources it
-// uses (gRFC A71). The servers are listed in order of preference. All resources in use come from
-// one server.
+// uses (gRFC A71). The servers are in order of preference. All resources in use come from one
+// server.
 //
-// At first, only the first server is asked. The next one is asked as well when the last one asked
-// cannot be reached and has not sent all resources. A preferred server that has sent all resources
-// is used instead of those behind it, which are then no longer asked.
+// The first server is always asked. The next one is asked when the last one asked cannot be reached
+// and has not sent all resources. A server that has sent all resources is used instead of those
+// behind it, which are then no longer asked.
 //
-// gRFC A71 returns to a preferred server with its first resource. Servers waits until no resource
-// is missing and at least one is good, so that an incomplete server does not replace a working one.
+// gRFC A71 returns to an earlier server with its first resource. Servers waits until no resource is
+// missing and at least one is good, so that an incomplete server does not replace a working one.
 type Servers struct {
 	// reachabilityOnly means that the next server is asked even if no resource is missing (gRFC
 	// A95).
@@ -29,16 +29,16 @@ type serverState struct {
 type Has int
 
 const (
-	// Waiting means that some resource has not arrived yet.
+	// Waiting means that a resource has not arrived yet.
 	Waiting Has = iota
-	// Nothing means that no resource is outstanding, and none is good: the server does not have
-	// them.
+	// Nothing means that no resource is outstanding and none is good, because the server does not
+	// have them.
 	Nothing
-	// All means that no resource is outstanding, and at least one is good.
+	// All means that no resource is outstanding and at least one is good.
 	All
 )
 
-// NewServers returns a selection among count servers. At first, only the first one is asked.
+// NewServers returns a selection among count servers, which begins with the first.
 func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), asked: 1, used: -1}
 }
@@ -57,8 +57,7 @@ func (s *Servers) Reachable(server int, reachable bool) {
 	}
 }
 
-// Sent is called when a server has sent resources, or it has become known that it does not have
-// one.
+// Sent is called when a server has sent resources, or when it turns out not to have one.
 func (s *Servers) Sent(server int, has Has) {
 	if server < s.asked {
 		s.states[server].has = has
@@ -80,7 +79,7 @@ func (s *Servers) decide() {
 	}
 }
 
-// usable reports whether a server is preferred to those behind it.
+// usable reports whether a server is used rather than those behind it.
 func (s *Servers) usable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.lost:

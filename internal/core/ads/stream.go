@@ -23,8 +23,8 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Outset returns the first request of a second stream, or nil without subscriptions. If the second
-// stream is to replace the first, Closed(nil) and Opened are called then.
+// Outset returns the first request of a second stream, or nil without subscriptions. When the
+// second stream replaces the first, Closed(nil) and Opened are called.
 func (s *Subscriptions) Outset() *Request {
 	if len(s.wanted) == 0 {
 		return nil
@@ -35,10 +35,10 @@ func (s *Subscriptions) Outset() *Request {
 // Closed is called when the stream has ended. Watched resources stay in use. Others are dropped,
 // because the server no longer updates them.
 //
-// If the stream has ended without a response, that is a failure, and err is the reason. After a
-// response it is no failure, because servers end streams to rebalance their clients (gRFC A57). err
-// is nil if the client itself has renewed the stream. The timers continue. Otherwise, a server that
-// ends each stream early would put them off forever.
+// The end of a stream without a response is a failure, and err is the reason. After a response it
+// is no failure, because servers end streams to rebalance their clients (gRFC A57). err is nil if
+// the client itself has renewed the stream. Timers continue. Otherwise, a server that ends each
+// stream early would delay them forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
@@ -58,8 +58,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Heard is called when a response with another type of resource has arrived. Resources that failed
-// because of the last stream are then pending again.
+// Heard is called when a response with another type of resource has arrived. It makes resources
+// pending again that failed because of the last stream.
 func (s *Subscriptions) Heard() {
 	s.heard = true
 	s.heards++
@@ -74,13 +74,13 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
-// Await starts those timers again that expired before the server had responded on this stream.
-// Their resources do not count as missing until the timers expire again.
+// Await restarts the timers that expired before the server had responded on this stream. Their
+// resources do not count as missing until the timers expire again.
 func (s *Subscriptions) Await() Actions {
 	return s.await(func(error) bool { return true })
 }
 
-// Again starts those timers again that expired with ErrSilent. It must be called before Heard and
+// Again restarts the timers that expired with ErrSilent. It must be called before Heard and
 // Received.
 func (s *Subscriptions) Again() Actions {
 	return s.await(func(err error) bool { return errors.Is(err, ErrSilent) })
@@ -107,7 +107,8 @@ func (s *Subscriptions) await(which func(why error) bool) Actions {
 	return a
 }
 
-// Resource is a resource in a response, or why it is invalid. Name is "" if it cannot be decoded.
+// Resource is a resource in a response, or says why it is invalid. Name is "" if it cannot be
+// decoded.
 type Resource struct {
 	Name string
 	Body []byte
@@ -116,14 +117,14 @@ type Resource struct {
 
 var errTwice = errors.New("the response contains it more than once")
 
-// Received is called when a response has arrived. Deliver contains those good resources that have
+// Received is called when a response has arrived. Deliver contains the good resources that have
 // changed, even if others are invalid. Send is the ACK or NACK. Resources without a subscription
 // are ignored, and resources with the same name are rejected. A resource that is not in the
 // response stays pending, because a response need not be complete.
 //
-// Some servers send a response again after a NACK. If the client replied to each of them at once,
-// this would be a busy loop on both sides. So the NACK of a version that was already rejected is
-// sent Later. It must be sent, because many servers send nothing before they have a reply.
+// Some servers repeat a response after a NACK. If the client replied to each one at once, both
+// sides would be in a busy loop. The NACK of a version that was already rejected is therefore sent
+// Later. It must be sent, because many servers send nothing without a reply.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
@@ -139,7 +140,7 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 		switch {
 		case r.Err != nil && r.Name == "":
 			bad.add(fmt.Sprintf("resource %d", i), r.Err)
-		case w == nil || times[r.Name] == 0: // without a subscription, or a duplicate that was rejected
+		case w == nil || times[r.Name] == 0: // no subscription, or a duplicate that was already rejected
 		case times[r.Name] > 1:
 			times[r.Name] = 0
 			s.reject(&a, &bad, r.Name, errTwice)
@@ -174,7 +175,7 @@ func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error)
 	}
 }
 
-// accept stores a good resource. It is delivered unless it is unchanged.
+// accept stores a good resource, and delivers it if it has changed.
 func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	if w.has && bytes.Equal(w.body, r.Body) {
 		return
@@ -185,7 +186,7 @@ func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	}
 }
 
-// These limit how many invalid resources a NACK lists, each with its reason.
+// These limit the invalid resources that a NACK lists, and the bytes of each reason.
 const (
 	maxReasons = 20
 	maxReason  = 500

@@ -12,7 +12,7 @@ const (
 // the new watcher only.
 //
 // mayCome means that the resource may arrive soon, although it was missing when its last watcher
-// left. In that case, its failure is delayed by a short timer.
+// left. Its failure is then delayed by a short timer.
 func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -44,10 +44,9 @@ func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 }
 
 // Unwatch removes a watcher of a resource. Without watchers, the resource stays subscribed until
-// the stream ends. If the client unsubscribed and later subscribed again, the server might not send
-// it: two requests may be merged, an outdated request may be ignored, and some servers do not send
-// a resource twice. Only on a new stream is it certain to be sent. If too many resources have no
-// watcher, the stream is renewed.
+// the stream ends. After an unsubscription, the server might not send it again on the same stream:
+// two requests may be merged, an outdated request may be ignored, and some servers do not send a
+// resource twice. If too many resources have no watcher, the stream is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -85,7 +84,7 @@ func (s *Subscriptions) forgetKept() {
 	}
 }
 
-// ErrMissing means that the server does not have a resource: it was not sent in time.
+// ErrMissing means that the server does not have a resource, because it did not send it in time.
 var ErrMissing = errors.New("the server has no such resource")
 
 // ErrSilent means that the server sent nothing at all in time, so it may hang.

@@ -25,11 +25,11 @@ const (
 	MaxClusters = 256
 )
 
-// Cluster is the known state of a cluster.
+// Cluster is what is known about a cluster.
 type Cluster struct {
 	// Children are the clusters that an aggregate names.
 	Children []string
-	// Err is the reason why the cluster cannot be used. Children are ignored if it is set.
+	// Err says why the cluster cannot be used. Children are then ignored.
 	Err error
 	// Waiting means that the cluster is not known yet.
 	Waiting bool
@@ -43,15 +43,14 @@ type Entry struct {
 	// cluster's index among Parent's children.
 	Parent string
 	Index  int
-	// Err is the reason why the entry has no endpoints. It includes the path to the cluster.
+	// Err says why the entry has no endpoints, with the path to the cluster.
 	Err error
-	// Waiting means that the cluster is not known yet. Once it is known, it may become several
-	// entries.
+	// Waiting means that the cluster is not known yet. Later, it may become several entries.
 	Waiting bool
 }
 
-// Resolve returns the list of mechanisms for the cluster first. The list has at least one entry.
-// asked contains the names that were passed to find, in order.
+// Resolve returns the mechanisms of the cluster first, at least one. asked contains the names that
+// were passed to find, in order.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
@@ -68,7 +67,7 @@ type resolution struct {
 	list   []Entry
 	asked  []string
 	seen   map[string]*place
-	deep   map[string]int // indexes in list of clusters that all paths so far reach beyond MaxDepth
+	deep   map[string]int // indexes in list of the clusters that all paths so far reach only beyond MaxDepth
 	gone   map[int]bool   // indexes in list that are left out, because a shorter path was found
 	listed map[string]bool
 	full   bool
@@ -77,13 +76,13 @@ type resolution struct {
 type place struct {
 	Cluster
 	depth int
-	// cut means that a descendant was left out because of the length of the path. A shorter path
-	// may reach it.
+	// cut means that a descendant was left out because its path is too long. A shorter path may
+	// reach it.
 	cut bool
 }
 
-// visit adds the mechanisms of the cluster of e, which the path way leads to. It reports whether a
-// descendant was left out because of the length of the path.
+// visit adds the mechanisms of the cluster of e. way is the path to it. It reports whether a
+// descendant was left out because its path is too long.
 func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Scratch is reusable working memory. The zero value is ready to use.
+// Scratch is reusable memory. The zero value is ready to use.
 type Scratch struct {
 	events []uint64 // first collected, then sorted; see extent
 	spare  []uint64
 	counts []uint32
 	due    []uint32
-	marks  []uint64 // one bit per entry; all bits are 0 between uses
+	marks  []uint64 // one bit for each entry; all are 0 between uses
 	seq    Sequence
 	table  []uint32
 }
@@ -29,8 +29,8 @@ type extent struct {
 
 func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits - 1)) }
 
-// collect stores the events within length after q.end in s.events, and advances the deadlines
-// of the classes.
+// collect stores the events within length after q.end in s.events, and advances the deadlines of
+// the classes.
 func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.classes) - 1))}
 	x.shift = max(0, bits.Len64(length)-(64-x.idBits))
@@ -59,8 +59,8 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	return x
 }
 
-// due returns the classes with a deadline at most length after q.end. It has no branch that the
-// processor would often mispredict.
+// due returns the classes with a deadline at most length after q.end. It has no branch that
+// processors often mispredict.
 func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
 	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
@@ -73,12 +73,12 @@ func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	return due[:found]
 }
 
-// crowd is the largest bucket that is sorted by insertion.
+// crowd is the size of the largest bucket that is sorted by insertion.
 const crowd = 32
 
 // sort distributes s.events to about as many buckets as there are events, sorts each large bucket,
-// and then sorts all events by insertion. This usually takes linear time. With slices.Sort instead,
-// a pick takes 2.2 times as long for 10,000 entries with zipf weights, and 3.2 times as long for
+// and then sorts all events by insertion. This usually takes linear time. With slices.Sort, a pick
+// would take 2.2 times as long for 10,000 entries with zipf weights, and 3.2 times as long for
 // weights from 1 to 100 with random start points.
 func (s *Scratch) sort() {
 	n := len(s.events)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// expand appends the picks for the sorted events in s.events.
+// expand appends the picks of the sorted events in s.events.
 func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
 		for _, e := range s.events { // the common case: each event is one pick, and events with equal deadlines are already in order
@@ -46,18 +46,20 @@ func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 		return append(picks, c)
 	}
 	members := q.members[q.bounds[c]:q.bounds[c+1]]
-	if len(members) == 1 { // the common case: entries with large weights, which get most of the picks, are rarely in one class
+	if len(members) == 1 { // the common case: entries with large weights, which get most of the picks, rarely share a class
 		return append(picks, members[0])
 	}
 	return append(picks, members...)
 }
 
-// appendClose appends the picks for events with the same encoded deadline.
+// appendClose appends the picks of events with the same encoded deadline.
 func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	exact := func(e uint64) uint64 { // the exact deadline, relative to begin: a class has at most one for each encoded deadline
+	// exact returns the deadline of an event, relative to begin. Among equal encoded deadlines, a
+	// class has at most one.
+	exact := func(e uint64) uint64 {
 		shown := e >> x.idBits << x.shift
 		return q.first(x.class(e), x.begin+shown-1) - x.begin
 	}
@@ -75,7 +77,7 @@ func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []ui
 	return picks
 }
 
-// appendTied appends the picks for events with equal deadlines. The members of their classes are
+// appendTied appends the picks of events with equal deadlines. The members of all their classes are
 // picked in the order of their offsets.
 func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	from := len(picks)

@@ -27,7 +27,7 @@ func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(F
 type Position struct {
 	now  uint64
 	last int
-	skip uint64 // number of picks of the sequence before the start position
+	skip uint64 // number of picks of the sequence before the start
 }
 
 // startOf returns the position that the Lefts of the entries describe, and reports whether Lefts
@@ -64,7 +64,6 @@ func (q *Sequence) Lefts(p Position, size int) []Left {
 	return lefts
 }
 
-// leftOf returns the Left of entry i at position p.
 func (q *Sequence) leftOf(i int, p Position) Left {
 	c := q.of(i)
 	left := Left(q.leftAt(c, p.now))
@@ -74,8 +73,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position after the given number of picks of a stretch. The position's now is
-// one unit before the deadline of the last of these picks.
+// After returns the position after the given number of picks of a stretch. Its now is one unit
+// before the deadline of the last of them.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}

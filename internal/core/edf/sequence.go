@@ -5,42 +5,41 @@ import (
 	"slices"
 )
 
-// Sequence computes the picks of a set of entries, stretch by stretch. It has no locks and must
-// be used by one goroutine at a time.
+// Sequence computes the picks of a set of entries, stretch by stretch. It has no locks, so only one
+// goroutine may use it at a time.
 //
-// A class consists of the entries with the same weight and phase. Classes are numbered in the
-// order of their first members.
+// A class consists of the entries with the same weight and phase. Classes are numbered in the order
+// of their first members.
 type Sequence struct {
-	// deadlines contains, for each class, the first deadline that is not in a stretch yet. The
-	// deadlines are not in the class type, because each stretch reads all deadlines but few of the
-	// other fields.
+	// deadlines contains the first deadline of each class that is not in a stretch yet. It is not a
+	// field of class, because a stretch reads all deadlines but few of the other fields.
 	deadlines []uint64
 	classes   []class
 
-	// If each class has one member, class numbers equal entry indexes and the following fields
-	// are nil. Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
+	// If each class has one member, class numbers equal entry indexes and the following fields are
+	// nil. Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
 	members []uint32
 	bounds  []uint32
 	classOf []uint32 // class of each entry
 
 	period uint64   // number of picks in a period
-	end    uint64   // deadlines up to this time are in stretches already
-	cycle  []uint32 // picks since the beginning of the current period, if the period is short enough to be reused
+	end    uint64   // stretches contain all deadlines up to this time
+	cycle  []uint32 // picks since the beginning of the period, if the period is short enough to be reused
 }
 
 type class struct {
 	step   uint64 // 2^62 / weight, rounded down
-	weight uint32 // the entries' weight, divided by the greatest common divisor of all weights
+	weight uint32 // weight of the entries, divided by the greatest common divisor of all weights
 	slack  uint32 // (deadline minus its exact value) · weight; less than weight
 }
 
-// phase returns the Left, in (0, Full], of class c at time 0 and after each whole period.
+// phase returns the Left of class c, in (0, Full], at time 0 and after each whole period.
 func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
-// leftAt returns the Left, in (0, Full], of class c at the moment when all deadlines up to now have
-// been picked, and no later ones.
+// leftAt returns the Left of class c, in (0, Full], when exactly the deadlines up to now have been
+// picked.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
@@ -64,7 +63,6 @@ func (q *Sequence) earliest() uint64 {
 	return q.end + wait
 }
 
-// of returns the class of entry i.
 func (q *Sequence) of(i int) uint32 {
 	if q.classOf == nil {
 		return uint32(i)
@@ -72,8 +70,8 @@ func (q *Sequence) of(i int) uint32 {
 	return q.classOf[i]
 }
 
-// New returns the sequence of the entries and the position at which picking starts. It does not
-// retain entries.
+// New returns the sequence of the entries and the position where picking starts. It does not keep
+// entries.
 func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	divisor := commonDivisor(entries)
 	start, carried := startOf(entries, divisor)
@@ -93,7 +91,6 @@ func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	return q.compact(), start
 }
 
-// add adds a class and returns its number.
 func (q *Sequence) add(w uint32, left uint64) uint32 {
 	d := (left + uint64(w) - 1) / uint64(w)
 	q.deadlines = append(q.deadlines, d)
@@ -152,8 +149,8 @@ func (e Entry) left() Left {
 	return e.Left
 }
 
-// classTable is a hash table of the classes of a sequence, with open addressing. With a map
-// instead, a new scheduler of 10,000 entries takes 1.7 to 2.5 times as long.
+// classTable is a hash table of the classes of a sequence, with open addressing. With a map, a new
+// scheduler of 10,000 entries would take 1.7 to 2.5 times as long.
 type classTable struct {
 	slots []uint32 // class number + 1
 	shift int

@@ -9,28 +9,28 @@ const (
 	// maxCycle is the longest period, in picks, that is stored and reused.
 	maxCycle = 64 << 10
 	// minCycle is the minimum number of picks in a stretch that is reused. Shorter periods are
-	// repeated to reach it, because each reuse costs an allocation.
+	// repeated, because each reuse costs an allocation.
 	minCycle = 512
 	never    = ^uint64(0)
 )
 
-// FirstSize returns the size, in picks, of the first stretch for the given number of entries.
-// It is part of the cost of a new scheduler.
+// FirstSize returns the number of picks in the first stretch for a number of entries. It is part of
+// the cost of a new scheduler.
 func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
 
-// LaterSize returns the size, in picks, of later stretches. It is large enough that visiting
-// each class once per stretch adds little to the cost of a pick, and small enough that
-// computing a stretch does not block a pick for long.
+// LaterSize returns the number of picks in later stretches. It is large enough that visiting each
+// class adds little to the cost of a pick, and small enough that computing a stretch does not block
+// a pick for long.
 func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
 
 // Stretch is a part of the sequence. It is never modified.
 type Stretch struct {
 	Picks  []uint32 // indexes of entries
-	Begin  uint64   // all deadlines of the picks are later than this time
+	Begin  uint64   // all deadlines of the picks are after this time
 	Cyclic bool     // Picks consists of whole periods and can be repeated
 }
 
-// Next computes the next stretch. It has about size picks, see FirstSize and LaterSize.
+// Next computes the next stretch, which has about size picks (see FirstSize and LaterSize).
 func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {
@@ -51,15 +51,14 @@ func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	return next
 }
 
-// length returns the span of time in which about size picks occur. It is at most one period.
+// length returns the time in which about size picks occur, at most one period.
 func (q *Sequence) length(size uint64) uint64 {
 	hi, lo := bits.Mul64(uint64(Full), min(size, q.period))
 	length, _ := bits.Div64(hi, lo, q.period)
 	return length
 }
 
-// keep adds picks to the cycle. If they are a whole period, it uses the slice itself instead of a
-// copy.
+// keep adds picks to the cycle. It does not copy them if they are a whole period.
 func (q *Sequence) keep(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks
@@ -81,8 +80,7 @@ func (q *Sequence) cyclic() Stretch {
 	return next
 }
 
-// stretch returns the picks whose deadlines are at most length after the end of the previous
-// stretch.
+// stretch returns the picks whose deadlines are at most length after the previous stretch.
 func (q *Sequence) stretch(length uint64, s *Scratch) []uint32 {
 	x := q.collect(s, length)
 	q.end += length

@@ -2,9 +2,9 @@ package names
 
 import "slices"
 
-// Lingering keeps values that are missing from a few answers. A DNS name may return a different
-// part of its addresses each time; without Lingering, that would close good connections. It is not
-// safe for concurrent use.
+// Lingering keeps values that are missing from a few answers. A DNS name may return some of its
+// addresses each time; without Lingering, good connections would be closed. It is not safe for
+// concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
@@ -13,7 +13,7 @@ type item[K comparable, V any] struct {
 	misses int // number of consecutive answers without the value
 }
 
-// Next processes an answer and returns the current values: those of the answer, and those that are
+// Next processes an answer and returns the current values: those in the answer, and those that are
 // missing from fewer than after answers in a row. Values keep their position, and new ones are
 // appended.
 //

@@ -1,13 +1,13 @@
-// Package names combines the look-ups of several names whose addresses form one answer: the names
-// of a STRICT_DNS cluster, or the hosts of SRV records. Its types are not safe for concurrent use.
+// Package names combines the lookups of several names whose addresses form one answer: the names of
+// a STRICT_DNS cluster, or the hosts of SRV records. Its types are not safe for concurrent use.
 // Callers pass the current time.
 //
 //   - An answer waits until each name has a result, but at most for Hold.
-//   - A name whose look-up fails keeps its last addresses.
+//   - A name whose lookup fails keeps its last addresses.
 //   - A name also keeps the time at which its addresses were last known to be valid, so that
 //     unconfirmed addresses expire.
-//   - Before the first answer, the names fail if no look-up has succeeded. Later they fail if the
-//     last look-up of every name failed; the last good answer then stays in use.
+//   - Before the first answer, the names fail if no lookup has succeeded. Later, they fail if the
+//     last lookup of every name has failed; the last good answer then stays in use.
 package names
 
 import (
@@ -18,24 +18,24 @@ import (
 	"time"
 )
 
-// Hold is how long an answer waits for names that have no result yet. It is shorter than the
-// failover timeout, the time for which a channel waits for its first answer (docs/waits.md).
+// Hold is how long an answer waits for names without a result. It is shorter than the failover
+// timeout, for which a channel waits for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
 // Name is the state of one name of a Set.
 type Name struct {
 	Addresses []string // addresses of the last answer
 	Held
-	Err error // error of the last look-up, or nil if it succeeded
+	Err error // error of the last lookup, or nil
 
 	heard bool // the name has a result
 }
 
-// Held records the time until which the addresses of a name were known to be valid. Until is zero
-// if they still are.
+// Held records until when the addresses of a name were known to be valid. Until is zero if they
+// still are.
 type Held struct{ Until time.Time }
 
-// Lose records a failed look-up.
+// Lose records a failed lookup.
 func (h *Held) Lose(now time.Time) {
 	if h.Until.IsZero() {
 		h.Until = now
@@ -47,8 +47,8 @@ type Set struct {
 	names  []Name
 	beside bool // the answer also contains addresses that belong to no name
 
-	unheard int // number of names that have no result
-	flawed  int // number of names whose last look-up failed
+	unheard int // number of names without a result
+	flawed  int // number of names whose last lookup failed
 	late    bool
 	passed  bool // an answer has been passed on
 }
@@ -64,7 +64,7 @@ func (s *Set) Found(i int, addresses []string) bool {
 	return s.hear(i, Name{Addresses: addresses, heard: true})
 }
 
-// Failed records a failed look-up. It reports whether the state changed.
+// Failed records a failed lookup. It reports whether the state changed.
 func (s *Set) Failed(i int, err error, now time.Time) bool {
 	n := s.names[i]
 	n.Lose(now)
@@ -87,7 +87,7 @@ func (s *Set) hear(i int, n Name) (news bool) {
 	return !last.equal(n)
 }
 
-// equal compares names, without Held, which follows from the other fields.
+// equal ignores Held, which follows from the other fields.
 func (n Name) equal(other Name) bool {
 	same := n.heard == other.heard && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
@@ -105,8 +105,8 @@ func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }
 
-// Fails reports whether an error is to be passed on instead of an answer. some means that the
-// answer contains an endpoint.
+// Fails reports whether to pass on an error instead of an answer. some means that the answer
+// contains an endpoint.
 func (s *Set) Fails(some bool) bool {
 	well := s.beside || s.unheard+s.flawed < len(s.names)
 	if !some || !s.passed && !well || s.passed && s.flawed == len(s.names) {
@@ -119,7 +119,7 @@ func (s *Set) Fails(some bool) bool {
 // Names returns the names in the order of the target.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the look-ups that failed, or returns "". called returns how to display a name.
+// Flaws describes the failed lookups, or returns "". called returns the name that users see.
 func (s *Set) Flaws(called func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
@@ -132,8 +132,8 @@ func (s *Set) Flaws(called func(i int) string) string {
 
 const mostFlaws = 4
 
-// Flaws combines the errors of look-ups. They are sorted, because look-ups end in any order, and
-// duplicates are removed.
+// Flaws combines the errors of lookups. It sorts them, because lookups end in any order, and
+// removes duplicates.
 func Flaws(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {
@@ -149,7 +149,7 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join joins flaws. of is the number of all flaws, which may be more than are listed.
+// join joins flaws. of is the number of all flaws, including those that are not listed.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

@@ -13,14 +13,13 @@ import (
 // "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
-// ShortLived defines short-lived connections: those that end within this time after their
-// handshake. After a first one, the policy reconnects on request, as in A62. From the second in a
-// row on, there is a backoff, which A62 does not have. Without it, clients would reconnect as fast
-// as they can to a server that accepts connections and then crashes.
+// ShortLived is the lifetime below which a connection is short-lived, counted from its handshake.
+// After the first such connection, the policy reconnects on request, as in A62. From the second in
+// a row on, there is a backoff, which A62 does not have. Without it, clients would reconnect as
+// fast as they can to a server that accepts connections and then crashes.
 const ShortLived = time.Second
 
-// ErrShortLived is the error of an address whose connections are short-lived, from the second in a
-// row on.
+// ErrShortLived is the error of an address with two or more short-lived connections in a row.
 var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake", ShortLived)
 
 // ErrNoAddresses is the error of calls while the list of addresses is empty.
@@ -29,8 +28,8 @@ var ErrNoAddresses = errors.New("no addresses: the resolver gave none, or none w
 // State is a connectivity state, either of a subchannel or of the policy.
 type State uint8
 
-// These are gRPC's connectivity states. None means that a subchannel does not exist or that nothing
-// has been published.
+// The connectivity states of gRPC. None means that a subchannel does not exist, or that nothing has
+// been published.
 const (
 	None State = iota
 	Idle
@@ -82,13 +81,13 @@ const (
 	// WatchHealth registers a health listener on the subchannel of address Index, which is
 	// connected.
 	WatchHealth
-	// Resolve requests re-resolution.
+	// Resolve requests a re-resolution.
 	Resolve
-	// Backoff makes the shell report IDLE for address Index when the backoff is over that follows
-	// Count failed attempts. Until then, the subchannel must not be connected.
+	// Backoff makes the shell report IDLE for address Index after the backoff for Count failed
+	// attempts. Until then, the subchannel must not be connected.
 	Backoff
 	// Renew replaces the subchannel of address Index by a new one without a backoff, and connects
-	// that.
+	// the new one.
 	Renew
 )
 
@@ -107,7 +106,7 @@ type Core struct {
 	subs []subchannel
 	out  []Action
 
-	next int32 // in a pass, the address whose turn it is; len(subs) after the last turn
+	next int32 // address whose turn it is in a pass; len(subs) after the last turn
 	left int32 // number of further failures that end the pass or the round
 
 	since time.Duration // when the current connection was established
@@ -115,7 +114,7 @@ type Core struct {
 	phase     Phase
 	published State
 	passing   bool // some address has not had its turn in this pass
-	health    bool // READY is published only when the server reports that it is healthy
+	health    bool // READY requires that the server reports that it is healthy
 	held      bool // connected after a failed pass, but the server is not healthy yet
 }
 
@@ -140,12 +139,12 @@ func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}
 
 func (c *Core) add(a Action) {
 	if c.out == nil {
-		c.out = make([]Action, 0, 4) // seldom exceeded in one event
+		c.out = make([]Action, 0, 4) // an event seldom has more
 	}
 	c.out = append(c.out, a)
 }
 
-// publish publishes a state if it differs from the last one. TRANSIENT_FAILURE is always published,
+// publish publishes a state that differs from the last one. TRANSIENT_FAILURE is always published,
 // because its error may be new.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {

@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Shuffle returns a random order of endpoints in which those with more weight tend to come first
-// (gRFC A113: by the key u^(1/w), descending). A weight of 0 counts as 1. random contains a number
-// for each endpoint, uniformly distributed in [0, 1). As long as the numbers and weights of two
-// endpoints stay the same, so does their order.
+// Shuffle returns a random order of endpoints in which heavier ones tend to come first (gRFC A113:
+// by the key u^(1/w), descending). A weight of 0 counts as 1. random contains a number for each
+// endpoint, uniformly distributed in [0, 1). While the numbers and weights of two endpoints stay
+// the same, so does their order.
 func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
 	for i, w := range weights {
-		// The logarithm sorts like the key. For large weights, keys are close to 1, where the
-		// logarithm is more precise.
+		// The logarithm gives the same order as the key. For large weights, keys are close to 1,
+		// where the logarithm is more precise.
 		keys[i] = math.Log(random[i]) / float64(max(w, 1))
 		order[i] = i
 	}
@@ -28,7 +28,7 @@ func Shuffle(weights []uint32, random []float64) []int {
 // Family is the family of an address.
 type Family uint8
 
-// These are the families. Other covers all strings that are not an IP address and a port.
+// The address families. Other covers all strings that are not an IP address and a port.
 const (
 	Other Family = iota
 	IPv4

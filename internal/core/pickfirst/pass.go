@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// begin starts a pass: each address has one turn, in order. A turn ends when the attempt has failed
-// or AttemptDelay has passed. In the latter case, the attempt goes on (A61).
+// begin starts a pass: each address has one turn, in order. A turn ends when the attempt has
+// failed, or after AttemptDelay, in which case the attempt goes on (A61).
 func (c *Core) begin() {
 	c.passing = true
 	c.next, c.left = 0, int32(len(c.subs))
@@ -16,8 +16,8 @@ func (c *Core) begin() {
 	c.attempt()
 }
 
-// attempt begins the turn of the next address. If the address is in backoff, its turn is over at
-// once. The last turn needs no timer, because no address follows.
+// attempt begins the turn of the next address. The turn of an address in backoff ends at once. The
+// last turn needs no timer, because no address follows.
 func (c *Core) attempt() {
 	c.do(StopTimer, 0)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -45,7 +45,7 @@ func (c *Core) fail(sub *subchannel) {
 	}
 }
 
-// failedInPass handles a failure in a pass. It may be that of an earlier address, because attempts
+// failedInPass handles a failure in a pass. An earlier address may have failed, because attempts
 // overlap.
 func (c *Core) failedInPass(i int) {
 	c.fail(&c.subs[i])
@@ -57,10 +57,10 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass if all addresses have had their turns and failed. From then on, each
-// subchannel connects again when its own backoff ends. There are no further passes as in A62,
-// because grpc-go has a backoff for each subchannel (decision 9 in docs/scenarios.md). last is the
-// address that failed last.
+// endIfAllFailed ends the pass if all addresses have had their turns and failed. last is the
+// address that failed last. From then on, each subchannel connects again when its own backoff ends.
+// Unlike in A62, no pass follows, because grpc-go has a backoff for each subchannel (decision 9 in
+// docs/scenarios.md).
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.left > 0 {
 		return
@@ -75,8 +75,8 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// endRound publishes the failure and requests a re-resolution. After the pass, this happens each
-// time as many attempts have failed as there are addresses (A61).
+// endRound publishes the failure and requests a re-resolution. After the pass, it is called
+// whenever as many attempts have failed as there are addresses (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
 	c.publish(TransientFailure, 0, c.failure(c.subs[last].err))
@@ -90,8 +90,8 @@ func (c *Core) failure(last error) error {
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// reason returns the text of err. An error that contains a status would fail wait-for-ready calls.
-// err is nil if outlier detection has ejected the endpoint.
+// reason returns the text of err, but not err itself, because a status in it would fail calls that
+// wait for ready. err is nil if outlier detection has ejected the endpoint.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

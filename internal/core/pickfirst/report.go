@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// change is what a new state means: what happened to the subchannel.
+// change is what a new state says about the subchannel.
 type change uint8
 
 const (
@@ -31,8 +31,8 @@ func changeOf(before, now State) change {
 	return started
 }
 
-// Report is called when the subchannel of address i, which must still exist, has a new state. at is
-// the time since a fixed, arbitrary moment. err is the error if the state is TransientFailure.
+// Report is called when the subchannel of address i has a new state. The address must still be in
+// the list. at is the time since a fixed, arbitrary moment. err is set for TransientFailure.
 func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	before := c.subs[i].state
 	what := changeOf(before, now)
@@ -59,9 +59,9 @@ func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	return c.take()
 }
 
-// ended is called when a connection has ended. stood means that it was not short-lived. After the
-// second short-lived connection in a row, and after each further one, the subchannel counts as
-// failed until its backoff ends.
+// ended is called when a connection has ended. stood means that it was not short-lived. From the
+// second short-lived connection in a row on, the subchannel counts as failed until its backoff
+// ends.
 func (c *Core) ended(i int, stood bool) {
 	sub := &c.subs[i]
 	if stood {
@@ -117,7 +117,7 @@ func (c *Core) reportRetrying(i int, what change) {
 	}
 }
 
-// connected keeps the connected subchannel of address i and shuts down all others.
+// connected keeps the subchannel of address i, which is connected, and shuts down all others.
 func (c *Core) connected(i int) {
 	c.held = c.phase == PhaseRetrying
 	c.phase = PhaseReady
@@ -158,7 +158,7 @@ func (c *Core) settle(i int) {
 	c.passing, c.next = false, int32(i)
 }
 
-// Health is called when the server at address i reports its health. err is the error if that is
+// Health is called when the server at address i reports its health. err is set for
 // TransientFailure.
 func (c *Core) Health(i int, now State, err error) []Action {
 	if c.phase != PhaseReady || i != int(c.next) {

@@ -2,8 +2,8 @@ package pickfirst
 
 import "errors"
 
-// ResetBackoff connects the addresses that are in backoff after a failed pass. It does not apply to
-// those that failed with ErrShortLived.
+// ResetBackoff connects the addresses that are in backoff after a failed pass, except those that
+// failed with ErrShortLived.
 func (c *Core) ResetBackoff() []Action {
 	if c.phase != PhaseRetrying || c.passing {
 		return nil

@@ -1,8 +1,8 @@
 package pickfirst
 
-// Update replaces the list of addresses. The new list is in the order in which the addresses are
-// tried and has no duplicates. For each of its addresses, from contains the index in the old list,
-// or -1. With an empty list, calls fail with ErrNoAddresses. An unchanged list has no effect.
+// Update replaces the list of addresses. The new list is in the order in which addresses are tried,
+// without duplicates. from contains, for each new address, its index in the old list, or -1. An
+// empty list makes calls fail with ErrNoAddresses. An unchanged list has no effect.
 //
 // The caller must shut down the subchannels of the old addresses in dropped before it executes the
 // actions.
@@ -34,9 +34,9 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.take()
 }
 
-// isSame reports whether the list is unchanged, so that a running pass continues. If each update
-// began a new pass, and updates were more frequent than AttemptDelay, an address that does not
-// respond would keep the next one from being tried.
+// isSame reports whether the list is unchanged, so that a running pass continues. If frequent
+// updates began a new pass each time, an address that does not respond would keep the next one from
+// being tried.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -59,8 +59,8 @@ func (c *Core) keeps(from []int) bool {
 	return false
 }
 
-// replace replaces the list. It returns the indexes of addresses that are no longer in it and have
-// a subchannel. c.next is changed to the new index of its address.
+// replace replaces the list. It returns the indexes of removed addresses with a subchannel, and
+// sets c.next to the new index of its address.
 func (c *Core) replace(from []int) (dropped []int) {
 	old := c.subs
 	turn := int(c.next)
@@ -86,8 +86,8 @@ func (c *Core) replace(from []int) (dropped []int) {
 	return dropped
 }
 
-// empty is called when the list is empty. The connection is dropped. A TRANSIENT_FAILURE remains
-// until a connection is READY.
+// empty is called when the list is empty. It drops the connection. TRANSIENT_FAILURE stays until a
+// connection is READY.
 func (c *Core) empty() {
 	c.passing = false
 	if c.held {
@@ -100,8 +100,8 @@ func (c *Core) empty() {
 	c.publish(TransientFailure, 0, ErrNoAddresses)
 }
 
-// connect begins a pass, unless a pass has failed before. With again, CONNECTING is published even
-// if it was the last state, because a parent expects a state after an update.
+// connect begins the first pass. again publishes CONNECTING even if it was the last state, because
+// a parent expects a state after an update.
 func (c *Core) connect(again bool) {
 	c.phase = PhaseConnecting
 	if again {
@@ -111,9 +111,9 @@ func (c *Core) connect(again bool) {
 	c.begin()
 }
 
-// reconnect starts a pass because the connected address is no longer in the list.
+// reconnect starts a pass because the connected address was removed from the list.
 func (c *Core) reconnect() {
-	if c.held { // a pass has failed, and no connection has been READY since then
+	if c.held { // a pass has failed, and no connection has been READY since
 		c.held = false
 		c.phase = PhaseRetrying
 		c.begin()
@@ -122,8 +122,8 @@ func (c *Core) reconnect() {
 	c.connect(true)
 }
 
-// Fail is called with an error of the resolver. It makes calls fail with err, unless a known
-// address may still work.
+// Fail is called with an error of the resolver. Calls fail with err unless a known address may
+// still work.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, 0, err)
@@ -131,7 +131,7 @@ func (c *Core) Fail(err error) []Action {
 	return c.take()
 }
 
-// ExitIdle makes an IDLE policy connect.
+// ExitIdle connects an IDLE policy.
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
 		c.connect(false)
@@ -139,7 +139,7 @@ func (c *Core) ExitIdle() []Action {
 	return c.take()
 }
 
-// TimerFired is called when the timer started by StartTimer fires.
+// TimerFired is called when the timer of StartTimer fires.
 func (c *Core) TimerFired() []Action {
 	if c.passing && int(c.next) < len(c.subs) {
 		c.next++
@@ -148,6 +148,5 @@ func (c *Core) TimerFired() []Action {
 	return c.take()
 }
 
-// SetHealth sets whether READY is published only when the server is healthy. It takes effect with
-// the next connection.
+// SetHealth sets whether READY requires a healthy server. It takes effect with the next connection.
 func (c *Core) SetHealth(on bool) { c.health = on }

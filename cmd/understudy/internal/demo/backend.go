@@ -37,8 +37,8 @@ func (b *backendServer) whoAmI(context.Context) (string, error) {
 }
 
 // RunBackend serves on a loopback address until stdin is closed. The parent holds the other end of
-// stdin, so a backend never outlives its parent. RunBackend prints the address it listens on as one
-// line on stdout. Each line on stdin sets its mode.
+// stdin, so a backend never outlives it. RunBackend prints its address as one line on stdout. Each
+// line on stdin sets its mode.
 func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -63,7 +63,6 @@ func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	return server.Serve(gatedListener{listener, &b.behaviour.gate})
 }
 
-// backend is a backend process, as seen by the demo.
 type backend struct {
 	address string
 	command *exec.Cmd
@@ -72,7 +71,7 @@ type backend struct {
 	mode    mode
 }
 
-// startBackend starts this binary as a backend on address and returns when the backend is
+// startBackend starts this binary as a backend on address, and returns when the backend is
 // listening.
 func startBackend(address string) (*backend, error) {
 	self, err := os.Executable()
@@ -102,7 +101,7 @@ func startBackend(address string) (*backend, error) {
 	return b, nil
 }
 
-// kill kills the process with SIGKILL and waits for it to end.
+// kill kills the process with SIGKILL and waits for its end.
 func (b *backend) kill() {
 	if err := b.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)

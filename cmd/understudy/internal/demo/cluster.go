@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// spot is one backend of the demo's cluster, whether alive or dead.
+// spot is a backend of the demo, alive or dead.
 type spot struct {
 	locality       string // region/zone
 	priority       int
@@ -19,14 +19,13 @@ type spot struct {
 
 func (s *spot) alive() bool { return s.process != nil }
 
-// answers reports whether calls should go to the backend.
+// answers reports whether calls to the backend succeed.
 func (s *spot) answers() bool { return s.alive() && s.process.mode == serving }
 
-// clusterName is the cluster's name in its file.
 const clusterName = "demo"
 
-// cluster holds the demo's backends, which are in three localities of two priorities, and their
-// endpoints file.
+// cluster holds the demo's backends, in three localities of two priorities, and their endpoints
+// file.
 type cluster struct {
 	file  string
 	spots []*spot
@@ -57,7 +56,7 @@ func startCluster(dir string) (*cluster, error) {
 	return c, nil
 }
 
-// start starts the spot's backend, on its previous address if it had one.
+// start starts the backend, on its previous address if it had one.
 func (s *spot) start() error {
 	if s.alive() {
 		return nil
@@ -77,14 +76,13 @@ func (s *spot) kill() {
 	}
 }
 
-// stop kills all running backends.
 func (c *cluster) stop() {
 	for _, s := range c.spots {
 		s.kill()
 	}
 }
 
-// write atomically replaces the endpoints file with one that has the current weights.
+// write replaces the endpoints file atomically by one with the current weights.
 func (c *cluster) write() error {
 	temporary := c.file + ".new"
 	if err := os.WriteFile(temporary, []byte(c.yaml()), 0o600); err != nil {
@@ -96,7 +94,6 @@ func (c *cluster) write() error {
 	return nil
 }
 
-// yaml returns the cluster as a ClusterLoadAssignment.
 func (c *cluster) yaml() string {
 	var b strings.Builder
 	b.WriteString("cluster_name: " + clusterName + "\nendpoints:\n")
@@ -125,13 +122,12 @@ func (c *cluster) priority() int {
 	return -1
 }
 
-// expected returns each spot's share of the calls according to the weights. A locality gets its
-// share of the priority if one of its backends answers. Each backend that answers gets its share of
-// the locality.
+// expected returns each backend's share of the calls by the weights. Only localities and backends
+// that answer have a share.
 func (c *cluster) expected() []float64 {
 	inUse := c.priority()
-	localities := map[string]float64{} // sum of the weights of each locality's answering backends
-	weights := map[string]float64{}    // weight of each of these localities
+	localities := map[string]float64{} // sum of the weights of the backends that answer, by locality
+	weights := map[string]float64{}    // weights of these localities
 	for _, s := range c.spots {
 		if s.answers() && s.priority == inUse {
 			localities[s.locality] += float64(s.weight)
@@ -151,7 +147,7 @@ func (c *cluster) expected() []float64 {
 	return shares
 }
 
-// inUse returns the addresses of the backends with a share of the calls.
+// inUse returns the addresses of the backends that have a share of the calls.
 func (c *cluster) inUse() []string {
 	var addresses []string
 	for i, share := range c.expected() {

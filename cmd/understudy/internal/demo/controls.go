@@ -20,15 +20,15 @@ var controlsCSS []byte
 
 var controls = template.Must(template.New("controls").Parse(controlsHTML))
 
-// page is the debug page with controls. The controls are plain forms, which work without
-// JavaScript, with a keyboard, and with a screen reader.
+// page is the debug page with controls. These are plain forms, which work without JavaScript, with
+// a keyboard, and with a screen reader.
 type page struct {
 	stage *stage
 	debug http.Handler
 }
 
-// newPage returns the handler of the demo's page. The handler also serves the debug page without
-// controls, at the path that package debug documents.
+// newPage returns the handler of the demo's page. It also serves the debug page without controls,
+// at the path in the documentation of package debug.
 func newPage(st *stage) http.Handler {
 	p := &page{stage: st, debug: debug.Handler()}
 	mux := http.NewServeMux()
@@ -36,15 +36,15 @@ func newPage(st *stage) http.Handler {
 	mux.HandleFunc("GET /{$}", p.show)
 	mux.HandleFunc("GET /controls.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(controlsCSS) // the client is gone
+		_, _ = w.Write(controlsCSS) // the client may be gone
 	})
 	mux.HandleFunc("POST /do", p.change(st.act))
 	mux.HandleFunc("POST /weights", p.change(func(form url.Values) (string, error) { return "weights", st.setWeights(form) }))
 	return guard(mux)
 }
 
-// guard rejects requests that do not come from a page served by this machine. Without it, a page of
-// another site could send forms to the demo, using a host name that resolves to a loopback address.
+// guard rejects requests that do not come from a page of this machine. Otherwise, a page of another
+// site could send forms to the demo, under a host name that resolves to a loopback address.
 func guard(next http.Handler) http.Handler {
 	next = debug.LoopbackOnly(http.NewCrossOriginProtection().Handler(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,8 +57,8 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// change returns a handler that applies a form with do and then redirects to the anchor that do
-// returns, which preserves the keyboard focus.
+// change returns a handler that applies a form with do and then redirects to the anchor from do,
+// which keeps the keyboard focus.
 func (p *page) change(do func(url.Values) (place string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
@@ -75,7 +75,6 @@ func (p *page) change(do func(url.Values) (place string, err error)) http.Handle
 	}
 }
 
-// show serves the page and its resources.
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	if q := r.URL.Query(); q.Has("asset") || q.Has("format") || q.Has("help") {
 		p.debug.ServeHTTP(w, r)
@@ -97,10 +96,10 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", strings.Replace(shown.header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
 	w.Header().Del("Content-Length")
 	w.WriteHeader(shown.code)
-	_, _ = w.Write(body) // the client is gone
+	_, _ = w.Write(body) // the client may be gone
 }
 
-// withControls inserts the controls into the debug page. The debug page has no buttons of its own,
+// withControls inserts the controls into the debug page. The debug page itself has no buttons,
 // because looking at it must not be able to break a program.
 func (p *page) withControls(body []byte) ([]byte, error) {
 	var added bytes.Buffer
@@ -117,7 +116,7 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	}
 	for _, edit := range []struct{ old, new string }{
 		{"<title>Understudy: channels</title>", "<title>Understudy: demo</title>\n<link rel=\"stylesheet\" href=\"/controls.css\">"},
-		// Disable the automatic reload, which would discard text that is being typed. The buttons
+		// Remove the automatic reload, which would discard text that is being typed. The buttons
 		// reload the page anyway.
 		{`<noscript><meta http-equiv="refresh" content="5"></noscript>`, ""},
 		{`<main id="main"`, added.String() + `<main id="main"`},
@@ -130,7 +129,6 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// answer is a buffered response.
 type answer struct {
 	header http.Header
 	code   int

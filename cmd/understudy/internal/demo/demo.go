@@ -30,11 +30,11 @@ const (
 
 // Options configure the demo.
 type Options struct {
-	// Source is the source of the channel's endpoints: SourceFile or SourceEDS.
+	// Source is where the channel's endpoints come from: SourceFile or SourceEDS.
 	Source string
 	// JSON selects JSON output instead of a table.
 	JSON bool
-	// Out receives the report, and Progress one line for each phase.
+	// Out receives the report, and Progress a line for each phase.
 	Out, Progress io.Writer
 }
 
@@ -62,7 +62,7 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// withCluster starts backends, their source and a channel, calls do, and then stops them.
+// withCluster starts backends, their source and a channel, calls do, and stops them.
 func withCluster(ctx context.Context, opts Options, change func(*understudy.Options), do func(*cluster, *grpc.ClientConn) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
@@ -88,7 +88,7 @@ func withCluster(ctx context.Context, opts Options, change func(*understudy.Opti
 	return do(c, cc)
 }
 
-// startSource returns a target for the endpoints in file, and a function that stops the source.
+// startSource returns a target for the endpoints in file, and a function that stops its source.
 func startSource(ctx context.Context, source, file string) (target string, stop func(), err error) {
 	if source != SourceEDS {
 		return (&url.URL{Scheme: "file", Path: file}).String(), func() {}, nil
@@ -100,13 +100,13 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 	return fmt.Sprintf("eds://%s/%s", server.Addr(), clusterName), server.Stop, nil
 }
 
-// dial creates the demo's channel with the options of Recommended, except for delays that would
+// dial creates the demo's channel, with the options of Recommended except for delays that would
 // make the demo long.
 func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
-	// With these options, calls return to a higher priority immediately, and the channel reconnects
-	// to a restored backend within a second.
+	// Calls must return to a higher priority at once, and the channel must reconnect to a restored
+	// backend within a second.
 	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
 	options.Keepalive.Timeout = 2 * time.Second
 	change(&options)

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The pause between calls with --hold, and their deadline, which makes calls to a hanging backend
-// fail.
+// The pause between calls with --hold, and their deadline. Without the deadline, calls to a hanging
+// backend would not fail.
 const (
 	heldPause    = 40 * time.Millisecond
 	heldDeadline = time.Second
@@ -34,8 +34,8 @@ func Hold(ctx context.Context, opts Options) error {
 	})
 }
 
-// keepCalling makes calls until stop is called. It discards their results, because the page counts
-// the calls.
+// keepCalling makes calls until stop is called. The page counts the calls, so it discards the
+// results.
 func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup

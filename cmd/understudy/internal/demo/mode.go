@@ -10,24 +10,22 @@ import (
 	"sync/atomic"
 )
 
-// mode is the way a backend treats calls.
 type mode string
 
-// The modes. A backend receives its mode as a line on stdin, and echoes it on stdout when the mode
-// is set.
+// The modes of a backend. A backend receives its mode as a line on stdin, and echoes the line when
+// the mode is set.
 const (
 	serving mode = "serving" // answers
-	failing mode = "failing" // answers with errors, although it reports good health
+	failing mode = "failing" // answers with errors, but reports good health
 	hung    mode = "hung"    // neither reads nor writes, like a stopped process
 )
 
-// behaviour holds a backend's current mode as flags that its handlers read.
+// behaviour holds a backend's mode as flags that its handlers read.
 type behaviour struct {
 	failing atomic.Bool
 	gate    gate
 }
 
-// set sets the mode.
 func (b *behaviour) set(m mode) error {
 	switch m {
 	case serving, failing, hung:
@@ -39,7 +37,7 @@ func (b *behaviour) set(m mode) error {
 	return nil
 }
 
-// obey sets the modes that it reads from stdin. When stdin is closed, it ends a hang, because a
+// obey sets the modes that it reads from stdin. At the end of stdin it ends a hang, because a
 // server that stops waits for pending calls.
 func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 	lines := bufio.NewScanner(stdin)
@@ -53,7 +51,6 @@ func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 	b.gate.set(true)
 }
 
-// gate blocks while it is closed.
 type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // nil while the gate is open; closed when it opens
@@ -71,7 +68,7 @@ func (g *gate) set(open bool) {
 	}
 }
 
-// pass returns when the gate is open or done is closed.
+// pass waits until the gate is open or done is closed.
 func (g *gate) pass(done <-chan struct{}) {
 	for {
 		g.mu.Lock()
@@ -126,7 +123,7 @@ func (c *gatedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// become sets the backend's mode and returns when it is in effect.
+// become sets the backend's mode, and returns when it is in effect.
 func (b *backend) become(m mode) error {
 	if _, err := fmt.Fprintln(b.stdin, m); err != nil {
 		return fmt.Errorf("tell backend %s to be %s: %w", b.address, m, err)

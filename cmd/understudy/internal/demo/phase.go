@@ -7,47 +7,44 @@ import (
 	"time"
 )
 
-// window is how long calls are counted in each phase after the phase has settled.
+// window is how long calls are counted in each phase after it has settled.
 const window = 2 * time.Second
 
 // settleLimit is how long a phase may take to settle.
 const settleLimit = 12 * time.Second
 
-// intervals is how long it takes until a priority that answered with errors has all calls again:
-// two intervals of outlier detection, and a margin for a busy machine.
+// intervals is how long a priority that answered with errors may take to have all calls again: two
+// intervals of outlier detection, and a margin for a busy machine.
 const intervals = 20*time.Second + 5*time.Second
 
 // reaction is how long to wait for a change that does not show in which backends answer, such as a
-// new weight. An edit of the file reaches the picker within a second.
+// new weight. An edit of the file takes effect within a second.
 const reaction = time.Second
 
-// tolerance bounds the difference between a measured and an expected share.
+// tolerance is the allowed difference between a measured and an expected share.
 const tolerance = 0.02
 
-// phase is one phase of the demo.
 type phase struct {
 	name string
-	// act changes the cluster. It returns when it caused the last failure, or zero if it caused
-	// none.
+	// act changes the cluster. It returns the time of the last failure that it has caused, or zero.
 	act func(*cluster) (failed time.Time, err error)
 	// settle waits until calls follow the change. n is the number of calls that had ended when act
 	// was called.
 	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
-	// stepsIn is set if another priority takes over. The phase then measures the time until that
-	// priority answers for the first time.
+	// stepsIn means that another priority takes over. The phase then measures the time until that
+	// priority first answers.
 	stepsIn bool
 	// mayFail is the share of calls that may fail after the phase has settled.
 	mayFail float64
 }
 
-// phases are the phases in order.
 var phases = []phase{
 	{name: "steady", act: nothing, settle: everyoneAnswers},
 	{name: "endpoint-killed", act: killOne, settle: reacted},
 	{name: "priority-lost", act: killPriority0, settle: everyoneAnswers, stepsIn: true},
 	{name: "priority-restored", act: restore, settle: everyoneAnswers},
 	{name: "weights-changed", act: changeWeights, settle: reacted},
-	// Here, one call in a hundred is a trial: it goes to priority 0 to test whether it has
+	// One call in a hundred is a trial here: it goes to priority 0, to find out whether that has
 	// recovered.
 	{name: "errors", act: breakPriority0, settle: everyoneAnswers, stepsIn: true, mayFail: 0.02},
 	{name: "errors-over", act: mend, settle: noOtherAnswers},
@@ -85,7 +82,6 @@ func breakPriority0(c *cluster) (time.Time, error) {
 	return time.Now(), nil
 }
 
-// mend makes all backends answer again.
 func mend(c *cluster) (time.Time, error) {
 	for _, s := range c.spots {
 		if err := s.become(serving); err != nil {
@@ -126,8 +122,8 @@ func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.await(ctx, n, want)
 }
 
-// noOtherAnswers waits until many calls in a row were answered by backends with a share. Answers to
-// a few trial calls are not enough.
+// noOtherAnswers waits until backends with a share have answered many calls in a row. Until then,
+// some calls may be trials.
 func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	const row = 1000
 	want := c.inUse()
@@ -137,7 +133,7 @@ func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.awaitRow(ctx, n, want, row)
 }
 
-// reacted waits as long as a change may take to reach the picker.
+// reacted waits as long as a change may take to affect calls.
 func reacted(ctx context.Context, _ *cluster, _ *traffic, _ int) error {
 	return wait(ctx, reaction)
 }
@@ -153,7 +149,6 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// play runs the phase and returns its result.
 func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
 	first := t.count()
 	failed, err := p.act(c)
@@ -226,8 +221,8 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	return r
 }
 
-// failover records the time from the failure to the first answer of the next priority. If clean is
-// set, no call that begins after that answer may fail.
+// failover records the time from the failure to the first answer of the next priority. clean means
+// that calls that begin after that answer must not fail.
 func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean bool) {
 	inUse := c.priority()
 	first := slices.IndexFunc(calls, func(call call) bool {

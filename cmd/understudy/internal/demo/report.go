@@ -20,20 +20,20 @@ type PhaseResult struct {
 	Name   string `json:"name"`
 	Calls  int    `json:"calls"`
 	Failed int    `json:"failed"`
-	// Priority is the highest priority that answered, or -1 if none did.
+	// Priority is the highest priority that has answered, or -1.
 	Priority int `json:"priority"`
-	// FailoverMS is the time in milliseconds from the last kill or the first error to the first
-	// answer of the next priority. It is nil if there was no failover.
+	// FailoverMS is the number of milliseconds from the last kill or the first error to the first
+	// answer of the next priority. It is nil without a failover.
 	FailoverMS *float64         `json:"failover_ms"`
 	Endpoints  []EndpointResult `json:"endpoints"`
-	// Problems are deviations from the expected result.
+	// Problems lists deviations from the expected result.
 	Problems []string `json:"problems,omitempty"`
 
 	lastError error
 }
 
-// EndpointResult is the result of one endpoint in a phase. The shares are fractions of the answered
-// calls.
+// EndpointResult is the result of one endpoint in a phase. The shares are fractions of the calls
+// that were answered.
 type EndpointResult struct {
 	Address  string  `json:"address"`
 	Locality string  `json:"locality"`
@@ -42,7 +42,6 @@ type EndpointResult struct {
 	Measured float64 `json:"measured"`
 }
 
-// maxProblems limits the problems printed for a phase.
 const maxProblems = 5
 
 func (r *PhaseResult) problem(format string, args ...any) {

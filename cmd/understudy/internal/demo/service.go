@@ -8,10 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// whoAmI is the backends' only method. It returns the address of the backend.
+// whoAmI is the only method of the backends. It returns the address of the backend.
 const whoAmI = "/understudy.demo.v1.Demo/WhoAmI"
 
-// demoServer is the type of the service's handler.
 type demoServer interface {
 	whoAmI(context.Context) (string, error)
 }
@@ -31,7 +30,6 @@ var serviceDesc = grpc.ServiceDesc{
 	}},
 }
 
-// callWhoAmI calls the method.
 func callWhoAmI(ctx context.Context, cc grpc.ClientConnInterface) (string, error) {
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, whoAmI, &emptypb.Empty{}, &answer)

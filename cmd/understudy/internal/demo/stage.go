@@ -11,21 +11,20 @@ import (
 	"time"
 )
 
-// stage is the demo's cluster, as controlled by the buttons on the page.
+// stage is the demo's cluster for the buttons on the page.
 type stage struct {
 	mu      sync.Mutex
 	cluster *cluster
-	said    string // text that describes the last action
+	said    string // describes the last action
 	ended   bool
 }
 
-// verb is an action on backends.
+// verb is an action on backends, which has a button.
 type verb struct {
 	Name, Label, past string
 	do                func(*spot) error
 }
 
-// verbs lists the actions that have a button.
 var verbs = []verb{
 	{"kill", "Kill", "killed", func(s *spot) error { s.kill(); return nil }},
 	{"hang", "Hang", "hung", func(s *spot) error { return s.become(hung) }},
@@ -33,7 +32,7 @@ var verbs = []verb{
 	{"restore", "Restore", "restored", func(s *spot) error { return s.become(serving) }},
 }
 
-// become starts the spot's backend if it is dead, and sets its mode.
+// become starts the backend if it is dead, and sets its mode.
 func (s *spot) become(m mode) error {
 	if err := s.start(); err != nil {
 		return err
@@ -41,14 +40,13 @@ func (s *spot) become(m mode) error {
 	if s.process.become(m) == nil {
 		return nil
 	}
-	s.kill() // the process died on its own
+	s.kill() // the process has died on its own
 	if err := s.start(); err != nil {
 		return err
 	}
 	return s.process.become(m)
 }
 
-// state describes the spot's backend.
 func (s *spot) state() string {
 	switch {
 	case !s.alive():
@@ -59,7 +57,6 @@ func (s *spot) state() string {
 	return string(s.process.mode)
 }
 
-// rank is the level of a group: priority, locality or endpoint.
 type rank string
 
 const (
@@ -73,7 +70,7 @@ type group struct {
 	Rank  rank
 	Name  string
 	Title string // its name on the debug page
-	// Weight is nil for a priority, because priorities have no weight.
+	// Weight is nil for a priority.
 	Weight *uint32
 	spots  []*spot
 }
@@ -92,7 +89,7 @@ func (g *group) State() string {
 	return g.spots[0].state()
 }
 
-// groups returns all groups, each before the groups that it contains.
+// groups returns all groups. Each precedes the groups that it contains.
 func (c *cluster) groups() []*group {
 	var all []*group
 	var p, l *group
@@ -118,7 +115,7 @@ func (c *cluster) groups() []*group {
 
 var errEnded = errors.New("the demo has ended")
 
-// enter takes the lock, unless the stage has ended.
+// enter takes the lock, or returns an error if the stage has ended.
 func (st *stage) enter() error {
 	st.mu.Lock()
 	if st.ended {
@@ -128,8 +125,8 @@ func (st *stage) enter() error {
 	return nil
 }
 
-// end waits for the action in progress and prevents later actions, which could start backends that
-// would not be stopped.
+// end waits for the current action and prevents later ones, because nobody would stop the backends
+// that they start.
 func (st *stage) end() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -161,10 +158,9 @@ func (st *stage) act(form url.Values) (place string, err error) {
 	return groups[g].Place(), nil
 }
 
-// mostWeight limits the weights in a form.
 const mostWeight = 1000
 
-// setWeights applies either all weights of a form or none of them.
+// setWeights applies all weights of a form, or none of them.
 func (st *stage) setWeights(form url.Values) error {
 	if err := st.enter(); err != nil {
 		return err
@@ -210,8 +206,8 @@ func (st *stage) say(what string) {
 	st.said = strings.ToUpper(what[:1]) + what[1:] + " at " + time.Now().Format(time.TimeOnly) + "."
 }
 
-// look calls show with the groups and the text about the last action. It holds the lock, so that no
-// action runs in the meantime.
+// look calls show with the groups and the text about the last action. No action runs in the
+// meantime.
 func (st *stage) look(show func(groups []*group, said string) error) error {
 	if err := st.enter(); err != nil {
 		return err

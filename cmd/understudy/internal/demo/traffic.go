@@ -9,14 +9,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// call is one finished call.
 type call struct {
 	begin, end time.Time
-	address    string // address of the backend that answered
+	address    string // of the backend that answered
 	err        error
 }
 
-// traffic makes unary calls continuously and records their results.
+// traffic makes unary calls all the time, and records their results.
 type traffic struct {
 	cc   grpc.ClientConnInterface
 	stop context.CancelFunc
@@ -27,14 +26,13 @@ type traffic struct {
 	heard chan struct{} // closed and replaced whenever a call ends
 }
 
-// The number of concurrent senders, and the pause of each sender between calls. With five senders,
-// a dying backend could fail five calls in a row, and outlier detection would eject it.
+// The number of concurrent senders, and the pause of each between calls. With five senders, a dying
+// backend could fail five calls in a row, so that outlier detection would eject it.
 const (
 	senders = 4
 	pause   = 2 * time.Millisecond
 )
 
-// startTraffic starts the senders.
 func startTraffic(cc grpc.ClientConnInterface) *traffic {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &traffic{cc: cc, stop: cancel, heard: make(chan struct{})}
@@ -72,7 +70,6 @@ func (t *traffic) record(c call) {
 	t.heard = make(chan struct{})
 }
 
-// close stops the senders and waits for them.
 func (t *traffic) close() {
 	t.stop()
 	t.done.Wait()
@@ -85,15 +82,14 @@ func (t *traffic) since(n int) ([]call, <-chan struct{}) {
 	return t.calls[n:len(t.calls):len(t.calls)], t.heard
 }
 
-// count returns the number of finished calls.
 func (t *traffic) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.calls)
 }
 
-// await returns nil when each address in want has answered a call that ended after the nth call. It
-// returns ctx's error if ctx ends first.
+// await returns nil when each address in want has answered a call that ended after the nth call. If
+// ctx ends first, it returns ctx's error.
 func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	missing := make(map[string]bool, len(want))
 	for _, address := range want {
@@ -119,8 +115,8 @@ func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	return nil
 }
 
-// awaitRow returns nil when row consecutive calls that ended after the nth call were answered by
-// addresses in want. It returns ctx's error if ctx ends first.
+// awaitRow returns nil when addresses in want have answered row calls without interruption that
+// ended after the nth call. If ctx ends first, it returns ctx's error.
 func (t *traffic) awaitRow(ctx context.Context, n int, want []string, row int) error {
 	for found := 0; found < row; {
 		calls, heard := t.since(n)

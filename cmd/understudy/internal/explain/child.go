@@ -21,7 +21,7 @@ type child struct {
 	outliers   *lbconfig.OutlierDetection
 	drops      []lbconfig.DropCategory
 	targets    *lbconfig.WeightedTarget
-	localities map[string]*locality // keyed by the name of the target in weighted_target
+	localities map[string]*locality // by the name of the target in weighted_target
 	size       int                  // number of endpoints
 }
 
@@ -30,20 +30,18 @@ type report struct {
 	ready      bool
 	condition  priority.Condition
 	readyShare float64 // share of the weight that is READY
-	// share distributes the given number of calls over the endpoints, and adds each endpoint's part
-	// to the map. It is nil unless ready is set.
+	// share distributes a number of calls over the endpoints, and adds each endpoint's part to the
+	// map. It is nil unless ready is set.
 	share func(calls float64, to map[*Endpoint]float64)
-	err   string // the error of calls, unless ready
+	err   string // the error of calls, unless ready is set
 }
 
-// conditions maps the phases of outlier detection to the conditions that the priority policy knows.
 var conditions = [...]priority.Condition{
 	outlierdetection.Usable:   priority.Usable,
 	outlierdetection.Emptied:  priority.Emptied,
 	outlierdetection.HalfOpen: priority.HalfOpen,
 }
 
-// newChild parses the policies of a child.
 func newChild(policy lbconfig.Policy) (*child, error) {
 	c := &child{localities: make(map[string]*locality)}
 	var err error
@@ -87,8 +85,8 @@ func (c *child) finish() {
 	}
 }
 
-// report returns what the child reports under a hypothesis. If failing is set, every endpoint of
-// the child fails enough consecutive calls to be ejected.
+// report returns what the child reports under a hypothesis. failing means that every endpoint of
+// the child fails enough calls in a row to be ejected.
 func (c *child) report(h hypothesis, failing bool) report {
 	for _, l := range c.localities {
 		for _, e := range l.endpoints {
@@ -108,8 +106,8 @@ func (c *child) report(h hypothesis, failing bool) report {
 	return r
 }
 
-// eject runs outlier detection on the child's endpoints as if all of their calls failed. It sets
-// the ejected flag of endpoints that are ejected.
+// eject runs outlier detection as if all calls to the child's endpoints failed. It marks the
+// endpoints that are ejected.
 func (c *child) eject() priority.Condition {
 	core := outlierdetection.New[*endpoint](func() uint32 { return 0 })
 	var endpoints []*outlierdetection.Endpoint[*endpoint]
@@ -136,8 +134,8 @@ func (c *child) eject() priority.Condition {
 	return conditions[core.Phase()]
 }
 
-// outlierConfig returns the core's configuration. It enables only the algorithm that counts
-// consecutive failures, because the other algorithms need time to pass.
+// outlierConfig returns the core's configuration. It enables only the algorithm for consecutive
+// failures, because the others need time to pass.
 func outlierConfig(o *lbconfig.OutlierDetection) outlierdetection.Config {
 	config := outlierdetection.Config{
 		Interval:           time.Duration(o.Interval),
@@ -199,8 +197,7 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 	}
 }
 
-// balance returns the zones between which weighted_target balances the calls, or nil if it does not
-// balance them.
+// balance returns the zones between which weighted_target balances calls, or nil if it does not.
 func (c *child) balance() *weightedtarget.Balance {
 	b := c.targets.Balance
 	if b == nil {
@@ -222,7 +219,7 @@ func (c *child) balance() *weightedtarget.Balance {
 // readyShares returns the share of the child's weight that is READY.
 func (c *child) readyShares(core *weightedtarget.Core) float64 {
 	var ready, all float64
-	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because sums of floats depend on the order
+	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because the sum of floats depends on their order
 		target := c.targets.Targets[name]
 		weight := float64(target.Weight)
 		if core.Balanced() {

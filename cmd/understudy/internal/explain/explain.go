@@ -1,5 +1,5 @@
-// Package explain computes the share of the calls that each endpoint of a file or target gets, and
-// where the calls go when endpoints are down.
+// Package explain computes each endpoint's share of the calls for a file or target, and where calls
+// go when endpoints are down.
 package explain
 
 import (
@@ -19,10 +19,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ErrNoEndpoint is returned by Run after it has printed the result, if no endpoint can take calls.
+// ErrNoEndpoint is returned by Run, after it has printed the result, if no endpoint can receive
+// calls.
 var ErrNoEndpoint = errors.New("no endpoint can take calls")
 
-// OutputError is returned by Run if the result could not be written.
+// OutputError is returned by Run if it cannot write the result.
 type OutputError struct{ Err error }
 
 // Error returns the reason.
@@ -41,13 +42,14 @@ const (
 type Options struct {
 	// File is the path of an endpoints file, "-" for In, or a target.
 	File string
-	// Cluster selects a cluster of the file. The empty string selects all clusters.
+	// Cluster selects a cluster of the file. "" selects all clusters.
 	Cluster string
-	// Down lists what is down: addresses, localities, "cluster:NAME" of an aggregate, "priority:N".
+	// Down lists what is down: addresses, localities, "cluster:NAME" for a cluster of an aggregate,
+	// or "priority:N".
 	Down []string
-	// Options are channel options, each NAME=VALUE, as in the query of a target.
+	// Options are channel options as in the query of a target, each NAME=VALUE.
 	Options []string
-	// Kubeconfig configures access to Kubernetes for targets that need it.
+	// Kubeconfig gives access to Kubernetes, for targets that need it.
 	Kubeconfig kubeconfig.Options
 	// JSON selects JSON output instead of tables.
 	JSON bool
@@ -89,8 +91,8 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// find returns the clusters to explain, whether to print them as a list, and the settings of the
-// channel.
+// find returns the clusters to explain, whether to print them as a list, and the channel's
+// settings.
 func find(ctx context.Context, opts Options) (subjects []*subject, list bool, settings topology.Settings, err error) {
 	if isTarget(opts.File) {
 		if opts.Cluster != "" {
@@ -109,7 +111,6 @@ func find(ctx context.Context, opts Options) (subjects []*subject, list bool, se
 	return subjects, err == nil && doc.Clusters != nil && opts.Cluster == "", settings, err
 }
 
-// parseOptions returns the settings from options of a channel.
 func parseOptions(given []string) (topology.Settings, error) {
 	values := make(url.Values)
 	for _, option := range given {
@@ -133,8 +134,7 @@ func load(opts Options) (*clusterfile.Document, error) {
 	return clusterfile.Load(opts.File)
 }
 
-// write formats all results, as a list or as a single result, and writes them with a single call of
-// Write.
+// write writes all results with one call of Write, as a list or as a single result.
 func write(subjects []*subject, list bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {
@@ -176,14 +176,14 @@ func (r *Result) measure(s *simulation) {
 	}
 }
 
-// owners maps each address to its endpoint. If several endpoints share an address, the first
-// healthy one owns it, as in the tree.
+// owners maps each address to its endpoint. An address of several endpoints belongs to the first
+// healthy one, as in the tree.
 func (r *Result) owners() map[partAddress]*Endpoint {
 	owner := make(map[partAddress]*Endpoint)
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
 		if e.LocalityWeight == 0 {
-			continue // the endpoint gets no calls, so it must not own an address that it shares with another
+			continue // an endpoint without calls must not own an address of another one
 		}
 		for _, address := range e.addresses() {
 			key := partAddress{e.part, address}

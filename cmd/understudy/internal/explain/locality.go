@@ -13,29 +13,27 @@ import (
 )
 
 // A locality simulates the policy of one locality: weighted_round_robin over its endpoints, or
-// pick_first over all of its addresses.
+// pick_first over all addresses.
 type locality struct {
 	pickFirst bool
 	core      *weightedroundrobin.Core[*endpoint]
-	addresses []address   // only with pick_first: all addresses, in the order of the endpoints
-	endpoints []*endpoint // with pick_first, a single one that has all addresses
+	addresses []address   // with pick_first: all addresses, in the order of the endpoints
+	endpoints []*endpoint // with pick_first: a single endpoint with all addresses
 }
 
-// An endpoint simulates the pick_first policy over the addresses of one endpoint.
+// An endpoint simulates the pick_first policy of one endpoint.
 type endpoint struct {
 	leaf      *weightedroundrobin.Child[*endpoint] // nil if pick_first runs over the whole locality
 	addresses []address                            // in the order in which pick_first tries them
 	inUse     int                                  // index of the first address that connects, or -1
-	ejected   bool                                 // outlier detection reports it as failed
+	ejected   bool                                 // outlier detection has ejected it
 }
 
-// An address is one address of an endpoint.
 type address struct {
 	resolver.Address
 	owner *Endpoint
 }
 
-// addressesOf returns the addresses of an endpoint of the tree.
 func addressesOf(e resolver.Endpoint, owner map[partAddress]*Endpoint) []address {
 	addresses := make([]address, len(e.Addresses))
 	for i, a := range e.Addresses {
@@ -104,10 +102,9 @@ func (e *endpoint) connection() outlierdetection.Connection {
 	return outlierdetection.Broken
 }
 
-// ready reports whether the endpoint takes calls.
 func (e *endpoint) ready() bool { return e.connected() && !e.ejected }
 
-// failure returns the error of the last attempt to connect.
+// failure returns the error of the last connection attempt.
 func (e *endpoint) failure() string {
 	last := e.addresses[len(e.addresses)-1].Addr + " is down"
 	if len(e.addresses) == 1 {
@@ -130,7 +127,6 @@ func (l *locality) settle() {
 	}
 }
 
-// ready reports whether the locality takes calls.
 func (l *locality) ready() bool {
 	if l.pickFirst {
 		return len(l.endpoints) > 0 && l.endpoints[0].ready()
@@ -138,8 +134,8 @@ func (l *locality) ready() bool {
 	return l.core.State() == weightedroundrobin.Ready
 }
 
-// readyShares returns the share of the locality's weight that is READY and the share that has
-// failed. It may only be called while the locality is ready.
+// readyShares returns the shares of the locality's weight that are READY and that have failed. The
+// locality must be ready.
 func (l *locality) readyShares() (ready, failed float64) {
 	if l.pickFirst {
 		return 1, 0
@@ -148,8 +144,8 @@ func (l *locality) readyShares() (ready, failed float64) {
 	return ready, failed
 }
 
-// share distributes the given number of calls over the endpoints, and adds each endpoint's part to
-// the map. It may only be called while the locality is ready.
+// share distributes a number of calls over the endpoints, and adds each endpoint's part to the map.
+// The locality must be ready.
 func (l *locality) share(calls float64, to map[*Endpoint]float64) {
 	sum := 0.0
 	for _, e := range l.endpoints {

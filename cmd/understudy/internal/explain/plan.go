@@ -16,19 +16,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// plan is the policy tree for the mechanisms of a cluster, with details that the tree itself does
-// not hold.
+// plan is the policy tree for the mechanisms of a cluster, with details that the tree lacks.
 type plan struct {
 	tree     topology.Tree
 	config   json.RawMessage   // configuration of the tree's policies
-	names    map[string]string // the name of each child of the priority policy, for errors
+	names    map[string]string // names of the children of the priority policy, for errors
 	failures map[string]string // why children of the priority policy have no endpoints
-	clusters []string          // the cluster of each priority
-	first    []int             // the first priority of each mechanism
-	notes    []string          // notes on fields and options that have no effect
+	clusters []string          // cluster of each priority
+	first    []int             // first priority of each mechanism
+	notes    []string          // about fields and options without effect
 }
 
-// planOf returns the plan for the mechanisms of a cluster.
 func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, error) {
 	p := plan{names: make(map[string]string), failures: make(map[string]string)}
 	var trees []topology.Tree
@@ -65,8 +63,8 @@ func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, er
 	return p, nil
 }
 
-// treeOf returns the tree of the mechanism with index i, and notes on fields that have no effect.
-// It stores i in the attributes of each address.
+// treeOf returns the tree of the mechanism with index i, and notes about fields without effect. It
+// stores i in the attributes of each address.
 func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if several {
@@ -109,10 +107,10 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 // partAddress is an address of one mechanism. Another mechanism may have the same address.
 type partAddress struct {
 	part int
-	dial string // the address that gRPC would dial
+	dial string // the address for gRPC
 }
 
-// partKey is the key under which an address's attributes hold the index of its mechanism.
+// partKey is the key of the mechanism's index in the attributes of an address.
 type partKey struct{}
 
 func withPart(address resolver.Address, part int) resolver.Address {
@@ -125,9 +123,8 @@ func partAddressOf(address resolver.Address) partAddress {
 	return partAddress{part, address.Addr}
 }
 
-// stand returns a placeholder address for endpoints that only a channel would look up, such as
-// those behind a DNS name, and a description of these endpoints. Both are empty if the mechanism
-// lists its endpoints itself.
+// stand returns a placeholder for endpoints that only a channel would look up, such as those of a
+// DNS name, and a description of them. Both are "" if the mechanism lists its endpoints.
 func stand(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":
@@ -175,7 +172,6 @@ func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool)
 	}
 }
 
-// endpointsOf returns the endpoints of a cluster.
 func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
 	for _, locality := range cluster.GetEndpoints() {
 		for _, lb := range locality.GetLbEndpoints() {

@@ -24,7 +24,7 @@ func printJSON(w *bytes.Buffer, value any) error {
 	return nil
 }
 
-// printTable prints one line for each endpoint. Cells that repeat the line above are empty.
+// printTable prints a line for each endpoint. Cells that repeat the line above are empty.
 func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	fmt.Fprintf(w, "cluster %s: ", printable.Text(r.Cluster))
 	if r.Priority != nil {
@@ -64,8 +64,8 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	}
 }
 
-// printTiers prints what happens when each priority fails. It prints nothing for a single priority
-// without options.
+// printTiers prints what happens when each priority fails. For a single priority without options,
+// it prints nothing.
 func (r *Result) printTiers(w *bytes.Buffer) {
 	if len(r.Tiers) == 0 || len(r.Tiers) == 1 && len(r.Options) == 0 {
 		return
@@ -97,8 +97,8 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 	t.Print(w)
 }
 
-// addTo adds the rows of e to the table. It omits cells that repeat those of last, the endpoint in
-// the rows above.
+// addTo adds the rows of e to the table, without the cells that repeat those of last, the endpoint
+// above.
 func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	cluster := printable.Text(e.Cluster)
 	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
@@ -117,8 +117,8 @@ func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	}
 }
 
-// columns returns all cells of a row if several is set. Otherwise it omits the second cell, which
-// names the cluster.
+// columns returns the cells of a row. It omits the second one, the name of the cluster, unless
+// several is set.
 func columns[T any](several bool, all []T) []T {
 	if several {
 		return all
@@ -126,7 +126,7 @@ func columns[T any](several bool, all []T) []T {
 	return slices.Delete(all, 1, 2)
 }
 
-// drops returns the drops with their shares of the calls in percent.
+// drops describes the drops with their shares of the calls in percent.
 func (r *Result) drops() string {
 	var drops []string
 	for _, d := range r.Drops {
@@ -153,8 +153,8 @@ func (e *Endpoint) remark() string {
 	return e.addressRemark(e.Address)
 }
 
-// addressRemark returns the remark for an address that is down, or "" if all addresses of the
-// endpoint are down or this one is not.
+// addressRemark returns a remark about an address that is down while other addresses of the
+// endpoint are not, or "".
 func (e *Endpoint) addressRemark(address string) string {
 	if !e.Down && e.isDown(address) {
 		return "address down"

@@ -14,22 +14,20 @@ type Results struct {
 
 // Result is the output with -o json for a cluster. docs/explain.md describes its fields.
 type Result struct {
-	// Cluster is the cluster's name.
 	Cluster string `json:"cluster"`
-	// Priority is the highest priority that gets calls, or nil if none does.
+	// Priority is the highest priority that receives calls, or nil.
 	Priority  *uint32    `json:"priority"`
 	Endpoints []Endpoint `json:"endpoints"`
-	// Tiers has an entry for each priority.
-	Tiers []Tier `json:"tiers"`
-	// Drops are the drops of the file in the order in which they apply.
+	Tiers     []Tier     `json:"tiers"`
+	// Drops are the drops in the file, in the order in which they apply.
 	Drops []Drop `json:"drops"`
 	// Dropped is the share of the calls that are dropped.
 	Dropped float64 `json:"dropped"`
-	// Down lists what the user declared as down.
+	// Down lists what the user has declared to be down.
 	Down []string `json:"down"`
-	// Options lists the channel options that the user gave.
+	// Options lists the channel options from the user.
 	Options []string `json:"options"`
-	// Error is the error of failing calls. It is set if all calls fail or some calls are dropped.
+	// Error is the error of failing calls. It is set if all calls fail, or if some are dropped.
 	Error string `json:"error,omitempty"`
 	// Notes names the fields of the file that have no effect.
 	Notes []string `json:"notes,omitempty"`
@@ -37,11 +35,11 @@ type Result struct {
 
 // Endpoint is one endpoint of the file.
 type Endpoint struct {
-	// Cluster is the cluster that the endpoint belongs to. It is only set for an aggregate.
+	// Cluster is the endpoint's cluster, if the result is that of an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
-	// StandsFor is set if Address is a placeholder for endpoints that only a channel would look up,
-	// such as those behind a DNS name. It describes these endpoints.
+	// StandsFor describes endpoints that only a channel would look up, such as those of a DNS name.
+	// Address is a placeholder for them.
 	StandsFor           string   `json:"stands_for,omitempty"`
 	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
 	Locality            string   `json:"locality"`
@@ -50,9 +48,9 @@ type Endpoint struct {
 	Weight              uint32   `json:"weight"`
 	// Share is the endpoint's share of the calls.
 	Share float64 `json:"share"`
-	// Down is set if all addresses of the endpoint are down.
+	// Down means that all addresses of the endpoint are down.
 	Down bool `json:"down,omitempty"`
-	// DownAddresses lists the endpoint's addresses that are down.
+	// DownAddresses lists the addresses that are down.
 	DownAddresses []string `json:"down_addresses,omitempty"`
 	// Health is set if the file keeps calls away from the endpoint.
 	Health string `json:"health,omitempty"`
@@ -64,12 +62,12 @@ type Endpoint struct {
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`
-	// Cluster is the cluster that the drop belongs to. It is only set for an aggregate.
+	// Cluster is the drop's cluster, if the result is that of an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// newResult returns a result without shares. No list in it is nil, so that an empty list is [] in
-// JSON.
+// newResult returns a result without shares. Its lists are empty instead of nil, because JSON shows
+// nil as null.
 func newResult(cluster string, parts []clusterfile.Mechanism, notes []string, p plan) *Result {
 	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
 	for i, part := range parts {
@@ -92,9 +90,9 @@ func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// takeDown marks the addresses of e that name matches as down: one address, or all addresses if
-// name is e's locality or priority. It reports whether any address matches. Trailing slashes of a
-// locality are optional.
+// takeDown marks the addresses of e that name matches as down: one address, or all if name is e's
+// locality or priority. It reports whether any address matches. A locality may lack its trailing
+// slashes.
 func (e *Endpoint) takeDown(name string) bool {
 	all := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || isLocality(name, e.Locality)
 	found := false

@@ -21,22 +21,21 @@ import (
 type hypothesis struct {
 	// down reports whether an address of an endpoint refuses connections.
 	down func(e *Endpoint, address string) bool
-	// failing is the name of a child of the priority policy whose calls all end with an error, or
-	// "".
+	// failing is the child of the priority policy whose calls all fail, or "".
 	failing string
 }
 
 // An outcome tells where calls go under a hypothesis.
 type outcome struct {
-	inUse   string                // name of the child of the priority policy that gets calls, "" if none does
+	inUse   string                // child of the priority policy that receives calls, or ""
 	ready   bool                  // calls succeed, unless they are dropped
 	shares  map[*Endpoint]float64 // each endpoint's share of all calls
 	dropped float64               // share of all calls that are dropped
-	err     error                 // the error of failing calls, nil if no call fails
+	err     error                 // the error of failing calls, or nil
 }
 
-// A simulation runs the pure cores of a plan's policies. Endpoints connect or fail immediately, and
-// no timers run. The outcomes are therefore exact and the same on every machine.
+// A simulation runs the cores of a plan's policies. Endpoints connect or fail at once, and no
+// timers run, so the outcomes are exact and the same on every machine.
 type simulation struct {
 	plan       plan
 	config     *lbconfig.Priority
@@ -45,8 +44,8 @@ type simulation struct {
 
 	core    *priority.Core
 	assumed hypothesis
-	reports map[string]report // reports under the current hypothesis
-	standby bool              // set if the core connects a standby
+	reports map[string]report // under the current hypothesis
+	standby bool              // the core connects a standby
 }
 
 // newSimulation parses the plan's configuration and adds the plan's endpoints to the localities.
@@ -83,8 +82,8 @@ func configOf[T any](policy lbconfig.Policy) (T, error) {
 	return config, nil
 }
 
-// run starts with a new priority policy and the first hypothesis, switches to each further
-// hypothesis in order, and returns the outcome of the last one.
+// run starts a new priority policy with the first hypothesis, switches to each further one in
+// order, and returns the outcome of the last.
 func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	s.core = priority.New()
 	for i, h := range hypotheses {
@@ -121,7 +120,7 @@ func (s *simulation) coreConfig() priority.Config {
 	}
 }
 
-// do carries out the core's actions, except for timers and publications.
+// do executes the core's actions, except for timers and publications.
 func (s *simulation) do(actions []priority.Action) {
 	for _, a := range actions {
 		switch a.Kind {
@@ -174,11 +173,10 @@ func (s *simulation) outcome() outcome {
 	return o
 }
 
-// mostReasons limits the number of priorities whose reasons an error lists.
 const mostReasons = 8
 
-// exhausted returns the error of calls while no priority can take them. It names each priority
-// with its reason.
+// exhausted returns the error of calls while no priority can receive them, with the reason of each
+// priority.
 func (s *simulation) exhausted() error {
 	var reasons []string
 	for i, p := range s.priorities {
@@ -203,5 +201,5 @@ func (s *simulation) exhausted() error {
 	return errors.New("no priority can take calls: " + strings.Join(reasons, "; "))
 }
 
-// isStandby reports whether the child is connected although calls do not need it.
+// isStandby reports whether a child is connected although no call needs it.
 func (s *simulation) isStandby(name string) bool { return s.core.Standby(name) }

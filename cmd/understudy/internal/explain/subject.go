@@ -19,8 +19,7 @@ type subject struct {
 	result *Result
 }
 
-// subjectsOf returns the cluster that opts selects. If opts selects none, it returns all clusters
-// of the file.
+// subjectsOf returns the cluster that opts selects, or else all clusters of the file.
 func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	if doc.Clusters == nil {
 		name := doc.Endpoints.GetClusterName()
@@ -36,7 +35,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 		}
 	}
 	if len(subjects) == 0 {
-		subjects = []*subject{{name: opts.Cluster}} // the cluster does not exist: Mechanisms returns the error
+		subjects = []*subject{{name: opts.Cluster}} // no such cluster: Mechanisms returns the error
 	}
 	for _, s := range subjects {
 		var err error
@@ -48,7 +47,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 }
 
 // takeDown makes a plan and a result for each subject, and marks in the results what opts.Down
-// names. It returns an error if one of the names matches nothing.
+// names. A name that matches nothing is an error.
 func takeDown(subjects []*subject, settings topology.Settings, opts Options) (err error) {
 	for _, s := range subjects {
 		if s.plan, err = planOf(s.parts, settings); err != nil {
@@ -108,7 +107,7 @@ func (s *subject) has(name string) bool {
 	})
 }
 
-// isLocality reports whether name is a locality. Its trailing slashes are optional.
+// isLocality reports whether name is a locality. It may lack the trailing slashes.
 func isLocality(name, locality string) bool {
 	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
 }
@@ -116,8 +115,7 @@ func isLocality(name, locality string) bool {
 // isAggregate reports whether the subject has several mechanisms, each named after a cluster.
 func (s *subject) isAggregate() bool { return len(s.parts) > 1 }
 
-// namesIn returns the kinds of names that --down accepts, with an example of each, for an error
-// message.
+// namesIn lists the kinds of names that --down accepts, each with an example, for an error.
 func namesIn(subjects []*subject) string {
 	kinds, cluster := "address, locality or priority", ""
 	if i := slices.IndexFunc(subjects, (*subject).isAggregate); i >= 0 {

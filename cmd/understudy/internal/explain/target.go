@@ -16,14 +16,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ErrNoAnswer is returned by Run if no endpoints were found for a target.
+// ErrNoAnswer is returned by Run if there are no endpoints for a target.
 var ErrNoAnswer = errors.New("no answer")
 
-// mostWait limits the wait for mechanisms that have not answered. It is longer than the time for
-// which a channel would wait.
+// mostWait limits the wait for mechanisms that have not answered. A channel would wait for a
+// shorter time.
 const mostWait = 15 * time.Second
 
-// isTarget reports whether the argument is a target rather than a file.
+// isTarget reports whether the argument is a target, and not a file.
 func isTarget(file string) bool { return strings.Contains(file, "://") }
 
 // followed returns the current answers of a target, and the settings from the target and the
@@ -37,7 +37,7 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	name, _ := resolving.Authority(target) // validated above
+	name, _ := resolving.Authority(target) // the target was checked above
 	sources, err := opts.Kubeconfig.Sources(target)
 	if err != nil {
 		return nil, topology.Settings{}, err
@@ -58,8 +58,8 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	return s, topology.Settings(settings), nil
 }
 
-// await follows a target until each mechanism has answered or failed, but no longer than mostWait.
-// It returns the last news.
+// await follows a target until each mechanism has answered or failed, but at most for mostWait. It
+// returns the last news.
 func await(ctx context.Context, target string, program options.Program) (last join.News, err error) {
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
@@ -94,7 +94,6 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	return join.News{}, fmt.Errorf("%w: %s", ErrNoAnswer, last.Why)
 }
 
-// add adds a mechanism of the target.
 func (s *subject) add(found join.Found) error {
 	part := clusterfile.Mechanism{Cluster: found.Name}
 	if part.Cluster == "" {

@@ -8,37 +8,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Tier describes what happens to a priority while those above it are down.
+// Tier tells what happens to a priority while those above it are down.
 type Tier struct {
 	Priority uint32 `json:"priority"`
-	// Cluster is the cluster that the priority belongs to. It is only set for an aggregate.
+	// Cluster is the priority's cluster, if the result is that of an aggregate.
 	Cluster string `json:"cluster,omitempty"`
-	// Endpoints is the number of endpoints that may get calls.
+	// Endpoints is the number of endpoints that may receive calls.
 	Endpoints int `json:"endpoints"`
-	// Standby is set if the priority is connected as a standby while priority 0 is in use.
+	// Standby means that the priority is connected while priority 0 is in use.
 	Standby bool `json:"standby,omitempty"`
-	// LeftAfter is the number of endpoints that must be lost, the heaviest first, before the calls
-	// leave the priority.
+	// LeftAfter is the number of endpoints that must fail, the heaviest first, before calls leave
+	// the priority.
 	LeftAfter int `json:"left_after"`
-	// Next is the priority that then gets the calls, or nil if calls fail.
+	// Next is the priority that then receives the calls, or nil if calls fail.
 	Next *uint32 `json:"next"`
-	// ErrorsTo is the priority that gets the calls if every call to this priority fails. It is this
-	// priority's own number if the calls stay.
+	// ErrorsTo is the priority that receives the calls if all calls to this one fail. It is this
+	// priority itself if the calls stay.
 	ErrorsTo uint32 `json:"errors_to"`
 }
 
-// tiers computes the Tier of each priority.
 type tiers struct {
 	simulation *simulation
 	settings   topology.Settings
 	result     *Result
-	child      []string // for each priority, the name of its child in the tree
+	child      []string // name of each priority's child in the tree
 }
 
 // addTiers adds a Tier for each priority, unless near groups split the priorities.
 func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	if settings.Near().Prefer != "" {
-		return // near groups are not numbered like the file's priorities
+		return // near groups are not numbered like the priorities in the file
 	}
 	t := tiers{simulation: s, settings: settings, result: r}
 	for _, priority := range s.priorities {
@@ -53,7 +52,6 @@ func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	}
 }
 
-// measure computes the Tier of a priority.
 func (t *tiers) measure(priority uint32) Tier {
 	tier := Tier{Priority: priority, ErrorsTo: priority}
 	endpoints := t.heaviest(priority)
@@ -65,7 +63,7 @@ func (t *tiers) measure(priority uint32) Tier {
 		return tier
 	}
 	tier.LeftAfter = tier.Endpoints
-	if t.settings.MinReady > 0 { // otherwise calls leave with the last endpoint
+	if t.settings.MinReady > 0 { // without MinReady, calls leave with the last endpoint
 		tier.LeftAfter = 1 + sort.Search(tier.Endpoints-1, func(i int) bool {
 			to := t.goTo(priority, endpoints[:i+1])
 			return to == nil || *to != priority
@@ -78,10 +76,10 @@ func (t *tiers) measure(priority uint32) Tier {
 	return tier
 }
 
-// heaviest returns the endpoints of a priority that may get calls, the heaviest first.
+// heaviest returns the endpoints of a priority that may receive calls, the heaviest first.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
 	sums := make(map[string]uint64)         // sum of the endpoints' weights in each locality
-	connected := make(map[partAddress]bool) // endpoints in the tree; a subset omits some
+	connected := make(map[partAddress]bool) // endpoints in the tree, from which a subset omits some
 	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[partAddressOf(e.Addresses[0])] = true
 	}
@@ -105,8 +103,8 @@ func (t *tiers) above(priority uint32) hypothesis {
 	return hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < priority }}
 }
 
-// goTo returns the priority that gets the calls after all higher priorities are down and a priority
-// has lost the given endpoints, too. It returns nil if calls fail.
+// goTo returns the priority that receives the calls if all higher priorities are down and the given
+// priority has lost the given endpoints. It returns nil if calls fail.
 func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
 	isLost := make(map[*Endpoint]bool, len(lost))
 	for _, e := range lost {
@@ -116,8 +114,8 @@ func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
 	return t.priorityOf(t.simulation.run(t.above(priority), hypothesis{down: down}))
 }
 
-// errorsTo returns the priority that gets the calls if all higher priorities are down and every
-// call to the given priority fails.
+// errorsTo returns the priority that receives the calls if all higher priorities are down and all
+// calls to the given one fail.
 func (t *tiers) errorsTo(priority uint32) uint32 {
 	failing := t.above(priority)
 	failing.failing = t.child[priority]

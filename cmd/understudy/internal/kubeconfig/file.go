@@ -16,11 +16,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxFile limits the size of each file and of a plugin's output, in bytes.
+// maxFile limits the bytes of a file and of a plugin's output.
 const maxFile = 1 << 20
 
-// config holds the fields of a kubeconfig that are used here. If there are several files, the first
-// value of a field wins.
+// config holds the fields of a kubeconfig that this package uses. Among several files, the first
+// value of a field counts.
 type config struct {
 	Current  string         `yaml:"current-context"`
 	Contexts []namedContext `yaml:"contexts"`
@@ -70,7 +70,7 @@ type user struct {
 	Provider any    `yaml:"auth-provider"`
 }
 
-// load reads files. It skips missing files unless all are missing.
+// load reads files. It skips missing ones, unless all are missing.
 func load(paths []string) (*config, error) {
 	var all *config
 	var missing error
@@ -107,7 +107,6 @@ func load(paths []string) (*config, error) {
 	return all, nil
 }
 
-// read returns the content of a file.
 func read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -124,8 +123,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// content returns the decoded data if there is any, or else the content of the file, whose path is
-// relative to the directory of base. It returns nil if both data and file are empty.
+// content returns the decoded data or, if data is empty, the content of the file. The file's path
+// is relative to the directory of base. If both are empty, the result is nil.
 func content(base, field, data, file string) ([]byte, error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(data)

@@ -28,7 +28,7 @@ var logger = grpclog.Component("understudy")
 
 // Options select the file and the context.
 type Options struct {
-	// Path is the path of the file. If it is empty, the files in KUBECONFIG are used, or else
+	// Path is the path of the file. If it is empty, the files in KUBECONFIG are read, or else
 	// ~/.kube/config.
 	Path string
 	// Context is the name of the context. If it is empty, the current context is used.
@@ -43,12 +43,12 @@ func (o *Options) Flags(flags interface {
 	flags.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
 }
 
-// ofKubernetes matches Kubernetes targets, including those within other targets.
+// ofKubernetes matches Kubernetes targets, also within other targets.
 var ofKubernetes = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
 
-// Sources returns the source options that the given targets need. It reads no file and returns nil
-// if none of them is a Kubernetes target, or if the program runs in a cluster and neither field of
-// o is set.
+// Sources returns the source options that the given targets need. It returns nil, without reading a
+// file, if none is a Kubernetes target, or if the program runs in a cluster and neither field of o
+// is set.
 func (o Options) Sources(targets ...string) ([]any, error) {
 	if !slices.ContainsFunc(targets, ofKubernetes.MatchString) {
 		return nil, nil
@@ -63,7 +63,6 @@ func (o Options) Sources(targets ...string) ([]any, error) {
 	return []any{kubernetes.WithTransport(host, t)}, nil
 }
 
-// paths returns the paths of the files to read.
 func (o Options) paths() []string {
 	if o.Path != "" {
 		return []string{o.Path}
@@ -78,7 +77,7 @@ func (o Options) paths() []string {
 	return []string{filepath.Join(home, ".kube", "config")}
 }
 
-// transport returns the host of the API server and a transport that authenticates to it.
+// transport returns the host of the API server, and a transport that authenticates to it.
 func (o Options) transport() (string, *transport, error) {
 	paths := o.paths()
 	c, err := load(paths)
@@ -112,7 +111,6 @@ func (o Options) transport() (string, *transport, error) {
 	return to.Cluster.Server, t, nil
 }
 
-// find returns the first entry of the list with the given name.
 func find[T any](list []T, nameOf func(T) string, what, name string, paths []string) (none T, err error) {
 	if name == "" {
 		return none, fmt.Errorf("kubeconfig: %s: no %s is named; want one by current-context or --context", paths[0], what)
@@ -124,7 +122,6 @@ func find[T any](list []T, nameOf func(T) string, what, name string, paths []str
 	return list[i], nil
 }
 
-// newTransport returns a transport that connects to the given cluster as the given user.
 func newTransport(to namedCluster, as namedUser) (*transport, error) {
 	c := to.Cluster
 	server, err := url.Parse(c.Server)

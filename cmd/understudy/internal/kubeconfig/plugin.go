@@ -19,8 +19,8 @@ import (
 const (
 	// pluginTime limits how long a plugin may run.
 	pluginTime = 30 * time.Second
-	// early is the time before their expiry at which credentials are renewed. A plugin whose clock
-	// differs may return credentials that seem to have expired, so it runs at most once in atLeast.
+	// early is how long before their expiry credentials are renewed. If a plugin's clock is wrong,
+	// its credentials may seem to have expired, so it runs at most once in atLeast.
 	early   = 10 * time.Second
 	atLeast = time.Second
 )
@@ -45,8 +45,8 @@ type plugin struct {
 	ran     time.Time
 }
 
-// checked checks the plugin's fields and prepares the plugin to run. path is the kubeconfig that
-// contains the plugin.
+// checked checks the plugin's fields and prepares it to run. path is the kubeconfig that contains
+// the plugin.
 func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	switch {
 	case p.APIVersion != "client.authentication.k8s.io/v1" && p.APIVersion != "client.authentication.k8s.io/v1beta1":
@@ -68,7 +68,7 @@ func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	return p, err
 }
 
-// credentials returns the last credentials if they are still valid. Otherwise it runs the plugin.
+// credentials returns the last credentials if they are still valid, and otherwise runs the plugin.
 func (p *plugin) credentials(ctx context.Context) (credentials, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
 	return p.parse(output.kept.Bytes())
 }
 
-// parse parses the plugin's output. Its errors do not contain any part of the output.
+// parse parses the plugin's output. Errors must not contain any part of the output.
 func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	var printed struct {
 		APIVersion string `json:"apiVersion"`
@@ -145,14 +145,13 @@ func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	return c, s.Expires, nil
 }
 
-// bounded is a writer that keeps only the first bytes written to it.
+// bounded is a writer that keeps only the first bytes.
 type bounded struct {
 	kept bytes.Buffer
 	most int
 	over bool
 }
 
-// Write implements io.Writer.
 func (b *bounded) Write(text []byte) (int, error) {
 	if left := b.most - b.kept.Len(); len(text) > left {
 		b.over = true

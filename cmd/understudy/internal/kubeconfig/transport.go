@@ -15,17 +15,16 @@ type transport struct {
 	base *http.Transport
 	// credentials returns the current credentials. It is nil for a user without a token.
 	credentials func(context.Context) (credentials, error)
-	// forget discards the credentials, because the server refused them.
+	// forget discards the credentials, because the server has refused them.
 	forget func()
 }
 
-// credentials are what a plugin or a token file provides.
+// credentials come from a plugin or a token file.
 type credentials struct {
 	token       string
 	certificate *tls.Certificate
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.credentials != nil {
 		c, err := t.credentials(r.Context())
@@ -40,12 +39,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.base.RoundTrip(r)
 	if err == nil && response.StatusCode == http.StatusUnauthorized && t.forget != nil {
 		t.forget()
-		t.base.CloseIdleConnections() // an open connection would continue to use the old client certificate
+		t.base.CloseIdleConnections() // an open connection would go on using the old client certificate
 	}
 	return response, err
 }
 
-// authenticate configures the transport for a user.
 func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 	u := as.User
 	certificate, err := content(as.file, "client-certificate", u.CertificateData, u.CertificateFile)
@@ -88,7 +86,7 @@ func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 	return nil
 }
 
-// tokenFile holds a token read from a file. It reads the file again when the token is a minute old.
+// tokenFile holds a token from a file. It reads the file again when the token is a minute old.
 type tokenFile struct {
 	path string
 

@@ -13,16 +13,16 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// clients keeps track of the streams of clients, and of their requests, ACKs and NACKs. It counts
-// all events, logs the rare ones, and ends streams that exceed a limit.
+// clients keeps track of the streams of clients, with their requests, ACKs and NACKs. It counts all
+// events, logs the rare ones, and ends streams that exceed a limit.
 type clients struct {
 	log    *slog.Logger
 	limits Limits
-	large  lane // handles one request at a time that is large or has many names
+	large  lane // admits one request at a time that is large or has many names
 
 	mu       sync.Mutex
 	streams  map[*client]bool
-	clusters map[string]*tally // the clusters served
+	clusters map[string]*tally // the clusters that are served
 	repeated int               // NACKs that were not logged
 	refusals map[string]*refusal
 	memory
@@ -34,13 +34,13 @@ type client struct {
 	end         context.CancelCauseFunc // ends the stream
 	address     string
 	node        string
-	types       map[string]bool     // the resource types that were requested
-	nonces      map[string]string   // by type, the nonce of the last request
-	sent        map[string]response // by type, the last response sent
-	rejected    map[string]string   // by type, the last NACK reason that was logged
-	nacks       window              // the NACKs that were logged
+	types       map[string]bool     // resource types that were requested
+	nonces      map[string]string   // nonce of the last request of each type
+	sent        map[string]response // last response of each type
+	rejected    map[string]string   // last NACK reason of each type that was logged
+	nacks       window              // NACKs that were logged
 	lacks       lacks
-	held        map[string]int // by type, the estimated bytes held for its requests
+	held        map[string]int // estimated bytes held for the requests of each type
 }
 
 func newClients(log *slog.Logger, limits Limits) *clients {
@@ -54,24 +54,26 @@ func newClients(log *slog.Logger, limits Limits) *clients {
 	}
 }
 
-// request holds the fields that both variants of the protocol have in their requests.
+// request holds the fields that requests have in both variants of the protocol.
 type request struct {
 	node    *corev3.Node
 	typeURL string
 	names   []string
-	dropped []string // names unsubscribed, only in the incremental variant; there, names are added to the previous ones
+	// dropped are the names to unsubscribe from, in the incremental variant, where names are added
+	// to the previous ones.
+	dropped []string
 	version string
 	nonce   string
 	problem *status.Status
 }
 
-// remark holds facts about a request that depend on earlier messages of its stream.
+// remark holds what a request means in view of earlier messages on its stream.
 type remark struct {
-	first   bool   // the first request of its type
-	version string // the version of the response that the request acknowledges or rejects, "" if it does neither
+	first   bool   // first request of its type
+	version string // version of the response that the request acknowledges or rejects, or ""
 }
 
-// open registers a new stream. The argument end is called to end the stream.
+// open registers a new stream. It calls end to end the stream.
 func (c *clients) open(ctx context.Context, incremental bool, end context.CancelCauseFunc) *client {
 	s := &client{
 		incremental: incremental,
@@ -94,7 +96,7 @@ func (c *clients) open(ctx context.Context, incremental bool, end context.Cancel
 	return s
 }
 
-// closed removes a stream. The method request may still be called for this stream later.
+// closed removes a stream. Later calls of request for the stream are possible.
 func (c *clients) closed(s *client) {
 	defer c.turn(c.wanted(s))()
 	c.mu.Lock()
@@ -111,8 +113,8 @@ func (c *clients) wanted(s *client) int {
 	return len(s.lacks)
 }
 
-// request registers a request. It returns an error if the request exceeds a limit or comes after
-// the end of the stream.
+// request registers a request. It returns an error if the request exceeds a limit, or if the stream
+// has ended.
 func (c *clients) request(s *client, r request) (remark, error) {
 	defer c.turn(len(r.names) + len(r.dropped))()
 	c.mu.Lock()
@@ -134,13 +136,12 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	sent, answered := s.sent[r.typeURL]
 	switch {
 	case answered && r.nonce != "" && r.nonce != sent.nonce && !s.incremental:
-		// The client sent this request before it received the last response. It will acknowledge or
-		// reject that response later.
+		// The client has sent this request before it received the last response, and will answer
+		// the last one later.
 		log.Debug("client answers an earlier response")
 		return remark{}, nil
 	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
-		// The request neither acknowledges nor rejects a response. It is the first request, or it
-		// changes the names.
+		// The request does not answer a response: it is the first one, or changes the names.
 		log.Debug("client asks", "names", c.some(r.names))
 	case r.problem != nil:
 		c.rejects(s, r, log)

@@ -7,27 +7,27 @@ import (
 )
 
 // clusters decides which clusters are served, from the contents of the files. It does no I/O, and
-// gets the time as an argument.
+// takes the time as an argument.
 //
-// A cluster that is no longer in any file is still served for delay, because files often vanish
-// briefly while they are renamed or rewritten, and clients treat a removed cluster as gone.
+// A cluster that is no longer in any file is still served for delay. Files often vanish for a
+// moment while they are renamed or rewritten, and clients treat a removed cluster as gone.
 type clusters struct {
 	delay  time.Duration
 	served map[string]served // by name of the cluster
-	gave   map[origin]string // by file, the name of the cluster last served from it
+	gave   map[origin]string // name of the cluster last served from each file
 }
 
 type served struct {
 	cluster *given
-	file    origin    // the file that the cluster comes from
-	lost    time.Time // when the cluster disappeared from all files; zero while a file contains it
+	file    origin    // the file that contains the cluster
+	lost    time.Time // when the cluster vanished from all files; zero while a file contains it
 }
 
-// changes lists the clusters that an update changed, sorted by name.
+// changes lists the clusters that an update has changed, sorted by name.
 type changes struct {
 	added, changed []string
 	lost, removed  []string
-	rejected       map[origin]origin // files whose cluster is already served from another file, with that other file
+	rejected       map[origin]origin // files whose cluster is already served from another file, with that file
 }
 
 func newClusters(delay time.Duration) *clusters {
@@ -35,7 +35,7 @@ func newClusters(delay time.Duration) *clusters {
 }
 
 // restore serves a cluster from the cache, which a file contained before the restart. lost means
-// that no file contained it any more; the file may then have contained another cluster later.
+// that no file contained it any longer. The file may have contained another cluster since.
 func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	c.served[cluster.name()] = served{cluster: cluster, file: file}
 	if _, known := c.gave[file]; !known || !lost {
@@ -44,7 +44,7 @@ func (c *clusters) restore(file origin, cluster *given, lost bool) {
 }
 
 // update takes the contents of all files. A nil cluster means that the content of its file is
-// unknown. The cluster that was last served from that file then stays.
+// unknown. The cluster that was last served from the file then stays.
 func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	owners, rejected := c.choose(files)
 	result := changes{rejected: rejected}
@@ -83,7 +83,7 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	return result
 }
 
-// choose decides which file each cluster is served from, and maps each rejected file to the file
+// choose decides which file each cluster is served from, and maps each rejected file to the one
 // that has its cluster. It considers all files together, so that two files may swap their clusters.
 func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, rejected map[origin]origin) {
 	owners, rejected = make(map[string]origin), make(map[origin]origin)
@@ -102,7 +102,7 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 		switch {
 		case !taken:
 			owners[name] = path
-		case c.served[name].file == path: // the cluster stays with the file that already serves it
+		case c.served[name].file == path: // the cluster stays with its file
 			owners[name], rejected[other] = path, path
 		default:
 			rejected[path] = other
@@ -116,7 +116,7 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 	return owners, rejected
 }
 
-// gives reports whether the cluster last served from the file is still served from it.
+// gives reports whether the cluster last served from the file still is.
 func (c *clusters) gives(file origin) bool {
 	name, ok := c.gave[file]
 	return ok && c.served[name].file == file

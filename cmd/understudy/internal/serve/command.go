@@ -41,7 +41,7 @@ On SIGHUP all files are read again, including those for TLS.`,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
-		Args: cobra.ArbitraryArgs, // accept any number: Start reports missing arguments with advice
+		Args: cobra.ArbitraryArgs, // Start reports missing arguments with advice
 	}
 	flags := command.Flags()
 	o.add(flags)
@@ -58,7 +58,7 @@ On SIGHUP all files are read again, including those for TLS.`,
 		signal.Ignore(syscall.SIGPIPE) // the process that reads the log may exit first
 		logOfGRPC(complaints)
 		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(50) // trades CPU for memory when a client requests a lot
+			debug.SetGCPercent(50) // less memory, at the cost of CPU, when a client requests a lot
 		}
 		o.Paths, o.Log = args, log
 		o.dropped = func() uint64 { return lines.total.Load() + complaints.total.Load() }
@@ -67,7 +67,6 @@ On SIGHUP all files are read again, including those for TLS.`,
 	return command
 }
 
-// add adds the command line flags of the options.
 func (o *Options) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.From, "from", nil, "`NAME=TARGET`: serve the endpoints of the target as cluster NAME; without NAME=, the cluster has the name of the target's authority; may be repeated")
 	flags.StringVar(&o.Listen, "listen", DefaultListen, "`address` to listen on, host:port; addresses beyond loopback need TLS")
@@ -85,7 +84,7 @@ func (o *Options) add(flags *pflag.FlagSet) {
 	o.Limits.add(flags)
 }
 
-// run serves until ctx ends. On SIGHUP it reads the files again.
+// run serves until ctx ends. On SIGHUP, it reads the files again.
 func run(ctx context.Context, o Options) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)

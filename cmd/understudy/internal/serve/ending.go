@@ -10,14 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// silence limits how long a stream may go without any response while the content of some files or
-// targets is unknown. After that, the server ends the stream, so that the client tries another
-// server. Otherwise the client would not do so, because this server is reachable.
+// silence limits how long a stream may stay without a response while the content of some files or
+// targets is unknown. Then the server ends the stream, so that the client tries another server. The
+// client would not do so otherwise, because this server is reachable.
 const silence = 5 * time.Second
 
-// endWith returns an interceptor that ends streams when ctx ends, because streams of health
-// watchers would otherwise continue. It also ends streams that get no response within silence while
-// content is unknown.
+// endWith returns an interceptor that ends streams when ctx ends, because the streams of health
+// watchers would continue. It also ends streams that exceed silence.
 func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())
@@ -47,10 +46,8 @@ type ending struct {
 	spoken atomic.Bool // a message has been sent
 }
 
-// Context returns the stream's own context.
 func (e *ending) Context() context.Context { return e.ctx }
 
-// SendMsg sends a message.
 func (e *ending) SendMsg(m any) error {
 	e.spoken.Store(true)
 	return e.ServerStream.SendMsg(m)

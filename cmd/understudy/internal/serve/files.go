@@ -15,11 +15,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// extensions lists the file extensions that are served from a directory.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files reads the files and directories named on the command line. Only one goroutine at a time may
-// use it.
+// files reads the files and directories of the command line. Only one goroutine at a time may use
+// it.
 type files struct {
 	paths []string
 	log   *slog.Logger
@@ -30,12 +29,11 @@ type files struct {
 
 	// notice returns the changes noticed in a file since it was last read.
 	notice func(path string) filewatch.Notice
-	held   map[string]fs.FileInfo // by path: the directory there when it last held an endpoints file
+	held   map[string]fs.FileInfo // directories by path, as they were when they last held an endpoints file
 }
 
-// content is the result of reading a file.
 type content struct {
-	clusters map[origin]*given // nil if the file is not valid
+	clusters map[origin]*given // nil if the file is invalid
 	err      error
 }
 
@@ -50,16 +48,14 @@ func newFiles(paths []string, log *slog.Logger, others bool) (*files, error) {
 	return f, nil
 }
 
-// covers reports whether the file is one of the paths, or is in a directory that is one of the
-// paths.
+// covers reports whether the file is one of the paths, or in a directory that is one of them.
 func (f *files) covers(path string) bool {
 	return slices.ContainsFunc(f.paths, func(p string) bool { return within(path, p) })
 }
 
-// within reports whether path is the file itself or the directory that contains it.
+// within reports whether path is the file itself or its directory.
 func within(file, path string) bool { return file == path || filepath.Dir(file) == path }
 
-// exist returns an error if none of the paths exists.
 func (f *files) exist() error {
 	var missing error
 	for _, path := range f.paths {
@@ -72,8 +68,8 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget makes the next call of read read all files, whether or not they have changed. Files that
-// cannot be read then keep their known contents.
+// forget makes the next read read all files, even unchanged ones. Files that cannot be read then
+// keep their known contents.
 func (f *files) forget() {
 	for _, file := range f.looks {
 		file.Again()
@@ -81,7 +77,7 @@ func (f *files) forget() {
 }
 
 // read returns the clusters in all files, and the problems by path. A cluster is nil if its content
-// is unknown: its file is invalid, or is in a directory that cannot be read. known lists the
+// is unknown because its file is invalid, or in a directory that cannot be read. known lists the
 // clusters that were found earlier.
 func (f *files) read(known []origin) (found map[origin]*given, problems map[string]error) {
 	found, problems = make(map[origin]*given), make(map[string]error)
@@ -110,7 +106,7 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 	return found, problems
 }
 
-// unknown adds nil for the known clusters of the given files, unless found already contains them.
+// unknown adds nil for the known clusters of the given files that found does not contain.
 func (f *files) unknown(found map[origin]*given, known []origin, file func(string) bool) {
 	for _, o := range known {
 		if _, elsewhere := found[o]; !elsewhere && file(o.path()) {
@@ -143,8 +139,8 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 		f.held[path] = info
 		return list, nil
 	}
-	// Unmounting a file system leaves an empty mount point, which is a different directory. Do not
-	// take it for a directory whose files were removed.
+	// Unmounting a file system leaves an empty mount point, which is another directory. Its files
+	// have not been removed.
 	held := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
 	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
@@ -152,9 +148,8 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 	return nil, nil
 }
 
-// load returns the content of a file, and whether the content is known. A new file has no known
-// content until it seems to be complete. At startup, files are read even if they may be incomplete,
-// because there is no earlier content.
+// load returns the content of a file, and whether the content is known. The content of a new file
+// is unknown until the file seems complete, except at startup, when there is no earlier content.
 func (f *files) load(path string) (c content, known bool) {
 	look := f.looks[path]
 	if look == nil {
@@ -172,7 +167,7 @@ func (f *files) load(path string) (c content, known bool) {
 	}
 	doc, err := clusterfile.Load(path)
 	if _, wrong := errors.AsType[*clusterfile.Error](err); err != nil && !wrong {
-		look.Again() // the failure may be temporary, so read the file again
+		look.Again() // the failure may be temporary
 	} else if !look.Read() && f.begun {
 		return c, known
 	}

@@ -33,17 +33,17 @@ type follows struct {
 	list []*follow
 }
 
-// follow is one target and the last results of following it.
+// follow is one target with its last results.
 type follow struct {
-	name, target string // the cluster's name; the target, without secrets
+	name, target string // name of the cluster; target without secrets
 	stop         func()
 
-	cluster *endpointv3.ClusterLoadAssignment // the cluster being served, nil before the first answer
-	latest  *endpointv3.ClusterLoadAssignment // a newer cluster that is not served yet, or nil
-	hold    *time.Timer                       // serves latest even if some mechanisms have not answered; nil if this was never necessary
-	problem string                            // the current problem, "" if there is none
+	cluster *endpointv3.ClusterLoadAssignment // the served cluster; nil before the first answer
+	latest  *endpointv3.ClusterLoadAssignment // newer cluster that is not served yet, or nil
+	hold    *time.Timer                       // serves latest even if some mechanisms have not answered; nil if that was never necessary
+	problem string                            // current problem, or ""
 	waits   bool                              // some mechanism has neither answered nor failed
-	notes   string                            // notes on parts of the answer that have no effect
+	notes   string                            // about parts of the answer without effect
 }
 
 // startFollows follows the targets of o. Each is NAME=TARGET, or a target that is served under its
@@ -80,7 +80,7 @@ func (f *follows) start(text string) (err error) {
 }
 
 // splitFrom splits NAME=TARGET. Without a name, the cluster is named after the target's authority.
-// A name contains no colon and no slash, whereas a target contains one before its first "=".
+// A name contains no colon and no slash, but a target has one before its first "=".
 func splitFrom(text string) (name, target string, err error) {
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
@@ -95,7 +95,6 @@ func splitFrom(text string) (name, target string, err error) {
 	return name, target, nil
 }
 
-// heard updates a target with the latest news about it.
 func (f *follows) heard(one *follow, n join.News) {
 	var answers []*topology.Checked
 	var problems, notes []string
@@ -135,7 +134,6 @@ func (f *follows) heard(one *follow, n join.News) {
 	f.tell()
 }
 
-// tell signals that something has changed.
 func (f *follows) tell() {
 	f.wake()
 	select {
@@ -144,8 +142,8 @@ func (f *follows) tell() {
 	}
 }
 
-// settle waits until each target has answered or failed, but no longer than partsHold. It returns
-// the problems.
+// settle waits until each target has answered or failed, but at most for partsHold. It returns the
+// problems.
 func (f *follows) settle() error {
 	over := time.NewTimer(partsHold)
 	defer over.Stop()
@@ -162,7 +160,7 @@ func (f *follows) settle() error {
 	}
 }
 
-// wrong returns the problems of the targets. waits is true if one of the problems is that a target
+// wrong returns the problems of the targets. waits means that one of the problems is a target that
 // has not answered yet.
 func (f *follows) wrong() (problems []error, waits bool) {
 	f.mu.Lock()
@@ -177,9 +175,9 @@ func (f *follows) wrong() (problems []error, waits bool) {
 	return problems, waits
 }
 
-// partsHold limits how long the first answers of a target are held back because other mechanisms of
-// the target have not answered. In the meantime, the cluster from the cache is served, which also
-// holds the endpoints of those mechanisms.
+// partsHold limits how long the first answers of a target are held back because other mechanisms
+// have not answered. In the meantime, the cluster from the cache is served, which includes the
+// endpoints of these mechanisms.
 const partsHold = 15 * time.Second
 
 // holdNoMore serves the endpoints of the mechanisms that have answered.
@@ -192,8 +190,8 @@ func (f *follows) holdNoMore(one *follow) {
 	f.tell()
 }
 
-// unserved returns notes on the parts of an answer that have no effect: its drops, if an earlier
-// mechanism has answered, because a cluster has only one set of drops; and its outlier detection.
+// unserved returns notes about the parts of an answer without effect: its outlier detection, and
+// its drops if an earlier mechanism has answered, because a cluster has only one set of drops.
 func unserved(found join.Found, before int) (notes []string) {
 	if before > 0 && len(found.Answer.Drops) > 0 {
 		notes = append(notes, found.Name+": its drops have no effect, because they are not those of the first part")
@@ -204,7 +202,7 @@ func unserved(found join.Found, before int) (notes []string) {
 	return notes
 }
 
-// note logs the problem and the notes if they have changed. The caller must hold the lock.
+// note logs the problem and the notes if they have changed. The caller holds the lock.
 func (f *follows) note(one *follow, problem, notes string) {
 	switch {
 	case problem == one.problem:
@@ -221,7 +219,6 @@ func (f *follows) note(one *follow, problem, notes string) {
 	one.problem, one.notes = problem, notes
 }
 
-// origins returns the origins of the targets' clusters.
 func (f *follows) origins() map[origin]bool {
 	all := make(map[origin]bool)
 	for _, one := range f.list {
@@ -232,7 +229,7 @@ func (f *follows) origins() map[origin]bool {
 
 // into adds the targets' clusters to found, with nil for clusters that are not known yet. It
 // returns the number of targets with a problem, and whether the cluster of some target has never
-// been known, not even from the cache.
+// been known, even from the cache.
 func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong int, unknown bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

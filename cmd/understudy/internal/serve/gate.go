@@ -8,24 +8,24 @@ import (
 )
 
 // gate holds back requests whose responses could be wrong because some content is unknown. Clients
-// treat a resource that is missing from a response as removed: a server that starts with a broken
-// file would remove good endpoints that clients have from its predecessor. Clients that get no
-// response keep their endpoints.
+// treat a resource that is missing from a response as removed. A server that starts with a broken
+// file would therefore remove good endpoints that clients have from its predecessor. Clients
+// without a response keep their endpoints.
 type gate struct {
 	cachev3.Cache
 
 	mu     sync.Mutex
 	sight  sight
-	served map[string]bool // clusters, by name
+	served map[string]bool // clusters by name
 	held   map[*held]bool
 }
 
-// sight tells how much of the content of the files and targets is known.
+// sight is how much of the content of the files and targets is known.
 type sight int
 
 const (
 	blind   sight = iota // nothing is known yet
-	partial              // all content is known except for files and targets that were never valid
+	partial              // everything is known except files and targets that were never valid
 	full
 )
 
@@ -33,14 +33,13 @@ const (
 type held struct {
 	let    func() bool // reports whether the request may be answered now
 	open   func() (func(), error)
-	cancel func() // cancels the watch once it is open; nil before
+	cancel func() // cancels the watch; nil before the watch is open
 }
 
 func newGate(to cachev3.Cache) *gate {
 	return &gate{Cache: to, served: make(map[string]bool), held: make(map[*held]bool)}
 }
 
-// CreateWatch implements cachev3.Cache.
 func (g *gate) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out chan cachev3.Response) (func(), error) {
 	// In the state-of-the-world variant, only responses of these two types list all resources.
 	whole := r.GetTypeUrl() == resourcev3.ListenerType || r.GetTypeUrl() == resourcev3.ClusterType
@@ -72,7 +71,7 @@ func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	return !sub.IsWildcard() || answered
 }
 
-// watch opens a watch now if let allows it, or else as soon as it does.
+// watch opens a watch as soon as let allows it.
 func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +90,7 @@ func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(
 	}, nil
 }
 
-// update records how much is known and which clusters are served. It then answers the held requests
+// update records how much is known and which clusters are served. Then it answers the held requests
 // that let allows.
 func (g *gate) update(now sight, updated []*given, removed []string) (err error) {
 	g.mu.Lock()

@@ -8,12 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// gauges hold the values that probes and metrics report. They are safe for concurrent use.
+// gauges hold the values for probes and metrics. They are safe for concurrent use.
 type gauges struct {
-	loaded   atomic.Bool // whether any valid content has been read, from files, targets or the cache
+	loaded   atomic.Bool // valid content has been read from files, targets or the cache
 	clusters atomic.Int64
 	rejected atomic.Int64 // number of paths and targets with a problem
-	good     atomic.Int64 // when all paths and targets were last good, in Unix nanoseconds; 0 for never
+	good     atomic.Int64 // when all paths and targets were last good, in Unix nanoseconds, or 0
 }
 
 // looked records the result of reading all paths and targets.
@@ -25,7 +25,6 @@ func (g *gauges) looked(now time.Time, clusters, rejected int) {
 	}
 }
 
-// registry returns all metrics.
 func registry(o Options, p *publisher) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	gauge := func(name, help string, value func() float64) {

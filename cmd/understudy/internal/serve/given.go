@@ -13,11 +13,11 @@ import (
 // given is a cluster from a file: its endpoints, its configuration, or both.
 type given struct {
 	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server
-	config    *clusterv3.Cluster                // nil if the file has endpoints only
+	config    *clusterv3.Cluster                // nil if the file has only endpoints
 }
 
-// givenBy returns a cluster of a file. If the file contains the cluster's endpoints, they are
-// served over EDS, which every client supports.
+// givenBy returns a cluster of a file. Endpoints in the file are served over EDS, which every
+// client supports.
 func givenBy(c *clusterv3.Cluster) *given {
 	g := &given{config: c}
 	if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
@@ -27,7 +27,7 @@ func givenBy(c *clusterv3.Cluster) *given {
 	return g
 }
 
-// name returns the cluster's name, "" if it is unknown.
+// name returns the cluster's name, or "" if g is nil.
 func (g *given) name() string {
 	switch {
 	case g == nil:
@@ -38,7 +38,7 @@ func (g *given) name() string {
 	return g.endpoints.GetClusterName()
 }
 
-// message returns the cluster's message: its config if it has one, otherwise its endpoints.
+// message returns the config, or else the endpoints.
 func (g *given) message() proto.Message {
 	if g.config != nil {
 		return g.config
@@ -48,7 +48,6 @@ func (g *given) message() proto.Message {
 
 func (g *given) equal(other *given) bool { return proto.Equal(g.message(), other.message()) }
 
-// count returns the number of endpoints.
 func (g *given) count() int {
 	n := 0
 	for _, locality := range g.endpoints.GetEndpoints() {
@@ -66,13 +65,11 @@ const separator = "\x00"
 
 func originOf(path, cluster string) origin { return origin(path + separator + cluster) }
 
-// path returns the path of the file.
 func (o origin) path() string {
 	path, _, _ := strings.Cut(string(o), separator)
 	return path
 }
 
-// clustersOf returns the clusters of a document by origin.
 func clustersOf(path string, doc *clusterfile.Document) map[origin]*given {
 	if doc.Clusters == nil {
 		return map[origin]*given{origin(path): {endpoints: doc.Endpoints}}

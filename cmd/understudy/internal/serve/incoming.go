@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// incoming is a client's request. If it exceeds a limit, it is not decoded. Otherwise, only the
-// fields that the server uses are decoded, because a request of one megabyte may hold half a
-// million names, or node metadata that takes thirty times as much memory.
+// incoming is a client's request. A request that exceeds a limit is not decoded. Of other requests,
+// only the fields that the server uses are decoded: one megabyte may hold half a million names, or
+// node metadata that takes thirty times as much memory.
 type incoming struct {
 	limits Limits
 	fields fields
@@ -20,7 +20,7 @@ type incoming struct {
 	refused *limited // the limit that the request exceeds, or nil
 }
 
-// fields holds the field numbers of a request that the server uses.
+// fields holds the numbers of the fields that the server uses.
 type fields struct {
 	node, problem protowire.Number
 	names         []protowire.Number // repeated strings, and in the incremental variant also the map of versions
@@ -30,20 +30,20 @@ type fields struct {
 var (
 	stateFields = fields{node: 2, problem: 6, names: []protowire.Number{3}, texts: []protowire.Number{1, 4, 5}}
 	deltaFields = fields{node: 1, problem: 7, names: []protowire.Number{3, 4, 5}, texts: []protowire.Number{2, 6}}
-	// The fields of google.rpc.Status and of a node that the server uses:
+	// The fields of google.rpc.Status and of a node that the server uses.
 	statusFields = []protowire.Number{2}    // message
 	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
 )
 
 // codec decodes incoming requests, and leaves everything else to gRPC's codec. It decodes only one
-// large request at a time, because decoding takes several times the request's size in memory, and
-// small requests must not wait for it.
+// large request at a time, because that takes several times the request's size in memory. Small
+// requests do not wait for it.
 type codec struct {
 	encoding.CodecV2
 	large *lane
 }
 
-// small is the largest size of a small request, in bytes.
+// small is the number of bytes up to which a request is small.
 const small = 4 << 10
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -98,15 +98,14 @@ func (in *incoming) part(data []byte, fields []protowire.Number, most int, limit
 	return kept, err == nil
 }
 
-// check refuses the request if n exceeds most.
 func (in *incoming) check(n, most int, limit, what string) {
 	if n > most && in.refused == nil {
 		in.refused = tooMuch(limit, n, what, most)
 	}
 }
 
-// filter returns an encoded message with only the fields that keep accepts. It passes the value of
-// each string or message field to keep, which may replace it, and drops all other fields.
+// filter returns an encoded message with only the fields that keep accepts. keep gets the value of
+// each string or message field and may replace it. All other fields are dropped.
 func filter(data []byte, keep func(protowire.Number, []byte) ([]byte, bool)) ([]byte, error) {
 	kept := make([]byte, 0, len(data))
 	for len(data) > 0 {

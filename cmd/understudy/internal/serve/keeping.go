@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// keeper stores the clusters for the next process. Storing may take a long time, but stops when ctx
-// ends.
+// keeper stores the clusters for the next process. This may take long, but stops when ctx ends.
 type keeper interface {
 	keep(ctx context.Context, now map[string]served)
 }
 
-// keeping stores clusters in the background, because storing thousands of clusters takes seconds.
+// keeping stores clusters in the background, because thousands of clusters take seconds.
 type keeping struct {
 	snapshots chan map[string]served
 	late      context.Context // ends some time after the server's context
@@ -39,17 +38,16 @@ func startKeeping(ctx context.Context, k keeper) *keeping {
 	return to
 }
 
-// offer stores the clusters in the background. It does nothing if the previous clusters are still
-// being stored.
+// offer stores the clusters in the background, unless the previous ones are still being stored.
 func (k *keeping) offer(now map[string]served) {
 	select {
 	case k.snapshots <- maps.Clone(now):
-	default: // run offers them again the next time it reads the files
+	default: // run will offer them when it reads the files again
 	}
 }
 
-// end stores the final clusters. It waits for this, but only for a short time after the server's
-// context has ended.
+// end stores the final clusters. It waits until they are stored, but only for a short time after
+// the server's context has ended.
 func (k *keeping) end(now map[string]served) {
 	select {
 	case k.snapshots <- now:

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 )
 
-// Limits bound the resources that clients can make the server hold. docs/limits.md describes the
-// effect of each limit. Zero means the default.
+// Limits bound what clients can make the server hold. docs/limits.md describes the effect of each
+// limit. Zero means the default.
 type Limits struct {
 	Message     int // bytes of a request
 	Connections int // of all clients together
@@ -26,8 +26,8 @@ type Limits struct {
 	Memory      int // estimated MiB held for the requests of all clients
 }
 
-// defaultLimits are the default limits. A gRPC client needs only one stream, with three types and,
-// for each type, one name per cluster.
+// defaultLimits are generous: a gRPC client needs only one stream, with three types and, for each
+// type, one name per cluster.
 var defaultLimits = Limits{
 	Message:     1 << 20,
 	Connections: 2000,
@@ -40,7 +40,6 @@ var defaultLimits = Limits{
 	Memory:      32,
 }
 
-// flag describes the command line flag of a limit.
 type flag struct {
 	name, usage string
 	value       *int
@@ -62,7 +61,6 @@ func (l *Limits) flags() []flag {
 	}
 }
 
-// add adds the command line flags of all limits.
 func (l *Limits) add(to interface {
 	IntVar(value *int, name string, standard int, usage string)
 }) {
@@ -71,7 +69,7 @@ func (l *Limits) add(to interface {
 	}
 }
 
-// complete returns the limits with the default in place of each zero.
+// complete replaces each zero by the default.
 func (l Limits) complete() (Limits, error) {
 	for _, f := range l.flags() {
 		if *f.value < 0 || *f.value > 1<<30 {
@@ -107,7 +105,6 @@ type bounded struct {
 	refused func(net.Addr)
 }
 
-// Accept returns the next connection.
 func (b bounded) Accept() (net.Conn, error) {
 	for {
 		conn, err := b.Listener.Accept()
@@ -124,13 +121,12 @@ func (b bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is an accepted connection, which occupies one of the slots of bounded.
+// counted is an accepted connection. It occupies one of the slots of bounded.
 type counted struct {
 	net.Conn
 	release func()
 }
 
-// Close closes the connection and frees its slot.
 func (c counted) Close() error {
 	defer c.release()
 	return c.Conn.Close()

@@ -28,8 +28,7 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("output %q: want text or json", output)
 }
 
-// logQueue returns a queue that writes the log to out. If it had to drop lines, it logs their
-// number.
+// logQueue returns a queue that writes the log to out. It logs how many lines it had to drop.
 func logQueue(out io.Writer, output, level string) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
 		if log, err := newLog(output, level, w); err == nil {
@@ -38,15 +37,15 @@ func logQueue(out io.Writer, output, level string) *queue {
 	})
 }
 
-// complaintQueue returns a queue that writes to standard error.
+// complaintQueue returns a queue for standard error.
 func complaintQueue(out io.Writer) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
 		_, _ = fmt.Fprintf(w, "understudy: %d lines were dropped, since nobody read them\n", dropped)
 	})
 }
 
-// logOfGRPC makes gRPC and the standard library log to w, because logging to standard error may
-// block. gRPC's log level still comes from the environment.
+// logOfGRPC makes gRPC and the standard library log to w, because standard error may block. gRPC's
+// log level still comes from the environment.
 func logOfGRPC(w io.Writer) {
 	log.SetOutput(w)
 	info, warning, failure := io.Discard, io.Discard, io.Discard

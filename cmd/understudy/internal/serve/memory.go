@@ -10,7 +10,6 @@ type memory struct {
 	connections map[string]*connection // by the client's address
 }
 
-// connection tracks one connection of a client.
 type connection struct {
 	held    int
 	streams map[*client]bool
@@ -22,8 +21,8 @@ const (
 	perServed = 200
 )
 
-// join adds a stream. A connection needs only one stream, so each additional stream is charged as
-// much memory as a request in transit may hold.
+// join adds a stream. A connection needs only one stream, so each further one counts with as much
+// memory as a request in transit may hold.
 func (c *clients) join(s *client) {
 	if c.connections[s.address] == nil {
 		c.connections[s.address] = &connection{streams: make(map[*client]bool)}
@@ -35,7 +34,6 @@ func (c *clients) join(s *client) {
 	}
 }
 
-// leave removes a stream.
 func (c *clients) leave(s *client) {
 	on := c.connections[s.address]
 	if on == nil || !on.streams[s] {
@@ -50,8 +48,7 @@ func (c *clients) leave(s *client) {
 	}
 }
 
-// charge records the memory for the names that a stream requests. It returns an error if there are
-// too many names.
+// charge records the memory for the names that a stream requests. Too many names are an error.
 func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) error {
 	if n := len(sub.SubscribedResources()); n > c.limits.Names {
 		return c.refuse(s, tooMuch("max-names", n, "names of a type", c.limits.Names))
@@ -68,8 +65,8 @@ func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) er
 }
 
 // hold records n bytes for the requests of a stream for one type. If all clients together then hold
-// too much, it ends the streams of the connection that holds the most, so that other clients are
-// still served.
+// too much, it ends the streams of the connection that holds the most, so that the others are still
+// served.
 func (c *clients) hold(s *client, typeURL string, n int) {
 	on := c.connections[s.address]
 	if on == nil || !on.streams[s] {

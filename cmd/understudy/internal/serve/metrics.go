@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// The descriptions of metrics about clients.
+// The metrics about clients.
 var (
 	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
 	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)
@@ -24,20 +24,18 @@ var (
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )
 
-// The descriptions of metrics about clients that exceed limits or repeat rejections.
+// The metrics about clients that exceed limits or repeat rejections.
 var (
 	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, since the client had rejected something for that reason before, or ten times within the minute.", nil, nil)
 	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they were beyond the limit.", []string{"limit"}, nil)
 )
 
-// Describe implements prometheus.Collector.
 func (c *clients) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{metricClients, metricSubscribers, metricLag, metricACKs, metricNACKs, metricRepeated, metricRefused} {
 		out <- desc
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (c *clients) Collect(out chan<- prometheus.Metric) {
 	for _, m := range c.measure(time.Now()) {
 		out <- m
@@ -68,7 +66,7 @@ func (c *clients) measure(now time.Time) []prometheus.Metric {
 }
 
 // metricsServer serves metrics at /metrics, liveness at /healthz, and readiness at /readyz. The
-// server counts as ready when any valid content is served. A nil metricsServer serves nothing.
+// server is ready when it serves any valid content. A nil metricsServer serves nothing.
 type metricsServer struct {
 	listener net.Listener
 	server   http.Server
@@ -106,7 +104,6 @@ func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsSer
 	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: complaints}}, nil
 }
 
-// run serves until close is called.
 func (m *metricsServer) run() error {
 	if m == nil {
 		return nil
@@ -120,6 +117,6 @@ func (m *metricsServer) run() error {
 func (m *metricsServer) close() {
 	if m != nil {
 		_ = m.server.Close()
-		_ = m.listener.Close() // in case run was never called
+		_ = m.listener.Close() // run may never have been called
 	}
 }

@@ -71,8 +71,8 @@ func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	if err != nil {
 		return err
 	}
-	// This is what gRPC does for ROUND_ROBIN: choose localities by weight and their endpoints
-	// evenly.
+	// The fallback is what gRPC does for ROUND_ROBIN: choose localities by weight and their
+	// endpoints evenly.
 	even, err := newPolicies("round_robin", new(roundrobinv3.RoundRobin))
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	return nil
 }
 
-// newPolicies returns a one-element policy list whose configuration is config.
+// newPolicies returns a policy list with a single entry.
 func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPolicy, error) {
 	packed, err := anypb.New(config)
 	if err != nil {
@@ -96,9 +96,9 @@ func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPol
 	}}}, nil
 }
 
-// newListener returns the listener that a gRPC client with the target xds:///name requests. The
-// listener contains its routes, so that clients need not request them. The routes send every call
-// to the cluster with that name.
+// newListener returns the listener that a gRPC client with the target xds:///name requests. It
+// contains its routes, so that clients need not request them. They send every call to the cluster
+// of that name.
 func newListener(name string) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {

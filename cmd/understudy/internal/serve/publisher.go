@@ -26,9 +26,9 @@ type publisher struct {
 	gauges    gauges
 	log       *slog.Logger
 
-	asked  chan time.Time    // signals that changed files should be read
-	forget atomic.Bool       // whether to read all files next time, even unchanged ones
-	said   map[string]string // by path: the problem that was last logged
+	asked  chan time.Time    // requests that changed files be read
+	forget atomic.Bool       // read all files next time, even unchanged ones
+	said   map[string]string // the problem of each path that was last logged
 }
 
 // newPublisher reads the files for the first time. It fails if no path exists and there is neither
@@ -60,7 +60,6 @@ func newPublisher(o Options) (*publisher, error) {
 	return p, nil
 }
 
-// begin loads the cache and reads the files.
 func (p *publisher) begin(o Options) error {
 	if err := p.restore(o.Cache); err != nil {
 		return err
@@ -112,7 +111,7 @@ func (p *publisher) restore(directory string) error {
 	return nil
 }
 
-// nothing returns an error that says that nothing is served.
+// nothing returns the error for a server that has nothing to serve.
 func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
@@ -131,7 +130,6 @@ func (p *publisher) wake() {
 	}
 }
 
-// run follows the files until ctx ends.
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	p.files.notice = w.Of
 	keeping := startKeeping(ctx, p.store)
@@ -155,7 +153,9 @@ func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	wrong, unknown := p.follows.into(found, p.clusters.gave)
 	changes := p.clusters.update(time.Now(), found)
-	partly := unknown || p.unknown(problems) // computed before rejections are added: a cluster rejected in favour of another file is known
+	// Computed before rejections are added, because a cluster that is rejected in favour of another
+	// file is known.
+	partly := unknown || p.unknown(problems)
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
 		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
@@ -171,8 +171,8 @@ func (p *publisher) reload() map[string]error {
 	return problems
 }
 
-// publish sends the updated clusters to clients that request them, and removes others. partly means
-// that some clusters may be missing because their content has never been known.
+// publish sends the updated clusters to the clients that request them, and removes others. partly
+// means that some clusters may be missing because their content has never been known.
 func (p *publisher) publish(updated, removed []string, partly bool) {
 	clusters := make([]*given, len(updated))
 	now := time.Now()
@@ -214,7 +214,6 @@ func (p *publisher) unknown(problems map[string]error) bool {
 	return false
 }
 
-// report logs the changes.
 func (p *publisher) report(c changes) {
 	for _, name := range slices.Concat(c.added, c.changed) {
 		s := p.clusters.served[name]

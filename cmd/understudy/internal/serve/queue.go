@@ -15,17 +15,17 @@ const (
 	flushPatience = time.Second
 )
 
-// queue is a writer of lines that never blocks. A goroutine passes the lines to the underlying
-// writer. If that writer is too slow or blocked, lines are dropped and counted.
+// queue is a writer of lines that never blocks. A goroutine passes the lines on to out. If that is
+// too slow or blocks, lines are dropped and counted.
 type queue struct {
 	out  io.Writer
 	note func(w io.Writer, dropped uint64) // writes the number of dropped lines
 
-	total atomic.Uint64 // number of lines dropped so far
+	total atomic.Uint64 // all lines dropped so far
 
 	mu      sync.Mutex
-	lines   []byte // lines that wait to be written
-	dropped uint64 // number of lines dropped since the last call of take
+	lines   []byte // lines to be written
+	dropped uint64 // lines dropped since the last take
 	closed  bool
 
 	more  chan struct{} // wakes the goroutine that writes
@@ -66,7 +66,7 @@ func (q *queue) wake() {
 }
 
 // take removes and returns the queued lines and the number of dropped lines. open reports whether
-// the queue is still open.
+// the queue is open.
 func (q *queue) take() (lines []byte, dropped uint64, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +77,7 @@ func (q *queue) take() (lines []byte, dropped uint64, open bool) {
 
 func (q *queue) run() {
 	defer close(q.ended)
-	var untold uint64 // number of dropped lines that the log does not mention yet
+	var untold uint64 // dropped lines that the log does not mention yet
 	for range q.more {
 		lines, dropped, open := q.take()
 		if len(lines) > 0 {
@@ -96,7 +96,7 @@ func (q *queue) run() {
 	}
 }
 
-// close closes the queue and waits until all lines are written, but no longer than flushPatience.
+// close closes the queue and waits until all lines are written, but at most for flushPatience.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -9,22 +9,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// limited is the error returned when a client exceeds a limit.
+// limited is the error when a client exceeds a limit.
 type limited struct {
-	limit string // name of the command line flag that sets the limit
+	limit string // the command line flag that sets the limit
 	text  string
 }
 
-// Error returns the text that is sent to the client.
 func (l *limited) Error() string { return fmt.Sprintf("%s (--%s)", l.text, l.limit) }
 
 func tooMuch(limit string, n int, what string, most int) *limited {
 	return &limited{limit, fmt.Sprintf("%d %s, want at most %d", n, what, most)}
 }
 
-// refusal counts how often clients exceeded one limit.
+// refusal counts how often clients have exceeded one limit.
 type refusal struct {
-	count, logged int       // total number, and the number when it was last logged
+	count, logged int       // in all, and when it was last logged
 	at            time.Time // when it was last logged
 }
 
@@ -35,7 +34,7 @@ func (c *clients) refuse(s *client, beyond *limited) error {
 	return c.end(s, beyond)
 }
 
-// end does the same as refuse. The caller must hold the lock.
+// end is like refuse. The caller holds the lock.
 func (c *clients) end(s *client, beyond *limited) error {
 	c.refused(s.address, s.node, beyond)
 	s.end(beyond)
@@ -63,8 +62,8 @@ func (c *clients) refused(address, node string, beyond *limited) {
 	}
 }
 
-// rejects records a NACK. It logs the NACK unless the last logged one for the type had the same
-// reason, or the stream has already had ten NACKs logged within a minute.
+// rejects records a NACK. It logs the NACK unless the last one that was logged for the type had the
+// same reason, or ten of the stream were logged within a minute.
 func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	reason := c.text(r.problem.GetMessage())
 	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {
@@ -75,13 +74,12 @@ func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	log.Warn("client NACK", "names", c.some(r.names), "nonce", r.nonce, "version", c.text(r.version), "reason", reason)
 }
 
-// window counts the events of the current minute.
 type window struct {
 	begin time.Time
 	count int
 }
 
-// allows counts an event, and reports whether it is among the first ten of the current minute.
+// allows counts an event, and reports whether it is among the first ten of a minute.
 func (w *window) allows(now time.Time) bool {
 	if now.Sub(w.begin) >= time.Minute {
 		*w = window{begin: now}
@@ -93,7 +91,7 @@ func (w *window) allows(now time.Time) bool {
 // text makes text from a client safe to log, and shortens it.
 func (c *clients) text(s string) string { return printable.Line(s, c.limits.Logged) }
 
-// some returns a log value for the names. It is only formatted if the line is logged.
+// some returns the names for the log. They are formatted only if the line is logged.
 func (c *clients) some(names []string) slog.LogValuer { return list{c, names} }
 
 type list struct {
@@ -101,10 +99,8 @@ type list struct {
 	names   []string
 }
 
-// maxListed limits how many names a log line lists.
 const maxListed = 20
 
-// LogValue implements slog.LogValuer.
 func (l list) LogValue() slog.Value {
 	var all []string
 	for _, name := range l.names[:min(len(l.names), maxListed)] {

@@ -14,14 +14,13 @@ import (
 
 // resources holds the resources that are served, in one cache for each type.
 type resources struct {
-	policy                         string // the load balancing policy of all clusters
+	policy                         string // load balancing policy of all clusters
 	endpoints, clusters, listeners *cachev3.LinearCache
-	gate                           *gate // all requests pass through it on their way to the caches
+	gate                           *gate // all requests pass through it to the caches
 }
 
-// newResources returns empty caches. Their version numbers have a new prefix. A client of an
-// earlier server therefore never names a current version in its first request, and gets all
-// resources that it requests.
+// newResources returns empty caches whose version numbers have a new prefix. A client of an earlier
+// server therefore never begins with a current version, and gets all resources that it requests.
 func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	empty := func(typeURL string) *cachev3.LinearCache {
@@ -85,7 +84,6 @@ func (r *resources) set(updated []*given, removed []string) error {
 	)
 }
 
-// quiet discards the log of go-control-plane.
 type quiet struct{}
 
 func (quiet) Debugf(string, ...any) {}

@@ -1,9 +1,9 @@
-// Package serve is a management server for xDS clients. Through Envoy's v3 aggregated discovery
+// Package serve is a management server for xDS clients. Over Envoy's v3 aggregated discovery
 // service, it serves the endpoints of files and targets to package discovery/eds, to gRPC's xds:
 // targets and, with RoundRobin, to Envoy.
 //
 // Each cluster becomes up to three resources of the same name: a listener that contains its routes,
-// a cluster, and the cluster's endpoints, unless the endpoints come from another server.
+// a cluster, and the cluster's endpoints, unless these come from another server.
 package serve
 
 import (
@@ -46,46 +46,45 @@ type Options struct {
 	// Paths are endpoints files, and directories whose files with the extension .yaml, .yml or
 	// .json are endpoints files, except for hidden ones. At least one path or target is required.
 	Paths []string
-	// From are targets to follow. The endpoints of each are served as one cluster. An entry is
-	// NAME=TARGET, or a target alone, whose cluster is named after its authority. All targets of
-	// this project are allowed, with all parameters, but parameters that configure policies have no
-	// effect.
+	// From are targets to follow. Each is served as one cluster. An entry is NAME=TARGET, or a
+	// target alone, whose cluster is named after its authority. All targets of this project are
+	// allowed with all parameters, but the parameters of policies have no effect.
 	From []string
-	// Kubeconfig configures access to Kubernetes for targets that need it.
+	// Kubeconfig gives access to Kubernetes, for targets that need it.
 	Kubeconfig kubeconfig.Options
-	// Listen is the address to serve, host:port. Port 0 selects a free port; see Server.Addr.
-	// Default: DefaultListen.
+	// Listen is the address to serve, host:port. Port 0 selects a free port (see Server.Addr). The
+	// default is DefaultListen.
 	Listen string
 	// TLS are the files of the server's certificate, if any.
 	TLS TLS
-	// RemovalDelay is how long a cluster is still served after it has disappeared from all files.
-	// With 0, it is removed immediately. The command's default is DefaultRemovalDelay.
+	// RemovalDelay is how long a cluster is still served after it has vanished from all files. With
+	// 0, it is removed at once. The command's default is DefaultRemovalDelay.
 	RemovalDelay time.Duration
 	// MaxConnectionAge limits the age of a client's connection, plus or minus a tenth. The client
-	// then reconnects, possibly to a newer replica, and keeps its endpoints in the meantime. The
+	// then reconnects, perhaps to a newer replica, and keeps its endpoints in the meantime. The
 	// minimum is 1 s; 0 means no limit. The command's default is DefaultMaxConnectionAge.
 	MaxConnectionAge time.Duration
 	// Cache, if not empty, is a directory where the last valid form of each cluster survives a
 	// restart.
 	Cache string
-	// Strict makes Start fail if a file is invalid, if there is none, or if a target does not
-	// answer within 15 s. Otherwise Start logs the problem and serves the rest.
+	// Strict makes Start fail if a file is invalid, if there is no file, or if a target does not
+	// answer within 15 s. Otherwise, Start logs the problem and serves the rest.
 	Strict bool
-	// Policy is the load balancing policy of all clusters: weightedroundrobin.Name, which is the
-	// default and has RoundRobin as a fallback for clients that lack it; or RoundRobin.
+	// Policy is the load balancing policy of all clusters. The default is weightedroundrobin.Name,
+	// with RoundRobin as a fallback for clients that lack it. The other choice is RoundRobin.
 	Policy string
-	// Insecure allows Listen to be an address outside loopback without TLS.
+	// Insecure allows an address outside loopback without TLS.
 	Insecure bool
 	// Metrics, if not empty, is the address that serves metrics in Prometheus' text format,
 	// /healthz and /readyz. It is host:port, or a port alone, which is then on loopback.
 	Metrics string
-	// Limits bound the resources that clients can make the server hold.
+	// Limits bound what clients can make the server hold.
 	Limits Limits
-	// Log receives lines about clients and files. It must not block, because lines are logged while
-	// locks are held that requests wait for. Default: no log.
+	// Log receives lines about clients and files. It must not block, because requests wait for
+	// locks that are held while lines are logged. The default is no log.
 	Log *slog.Logger
 
-	dropped func() uint64 // returns the number of lines that the log has dropped; may be nil
+	dropped func() uint64 // returns how many lines the log has dropped; may be nil
 }
 
 // Server serves until its context ends or Stop is called.
@@ -99,10 +98,10 @@ type Server struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // why the server ended; valid once done is closed
+	err    error // why the server has ended; valid once done is closed
 }
 
-// stopPatience limits how long streams have to end on their own when the server stops.
+// stopPatience limits how long streams may take to end by themselves when the server stops.
 const stopPatience = 5 * time.Second
 
 // Start loads and serves the valid files, and the cached clusters of invalid ones. It fails if none
@@ -134,7 +133,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{log: o.Log, keys: keys, done: make(chan struct{})}
-	s.watcher = filewatch.New(o.Paths...) // created before the files are read, so that no change is missed
+	s.watcher = filewatch.New(o.Paths...) // before the files are read, so that no change is missed
 	if err := s.open(ctx, o); err != nil {
 		s.close()
 		return nil, err
@@ -144,7 +143,6 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// open loads the files and starts to listen.
 func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if s.publisher, err = newPublisher(o); err != nil {
 		return err
@@ -185,7 +183,7 @@ func (s *Server) close() {
 // Addr returns the address that is served.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// MetricsAddr returns the address of the metrics, or nil if metrics are not served.
+// MetricsAddr returns the address of the metrics, or nil without metrics.
 func (s *Server) MetricsAddr() net.Addr {
 	if s.metrics == nil {
 		return nil
@@ -207,7 +205,7 @@ func (s *Server) Stop() {
 	<-s.done
 }
 
-// Wait waits until the server has stopped. The error is nil if the server was stopped on purpose.
+// Wait waits until the server has stopped. The error is nil if it was stopped on purpose.
 func (s *Server) Wait() error {
 	<-s.done
 	return s.err
@@ -218,8 +216,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	defer s.cancel()
 	server := grpc.NewServer(append(o.Limits.serverOptions(&s.publisher.clients.large),
 		grpc.Creds(creds),
-		// Allow keepalive pings that are 10 s apart, the shortest interval that gRPC clients can
-		// set. The limit is a second lower, because a ping may arrive early.
+		// Keepalive pings may be 10 s apart, the shortest interval of gRPC clients. The limit is a
+		// second lower, because a ping may arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopPatience}),
 		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate)),
@@ -244,8 +242,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	if s.metrics != nil {
 		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
 	}
-	// ErrServerStopped means that the server was stopped before it began to serve, which is not a
-	// failure.
+	// ErrServerStopped means that the server was stopped before it served, which is no failure.
 	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
@@ -258,7 +255,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 }
 
 // stop waits until all streams have ended, which they do because the server's context has ended.
-// After stopPatience it breaks the remaining streams, whose clients do not read.
+// After stopPatience, it breaks the streams whose clients do not read.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopPatience, server.Stop)
 	defer timer.Stop()

@@ -24,22 +24,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// store keeps the served clusters in a directory for the next process. That process serves a
-// cluster from the directory while the cluster's file is broken. The directory's entries are
-// validated as strictly as endpoints files.
+// store keeps the served clusters in a directory for the next process, which serves a cluster from
+// there while the cluster's file is broken. The entries of the directory are validated as strictly
+// as endpoints files.
 type store struct {
 	directory string
 	log       *slog.Logger
-	kept      map[string]served // by name: the clusters in the directory
-	failed    map[string]string // by name: the last error that was logged
+	kept      map[string]served // the clusters in the directory, by name
+	failed    map[string]string // the last error that was logged, by name
 }
 
 // entry is a stored cluster, as a JSON file.
 type entry struct {
-	File    origin          `json:"file"`             // the file or target that the cluster comes from
-	Lost    bool            `json:"lost,omitempty"`   // whether the cluster has disappeared from all files
-	Cluster json.RawMessage `json:"cluster"`          // a Cluster if Config is set, otherwise a ClusterLoadAssignment
-	Config  bool            `json:"config,omitempty"` // whether Cluster is a Cluster message
+	File    origin          `json:"file"`             // the file or target of the cluster
+	Lost    bool            `json:"lost,omitempty"`   // the cluster has vanished from all files
+	Cluster json.RawMessage `json:"cluster"`          // a ClusterLoadAssignment, unless Config is set
+	Config  bool            `json:"config,omitempty"` // Cluster is a Cluster message
 
 	given *given
 }
@@ -59,7 +59,7 @@ func openStore(directory string, log *slog.Logger) (*store, error) {
 	return &store{directory, log, make(map[string]served), make(map[string]string)}, nil
 }
 
-// load returns the entries whose origin is wanted. It logs and ignores files that are not valid
+// load returns the entries whose origin is wanted. It logs and ignores files that are no valid
 // entries, but does not remove them.
 func (s *store) load(wanted func(origin) bool) []entry {
 	list, err := os.ReadDir(s.directory)
@@ -71,7 +71,7 @@ func (s *store) load(wanted func(origin) bool) []entry {
 	for i, item := range list {
 		path := filepath.Join(s.directory, item.Name())
 		if strings.HasPrefix(item.Name(), temporary) {
-			_ = os.Remove(path) // left behind by a process that was killed while writing
+			_ = os.Remove(path) // a process was killed while it wrote this file
 			continue
 		}
 		if i == maxEntries {
@@ -140,7 +140,7 @@ func parseEntry(data []byte) (entry, error) {
 		return entry{}, errors.New("the cluster has no name")
 	}
 	if _, err := cds.Read(&clusterv3.Cluster{Name: e.given.name(), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}); err != nil {
-		return entry{}, err // the name is not valid
+		return entry{}, err // the name is invalid
 	}
 	if e.Config {
 		if _, err := cds.Read(e.given.config); err != nil {
@@ -153,7 +153,7 @@ func parseEntry(data []byte) (entry, error) {
 }
 
 // keep makes the directory hold exactly these clusters, unless ctx ends first. The next call tries
-// again what failed.
+// again what has failed.
 func (s *store) keep(ctx context.Context, now map[string]served) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if ctx.Err() != nil {
@@ -202,7 +202,7 @@ func (s *store) note(name string, err error) {
 	}
 }
 
-// write replaces an entry atomically, so that a crash leaves the old or the new entry.
+// write replaces an entry atomically, so that a crash leaves the old or the new one.
 func (s *store) write(name string, c served) error {
 	cluster, err := protojson.Marshal(c.cluster.message())
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *store) write(name string, c served) error {
 	return err
 }
 
-// entryName returns the name of a cluster's entry in the directory. It is a hash, because a
-// cluster's name may be any string.
+// entryName returns the name of a cluster's file. It is a hash, because the name of a cluster may
+// be any string.
 func entryName(cluster string) string {
 	sum := sha256.Sum256([]byte(cluster))
 	return hex.EncodeToString(sum[:16]) + ".json"

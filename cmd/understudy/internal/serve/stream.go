@@ -24,15 +24,15 @@ import (
 )
 
 // ads serves ADS streams. Each stream has its own go-control-plane server, which receives only
-// requests that are within the limits and ask for a type that is served.
+// requests within the limits and for a type that is served.
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	clients *clients
 	gate    *gate
 }
 
-// StreamAggregatedResources serves the state-of-the-world variant. It uses ordered ADS, so that
-// go-control-plane does not scan all of the stream's resource types for each message.
+// StreamAggregatedResources serves the state-of-the-world variant. It uses ordered ADS. Otherwise,
+// go-control-plane would scan all of the stream's resource types for each message.
 func (a *ads) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return a.serve(stream, false, func(ctx context.Context, m *messages) error {
 		return sotwv3.NewServer(ctx, a.watches(m), nil, sotwv3.WithOrderedADS(), sotwv3.WithLogger(quiet{})).
@@ -84,15 +84,13 @@ func (m *messages) receive(r proto.Message, of fields) error {
 	return nil
 }
 
-// send sends a response, either for go-control-plane or in its place. It is safe for concurrent
-// use.
+// send sends a response, from go-control-plane or in place of one. It is safe for concurrent use.
 func (m *messages) send(r proto.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stream.SendMsg(r)
 }
 
-// stateStream is a stream of the state-of-the-world variant.
 type stateStream struct {
 	grpc.ServerStream
 	*messages
@@ -100,9 +98,9 @@ type stateStream struct {
 
 // Recv returns the next request for a type that is served.
 //
-// If a request acknowledges or rejects a response, Recv sets its version to that response's
-// version. A NACK carries an older version. From that, go-control-plane would conclude that the
-// client lacks the response, and send it again.
+// If a request acknowledges or rejects a response, Recv sets its version to that of the response. A
+// NACK carries an older version, from which go-control-plane would conclude that the client lacks
+// the response, and send it again.
 func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	for {
 		r := new(discoveryv3.DiscoveryRequest)
@@ -127,8 +125,8 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response. go-control-plane uses a counter as the version. Send replaces it with a
-// hash of the content, which is the same in all replicas.
+// Send sends a response. The version from go-control-plane is a counter. Send replaces it by a hash
+// of the content, which is the same in all replicas.
 func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))
 	for i, resource := range r.GetResources() {
@@ -153,7 +151,6 @@ func versionOf(resources []*anypb.Any) string {
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 
-// deltaStream is a stream of the incremental variant.
 type deltaStream struct {
 	grpc.ServerStream
 	*messages
@@ -181,7 +178,6 @@ func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response.
 func (s deltaStream) Send(r *discoveryv3.DeltaDiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))
 	for i, resource := range r.GetResources() {
@@ -192,11 +188,11 @@ func (s deltaStream) Send(r *discoveryv3.DeltaDiscoveryResponse) error {
 }
 
 // noVersion is the version and the nonce of the empty response to a request for a type that is not
-// served. With this response, the client stops waiting.
+// served. The response makes the client stop waiting.
 const noVersion = "none"
 
-// isServed reports whether to pass requests for the type to go-control-plane. These include
-// requests without a type, for which go-control-plane ends the stream.
+// isServed reports whether to pass requests for the type to go-control-plane. It accepts requests
+// without a type, for which go-control-plane ends the stream.
 func isServed(typeURL string) bool {
 	return typeURL == "" || typeURL == resourcev3.EndpointType || typeURL == resourcev3.ClusterType || typeURL == resourcev3.ListenerType
 }

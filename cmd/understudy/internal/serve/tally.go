@@ -9,14 +9,14 @@ import (
 
 // tally holds the counts for one cluster.
 type tally struct {
-	endpoints bool      // its endpoints are served here, not by another server
+	endpoints bool      // the endpoints are served here, not by another server
 	changed   time.Time // when the endpoints, or the field endpoints, last changed
-	// Number of ACKs and NACKs by short type name, such as "Cluster".
+	// The number of ACKs and NACKs by short type name, such as "Cluster".
 	acks, nacks map[string]int
 }
 
-// lacks maps each cluster whose endpoints a client requests to the time since which the client has
-// been without the newest endpoints, or to zero if the client has accepted them.
+// lacks holds, for each cluster whose endpoints a client requests, since when the client has been
+// without the newest ones. The time is zero if the client has accepted them.
 type lacks map[string]time.Time
 
 // response describes a response that was sent to a client.
@@ -26,8 +26,8 @@ type response struct {
 	at             time.Time
 }
 
-// changed records that a cluster is about to change, and whether its endpoints will be served here.
-// If they were not served here before, clients count as lagging only from now on.
+// changed records that a cluster is about to change. endpoints tells that its endpoints will be
+// served here. If they were not before, clients lag only from now on.
 func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,9 +108,8 @@ func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	}
 }
 
-// lag returns how many clients request the endpoints of the cluster, and the longest time for which
-// one of them has lacked the newest endpoints. No client lags if the endpoints come from another
-// server.
+// lag returns how many clients request the endpoints of the cluster, and how long the slowest has
+// lacked the newest ones. No client lags if the endpoints come from another server.
 func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Duration) {
 	for s := range c.streams {
 		since, asked := s.lacks[name]
@@ -126,7 +125,7 @@ func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Dur
 }
 
 // nameOf returns the name in an encoded listener, cluster or ClusterLoadAssignment without decoding
-// the rest. In each of these messages, the name is the first field.
+// the rest. In each of these, the name is the first field.
 func nameOf(resource []byte) string {
 	number, kind, n := protowire.ConsumeTag(resource)
 	if n < 0 || number != 1 || kind != protowire.BytesType {

@@ -15,11 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// TLS names the PEM files of a server's certificate. The files are read for each connection, so
-// that a renewed certificate takes effect without a restart. While they are invalid or being
-// renewed, their last valid form is used.
+// TLS names the PEM files of a server's certificate. They are read for each connection, so that a
+// renewed certificate takes effect without a restart. While they are invalid, their last valid form
+// is used.
 type TLS struct {
-	// Certificate and Key are the files of the server's own certificate and key.
+	// Certificate and Key are the server's own certificate and its key.
 	Certificate, Key string
 	// ClientCA, if not empty, holds the root certificates for client certificates, which are then
 	// required (mTLS).
@@ -33,7 +33,7 @@ type keyring struct {
 
 	mu   sync.Mutex
 	good *tls.Config
-	said string // the problem that was last logged
+	said string // the problem that was logged last
 }
 
 // newKeyring fails if the files are invalid.
@@ -89,18 +89,17 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// watched wraps credentials to log failed handshakes, because the server's operator may have no
-// access to the client's log.
+// watched logs failed handshakes, because the server's operator may have no access to the client's
+// log.
 type watched struct {
 	credentials.TransportCredentials
 	log *slog.Logger
 }
 
-// ServerHandshake implements credentials.TransportCredentials.
 func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
 	switch {
-	case errors.Is(err, io.EOF): // such as a health probe of the port
+	case errors.Is(err, io.EOF): // for example, a health probe of the port
 		w.log.Debug("connection closed before the TLS handshake", "client", conn.RemoteAddr().String())
 	case err != nil:
 		w.log.Warn("TLS handshake failed", "client", conn.RemoteAddr().String(), "error", err.Error())
@@ -108,12 +107,11 @@ func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo,
 	return secure, info, err
 }
 
-// Clone implements credentials.TransportCredentials.
 func (w watched) Clone() credentials.TransportCredentials {
 	return watched{w.TransportCredentials.Clone(), w.log}
 }
 
-// credentials returns the credentials of the options and their keyring, or nil without TLS.
+// credentials returns the credentials and their keyring, which is nil without TLS.
 func (o Options) credentials() (credentials.TransportCredentials, *keyring, error) {
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return nil, nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)

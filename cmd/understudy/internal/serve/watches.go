@@ -7,7 +7,7 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// watches creates the cache watches of a stream. It implements cachev3.ConfigWatcher.
+// watches creates the cache watches of a stream.
 type watches struct {
 	clients *clients
 	client  *client
@@ -42,8 +42,8 @@ func (w watches) watch(typeURL string, sub cachev3.Subscription, create func() (
 	return func() { inTurn(cancel) }, err
 }
 
-// many is the number of names from which a request counts as large. Such a request may take
-// milliseconds while it holds locks that every request needs.
+// many is the number of names from which a request is large. Such a request may take milliseconds
+// while it holds locks that every request needs.
 const many = 100
 
 // turn waits until a request with n names may be handled. The caller must call done afterwards.

@@ -68,13 +68,13 @@ func (t *Table) Print(w io.Writer) {
 // Painter colours text if it is true, and returns it unchanged otherwise.
 type Painter bool
 
-// PainterFor returns a Painter for w. It colours only if w is a terminal and the environment does
-// not forbid it (NO_COLOR, TERM=dumb).
+// PainterFor returns a Painter for w. It colours text if w is a terminal and the environment allows
+// it (NO_COLOR, TERM=dumb).
 func PainterFor(w io.Writer) Painter {
 	return Painter(Steerable(w) != nil && os.Getenv("NO_COLOR") == "")
 }
 
-// Steerable returns stream as a file if it is a terminal that supports escape sequences, or nil.
+// Steerable returns stream as a file if it is a terminal with escape sequences, or nil.
 func Steerable(stream any) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -105,8 +105,7 @@ func (p Painter) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Percent returns a share in percent with the given number of decimal places, or "-" if the share
-// is 0.
+// Percent returns a share in percent with a number of decimal places, or "-" for 0.
 func Percent(share float64, places int) string {
 	if share == 0 {
 		return "-"

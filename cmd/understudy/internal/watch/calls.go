@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// mostInFlight limits the number of pending calls.
+// mostInFlight limits the pending calls.
 const mostInFlight = 1000
 
 // tally calls grpc.health.v1.Health/Check at a fixed rate and counts the results. It is safe for
@@ -24,8 +24,8 @@ type tally struct {
 
 	mu   sync.Mutex
 	now  Tally
-	last string    // the last response, its sender and its latency, as text
-	at   time.Time // time of the last failure
+	last string    // the last response, with its sender and latency
+	at   time.Time // when a call last failed
 }
 
 // Tally counts the results of calls.
@@ -40,7 +40,7 @@ type Tally struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// run makes calls until ctx ends, and waits for the pending calls.
+// run makes calls until ctx ends, and waits for the pending ones.
 func (t *tally) run(ctx context.Context, cc *grpc.ClientConn, service string, timeout time.Duration) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -84,7 +84,7 @@ func (t *tally) call(ctx context.Context, client healthpb.HealthClient, service 
 	case err == nil:
 		t.now.Answered++
 		t.last = fmt.Sprintf("%s by %v in %s", answer.GetStatus(), from.Addr, printable.Duration(time.Since(began)))
-	case ctx.Err() != nil: // the call was canceled because the watch ended
+	case ctx.Err() != nil: // the end of the watch has canceled the call
 		t.now.Sent--
 	default:
 		t.now.Failed++
@@ -93,14 +93,13 @@ func (t *tally) call(ctx context.Context, client healthpb.HealthClient, service 
 	}
 }
 
-// get returns the counts.
 func (t *tally) get() Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.now
 }
 
-// lines returns lines that describe the results, or nil if t is nil.
+// lines describes the results, or returns nil if t is nil.
 func (t *tally) lines(columns int, now time.Time) (lines []line) {
 	if t == nil {
 		return nil

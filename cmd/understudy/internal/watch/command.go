@@ -79,7 +79,6 @@ func Command() *cobra.Command {
 // forTargets lists the flags that have no effect when a page is watched.
 var forTargets = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
-// check validates the options.
 func (o *Options) check(output string, flags *pflag.FlagSet) (err error) {
 	switch output {
 	case "auto":

@@ -14,28 +14,26 @@ import (
 
 // Event is one line of the output with -o json. docs/watch.md describes its fields.
 type Event struct {
-	Time time.Time `json:"time"`
-	// Kind is one of the kinds below.
-	Kind    string `json:"kind"`
-	Channel uint64 `json:"channel,omitempty"`
-	Target  string `json:"target,omitempty"`
-	Text    string `json:"text"`
-	// State, InUse, Why, Sources and Tree describe a channel. They are only set for the kind
-	// "status".
+	Time    time.Time `json:"time"`
+	Kind    string    `json:"kind"`
+	Channel uint64    `json:"channel,omitempty"`
+	Target  string    `json:"target,omitempty"`
+	Text    string    `json:"text"`
+	// State, InUse, Why, Sources and Tree describe a channel, for the kind "status".
 	State   string             `json:"state,omitempty"`
 	InUse   string             `json:"in_use,omitempty"`
 	Why     []string           `json:"why,omitempty"`
 	Sources []debugpage.Source `json:"sources,omitempty"`
 	Tree    *debugpage.Policy  `json:"tree,omitempty"`
-	// Calls holds the counts of calls. It is only set for the kind "calls".
+	// Calls counts calls, for the kind "calls".
 	Calls *Tally `json:"calls,omitempty"`
 
-	shown *debugpage.Channel // the channel that an event of kind "status" describes
+	shown *debugpage.Channel // the channel of an event of kind "status"
 }
 
 // The kinds of events.
 const (
-	kindStatus    = "status"    // a channel's priority in use, at first and whenever it changes
+	kindStatus    = "status"    // the priority in use of a channel, at first and whenever it changes
 	kindEvent     = "event"     // an entry of a channel's event list
 	kindGone      = "gone"      // a channel was closed
 	kindLost      = "lost"      // the page is unreachable
@@ -47,22 +45,22 @@ const (
 // follower compares each page with the last one, and returns the differences as events.
 type follower struct {
 	view     *view
-	began    bool // whether a page has been received
+	began    bool // a page has been received
 	channels map[uint64]*followed
 
-	failing   bool // whether calls are failing
+	failing   bool // calls are failing
 	failingAt time.Time
-	counted   Tally // the counts of calls when look was last called
+	counted   Tally // counts of calls at the last look
 }
 
-// followed is what is known about a channel from the last page.
+// followed is what the last page showed of a channel.
 type followed struct {
 	target, status string
 	last           time.Time // time of the last event that was reported
 }
 
 // look takes the next page, or the error of fetching it, and returns the events since the last
-// call.
+// look.
 func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events []Event) {
 	v := f.view
 	v.now = now
@@ -100,7 +98,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 		if was == nil || was.target != c.Target {
 			was = &followed{target: c.Target}
 			if !f.began && f.view.source != "" && len(c.Events) > 0 {
-				was.last = c.Events[0].Time // do not report events from before the watch began
+				was.last = c.Events[0].Time // do not report events from before the watch
 			}
 		}
 		f.channels[c.ID] = was
@@ -124,7 +122,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	return events
 }
 
-// stale returns the names of the sources that are failing while their last answer stays in use.
+// stale names the sources that fail while their last answer stays in use.
 func stale(c *debugpage.Channel) (names string) {
 	for _, s := range c.Sources {
 		if s.Stale() {
@@ -149,7 +147,7 @@ func statusOf(c *debugpage.Channel, now time.Time) Event {
 	return e
 }
 
-// said returns the text of the event, with reasons.
+// said returns the text of the event with reasons.
 func (e Event) said() string {
 	text := e.Text
 	for _, why := range e.Why {
@@ -191,7 +189,7 @@ func (f *follower) lookAtCalls(now time.Time) []Event {
 	return []Event{event}
 }
 
-// end returns the events that end the watch.
+// end returns the last events of the watch.
 func (f *follower) end(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil

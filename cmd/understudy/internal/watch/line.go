@@ -23,25 +23,22 @@ var (
 	strong  tone = table.Painter.Strong
 )
 
-// piece is a part of a line with one tone.
 type piece struct {
 	text string
 	tone tone
 }
 
-// line is one line on the screen.
 type line []piece
 
-// say returns a line with a single piece.
 func say(t tone, text string) line { return line(nil).add(t, text) }
 
-// add appends text to the line. It escapes characters that are not printable, so that no text can
-// control a terminal.
+// add appends text to the line. It escapes unprintable characters, so that no text can control a
+// terminal.
 func (l line) add(t tone, text string) line {
 	return append(l, piece{printable.Text(text), t})
 }
 
-// fill pads the line with spaces up to a column. It adds at least one space.
+// fill pads the line with spaces up to a column, at least one.
 func (l line) fill(column int) line {
 	return append(l, piece{strings.Repeat(" ", max(1, column-l.cells())), plain})
 }
@@ -54,7 +51,7 @@ func (l line) cells() (n int) {
 	return n
 }
 
-// paint returns the line with colours, cut off after the given number of columns.
+// paint returns the line with colours, cut off at the given number of columns.
 func (l line) paint(columns int, painter table.Painter) string {
 	var b strings.Builder
 	end := ""
@@ -108,8 +105,7 @@ func cut(text string, columns int) string {
 	return head + "…"
 }
 
-// split returns the longest prefix of the text that fits into the columns, and the rest of the
-// text.
+// split returns the longest prefix of the text that fits into the columns, and the rest.
 func split(text string, columns int) (head, rest string) {
 	for i, r := range text {
 		if columns -= cellsOf(r); columns < 0 {
@@ -119,7 +115,7 @@ func split(text string, columns int) (head, rest string) {
 	return text, ""
 }
 
-// wrap breaks a text into at most most lines, between words where possible. All lines except the
+// wrap breaks a text into at most most lines, between words where possible. All lines after the
 // first begin with indent. Text that does not fit is cut off.
 func wrap(text string, columns, most int, indent string) (lines []string) {
 	text = printable.Text(text)

@@ -16,24 +16,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// Limits on a page, because its server may be hostile. With these limits, a page takes less than
-// 100 MB of memory. The page of a real program is smaller than 1 MB.
+// These limit a page, because its server may be hostile. A page then takes less than 100 MB of
+// memory. The page of a real program is smaller than 1 MB.
 const (
 	largestPage  = 8 << 20 // bytes
-	mostParts    = 300_000 // number of values in all lists and objects
+	mostParts    = 300_000 // values in all lists and objects
 	pageTimeout  = 10 * time.Second
 	longestError = 500
 )
 
 // pages fetches the debug page again and again.
 type pages interface {
-	// fetch returns the current page.
 	fetch(context.Context) (*debugpage.Page, error)
-	// pause returns how long to wait before the next fetch if the last one took the given time.
+	// pause returns how long to wait before the next fetch. took is the duration of the last one.
 	pause(took time.Duration) time.Duration
 }
 
-// notThePage is an error that a retry cannot fix: the response is not a page of package debug.
+// notThePage is an error that a retry cannot fix: the response is no page of package debug.
 type notThePage struct{ error }
 
 // own fetches the debug page of this process.
@@ -65,7 +64,7 @@ type remote struct {
 }
 
 func newRemote(target string, transport *http.Transport) (*remote, error) {
-	// Do not include the URL in the error, because it may contain a password or a token.
+	// The URL may contain a password or a token, so it must not be in the error.
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the URL is wrong or has no host, want one such as http://127.0.0.1:8080/debug/understudy/")
@@ -86,7 +85,7 @@ func newRemote(target string, transport *http.Transport) (*remote, error) {
 	return &remote{u.String(), target, client}, nil
 }
 
-// shown returns a URL without the parts that may be secret. It drops the user and all of the query
+// shown returns a URL without the parts that may be secret. It drops the user, and all of the query
 // except the channel number.
 func shown(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
@@ -128,8 +127,7 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 
 func (r *remote) pause(took time.Duration) time.Duration { return max(time.Second, 10*took) }
 
-// parse reads a page. It first counts brackets and commas, because each value to be decoded follows
-// one of them.
+// parse reads a page. It first counts brackets and commas, because each value follows one of them.
 func parse(body []byte) (*debugpage.Page, error) {
 	if len(body) > largestPage {
 		return nil, notThePage{fmt.Errorf("the page has more than %d bytes", largestPage)}
@@ -154,8 +152,7 @@ func parse(body []byte) (*debugpage.Page, error) {
 	return &page, nil
 }
 
-// repair removes content that debug.Handler never produces, so that the other code need not handle
-// it.
+// repair removes what debug.Handler never produces, so that the other code need not handle it.
 func repair(page *debugpage.Page) {
 	kept := page.Channels[:0]
 	for _, c := range page.Channels {

@@ -21,7 +21,7 @@ const (
 	plainRows    = 60
 )
 
-// lines is a reporter for output that is not a terminal. It prints one line for each event, and the
+// lines is a reporter for output that is no terminal. It prints one line for each event, and the
 // tree whenever the priority in use changes.
 type lines struct{ out io.Writer }
 
@@ -47,7 +47,7 @@ func (l lines) report(v *view, events []Event) error {
 	return err
 }
 
-// tree returns the policy tree of an event of kind "status", as lines.
+// tree returns the policy tree of an event of kind "status".
 func (v *view) tree(e Event) []line {
 	for i, d := range details {
 		p := picture{page: v.page, columns: plainColumns, detail: d}
@@ -58,7 +58,7 @@ func (v *view) tree(e Event) []line {
 	return nil
 }
 
-// objects is a reporter for programs. It prints one JSON object per line.
+// objects is a reporter for programs. It prints a JSON object on each line.
 type objects struct{ out io.Writer }
 
 func (o objects) report(_ *view, events []Event) error {

@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// These are the only escape sequences that the output contains. Any in text from outside are made
-// visible.
+// The output contains no other escape sequences. Those in text from outside are made visible.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // switch to the alternate screen and hide the cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -26,16 +25,16 @@ type screen struct {
 	paint   table.Painter
 	restore func()
 	drawn   string // the frame on the terminal
-	end     []line // the lines that stay on the terminal after the watch
+	end     []line // lines that stay on the terminal after the watch
 }
 
 // openScreen takes over the terminal. It calls quit when q or Ctrl-C is pressed. If in is a
-// terminal, it reads Ctrl-C as a key instead of a signal.
+// terminal, Ctrl-C is a key and no signal.
 func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
 	if keys := table.Steerable(in); keys != nil {
 		before, err := term.MakeRaw(int(keys.Fd()))
-		if err == nil { // raw mode, so that typed keys are not echoed
+		if err == nil { // raw mode does not echo typed keys
 			s.restore = func() { _ = term.Restore(int(keys.Fd()), before) }
 			go readKeys(keys, quit)
 		}
@@ -63,7 +62,6 @@ func readKeys(keys io.Reader, quit func()) {
 	}
 }
 
-// size returns the terminal's present size.
 func (s *screen) size() (columns, rows int) {
 	columns, rows, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || columns < 1 || rows < 1 {
@@ -105,7 +103,6 @@ func frameOf(v *view, columns, rows int, paint table.Painter) string {
 	return b.String()
 }
 
-// summary returns the headlines of the channels.
 func (v *view) summary(columns int) (lines []line) {
 	const most = 5
 	if v.page == nil {

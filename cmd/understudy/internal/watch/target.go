@@ -20,8 +20,8 @@ type Dial struct {
 	Options       []string // NAME=VALUE, as in the query of a target
 	TLS           TLS
 	XDSInsecure   bool          // no TLS to the management server
-	ServiceConfig string        // service config in JSON
-	KeepAlive     time.Duration // time between pings, 0 for none
+	ServiceConfig string        // in JSON
+	KeepAlive     time.Duration // time between pings, or 0 for none
 }
 
 // isPage reports whether the target is the URL of a debug page.
@@ -40,7 +40,6 @@ func ours(target string) string {
 	return "failover:///" + target
 }
 
-// dial creates a channel. It fails if the target is invalid.
 func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	target, err := resolving.WithOptions(ours(target), d.Options)
 	if err != nil {
@@ -59,7 +58,7 @@ func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	}
 	return understudy.NewClient(target, given,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithIdleTimeout(0), // the channel must not become idle, because there may be no calls
+		grpc.WithIdleTimeout(0), // the channel must not become idle, even without calls
 		grpc.WithUserAgent("understudy-watch"),
 	)
 }

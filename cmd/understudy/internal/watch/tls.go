@@ -24,13 +24,12 @@ type TLS struct {
 	Insecure bool
 	// CA is a file with root certificates, or "" for the system's.
 	CA string
-	// Certificate and Key are files of the client's certificate, for servers that require one.
+	// Certificate and Key are the files of the client's certificate, for servers that require one.
 	Certificate, Key string
 }
 
 func (t TLS) given() bool { return t.Always || t.CA != "" || t.Certificate != "" || t.Key != "" }
 
-// config returns the TLS configuration.
 func (t TLS) config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != "" {
@@ -53,7 +52,6 @@ func (t TLS) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// transport returns an HTTP transport for fetching debug pages.
 func (t TLS) transport() (*http.Transport, error) {
 	if t.Insecure {
 		return nil, errors.New("--insecure is for targets, and a page is not asked for by it: want http:// in the URL for a page without TLS")
@@ -68,7 +66,6 @@ func (t TLS) transport() (*http.Transport, error) {
 	}, nil
 }
 
-// credentials returns the credentials of a channel.
 func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	if t.Insecure && t.given() {
 		return nil, errors.New("--insecure is given together with another option of TLS, want one of them")
@@ -88,8 +85,8 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	return unlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// unlessLocal uses TLS unless both ends of a connection are on this machine. This is only known
-// once an address has been dialled.
+// unlessLocal uses TLS unless both ends of a connection are on this machine, which is known only
+// after an address has been dialled.
 type unlessLocal struct {
 	credentials.TransportCredentials
 }
@@ -102,7 +99,6 @@ func (u unlessLocal) ClientHandshake(ctx context.Context, authority string, conn
 	return u.TransportCredentials.ClientHandshake(ctx, authority, conn)
 }
 
-// Clone implements credentials.TransportCredentials.
 func (u unlessLocal) Clone() credentials.TransportCredentials {
 	return unlessLocal{u.TransportCredentials.Clone()}
 }

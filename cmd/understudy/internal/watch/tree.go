@@ -20,11 +20,11 @@ type picture struct {
 }
 
 const (
-	stateCells = 25 // wide enough for TRANSIENT FAILURE and a duration
+	stateCells = 25 // fits TRANSIENT FAILURE and a duration
 	shareCells = 7
 	barCells   = 10
-	deepest    = 8  // maximum number of levels of the tree
-	roomy      = 72 // columns; in narrower terminals, rows omit durations
+	deepest    = 8  // levels of the tree
+	roomy      = 72 // columns; narrower rows omit durations
 	wide       = 110
 )
 
@@ -61,7 +61,6 @@ func (p *picture) channel(c *debugpage.Channel) {
 	}
 }
 
-// tree appends the policies of a channel.
 func (p *picture) tree(c *debugpage.Channel) {
 	if c.Tree != nil && p.detail.priorities {
 		p.policy(c.Tree, "  ", append(slices.Clone(c.Why), c.InUse+": "+c.WhyInUse))
@@ -83,7 +82,7 @@ func (p *picture) source(s debugpage.Source) {
 	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), printable.Count(s.Priorities, "priority", "priorities"))
 	t := faint
 	switch {
-	case s.Stale(): // the error is shown with the headline
+	case s.Stale(): // the headline shows the error
 		t, text = bad, text+"; failing now"
 	case s.Error != "":
 		t, text = bad, text+": "+s.Error
@@ -93,7 +92,7 @@ func (p *picture) source(s debugpage.Source) {
 	p.text(t, "", text, 2)
 }
 
-// policy appends the children of a policy. said holds the reasons that have been shown already.
+// policy appends the children of a policy. said holds the reasons that have already been shown.
 func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
 	if len(indent) > 2*deepest {
 		return
@@ -126,7 +125,7 @@ func (p *picture) policy(policy *debugpage.Policy, indent string, said []string)
 func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	below := child.Below
 	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
-		below = below.Children[0].Below // skip a single locality, whose line would repeat its priority
+		below = below.Children[0].Below // skip a single locality, which would repeat the line of its priority
 	}
 	counts := make(map[string]int)
 	countStates(child.Below, counts, 0)
@@ -197,7 +196,6 @@ func (p *picture) row(child *debugpage.Child, indent, about string) {
 	p.lines = append(p.lines, l.add(t, about))
 }
 
-// about returns the remarks about an endpoint.
 func about(child *debugpage.Child) string {
 	var parts []string
 	if child.Ejected != "" {
@@ -218,8 +216,8 @@ func about(child *debugpage.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-// inShort returns the remarks about an endpoint for a narrow terminal, with the result of calls
-// first.
+// inShort returns the remarks about an endpoint for a narrow terminal, beginning with the result of
+// calls.
 func inShort(child *debugpage.Child) string {
 	var parts []string
 	switch c := child.Calls; {

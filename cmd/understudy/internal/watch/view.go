@@ -11,20 +11,20 @@ import (
 
 const narrowest = 20 // columns; a narrower terminal shows only the left part
 
-// view is what is currently shown.
+// view is what the watch shows now.
 type view struct {
-	page   *debugpage.Page // the last page received, or nil
+	page   *debugpage.Page // the last page, or nil
 	lost   error           // why the page is unreachable, or nil
 	since  time.Time       // when the page became unreachable
-	source string          // URL of the page, "" for a channel of this process
+	source string          // URL of the page, or "" for a channel of this process
 	calls  *tally          // nil if no calls are made
 	now    time.Time
 }
 
 // detail limits how much of a channel is shown.
 type detail struct {
-	rows       int  // maximum number of endpoints for each locality
-	localities bool // whether to show the localities of a priority
+	rows       int  // endpoints for each locality
+	localities bool // show the localities of a priority
 	priorities bool
 	events     int
 }
@@ -87,7 +87,7 @@ func (v *view) lines(columns int, d detail) (lines []line) {
 	return append(lines, v.calls.lines(columns, v.now)...)
 }
 
-// lostText describes why the page is unreachable, and since when.
+// lostText describes why and since when the page is unreachable.
 func (v *view) lostText() string {
 	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.since)), v.lost)
 	if v.page != nil {
@@ -118,12 +118,11 @@ func (p *picture) headline(c *debugpage.Channel) {
 	}
 }
 
-// ago returns the time since t.
 func ago(t *time.Time, now time.Time) string {
 	return printable.Duration(max(0, now.Sub(*t)))
 }
 
-// badge returns a state, with the time since it was entered.
+// badge returns a state, with how long it has lasted.
 func badge(state string, since *time.Time, now time.Time) line {
 	l := say(toneOf(state), strings.ReplaceAll(state, "_", " "))
 	if since != nil {

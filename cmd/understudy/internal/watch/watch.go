@@ -1,6 +1,6 @@
-// Package watch displays, live, which priority a channel is using and why. It watches either a
-// channel that it opens to a target, or the channels of a running program, through that program's
-// debug page (package debug).
+// Package watch shows, live, which priority a channel uses and why. It watches either a channel
+// that it opens to a target, or the channels of a running program through the program's debug page
+// (package debug).
 package watch
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// ErrNotTaken is returned by Run if a channel could not take calls at the end.
+// ErrNotTaken is returned by Run if a channel could not receive calls at the end.
 var ErrNotTaken = errors.New("calls are not taken")
 
 // Failure is an error that the arguments did not cause: the result could not be written, or the
@@ -31,28 +31,27 @@ type Options struct {
 	// Target is a gRPC target, or the URL of a page.
 	Target string
 	Dial   Dial
-	// Rate is the number of calls of Health/Check per second, 0 for none.
+	// Rate is the number of calls of Health/Check per second, or 0.
 	Rate    float64
-	Service string        // the service in these calls
+	Service string        // service in these calls
 	Timeout time.Duration // of each call
-	// For is the duration of the watch. If it is 0, the watch lasts until the context ends.
+	// For is the duration of the watch. 0 means until the context ends.
 	For time.Duration
-	// JSON selects a JSON object per event, and Lines a line per event. Otherwise a terminal shows
-	// the view.
+	// JSON selects a JSON object for each event, and Lines a line for each event. Without them, a
+	// terminal shows the view.
 	JSON, Lines bool
 	In          io.Reader
 	Out         io.Writer
 }
 
-// watch is a running watch.
 type watch struct {
 	follower follower
 	pages    pages
 	reporter reporter
 }
 
-// Run watches until the context ends or the user quits. It fails if the target could not take calls
-// at the end.
+// Run watches until the context ends or the user quits. It fails if the target could not receive
+// calls at the end.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -104,8 +103,7 @@ func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	}, nil
 }
 
-// beginPage fetches the page once, so that a URL that leads to something else is reported as a
-// wrong argument.
+// beginPage fetches the page once, so that a URL of something else is reported as a wrong argument.
 func (w *watch) beginPage(ctx context.Context, o Options) error {
 	log.SetOutput(io.Discard) // net/http logs invalid responses, which would disturb the screen
 	transport, err := o.Dial.TLS.transport()
@@ -148,7 +146,7 @@ func (w *watch) run(ctx context.Context) error {
 	defer ticker.Stop()
 	v := w.follower.view
 	var next time.Time
-	var pause time.Duration // time between the last page and the next fetch
+	var pause time.Duration // from the last page to the next fetch
 	for {
 		var events []Event
 		if began := time.Now(); !began.Before(next) {

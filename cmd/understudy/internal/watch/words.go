@@ -20,7 +20,7 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 		for _, child := range p.Children {
 			countStates(child.Below, counts, depth+1)
 		}
-		return // here, Folded counts priorities and localities, not endpoints
+		return // here, Folded counts priorities and localities instead of endpoints
 	}
 	for _, child := range p.Children {
 		counts[child.State]++
@@ -33,11 +33,11 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	}
 }
 
-// ejected is the key under which countStates counts ejected endpoints, in addition to their state.
+// ejected is the key of ejected endpoints in the result of countStates, in addition to their
+// states.
 const ejected = "ejected"
 
-// ready describes how many endpoints are READY. It also says how many endpoints are ejected, of
-// those that the page lists.
+// ready describes how many endpoints are READY, and how many of the listed ones are ejected.
 func ready(counts map[string]int) string {
 	all := -counts[ejected]
 	for _, n := range counts {
@@ -52,7 +52,7 @@ func ready(counts map[string]int) string {
 	return fmt.Sprintf("%d/%d READY", counts["READY"], all)
 }
 
-// byState returns counts as text, the largest first.
+// byState lists counts, the largest first.
 func byState(counts map[string]int) string {
 	states := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
@@ -63,7 +63,6 @@ func byState(counts map[string]int) string {
 	return strings.Join(states, ", ")
 }
 
-// percent returns a share in percent.
 func percent(share float64) string { return printable.Percent(min(1, max(0, share))) + " %" }
 
 func count(n int, what string) string { return printable.Count(n, what, what+"s") }
