@@ -12,47 +12,39 @@ const introduction = `# A fleet's first calls
 
 <!-- Written by: go run ./bench/fleet -->
 
-Earliest deadline first gives each endpoint its share exactly, but always in the same
-order: in gRFC A34, the first picks of every client are the heaviest endpoints. When many
-clients start together, or make only a few calls each, all of them call the same few
-endpoints. That is what weighted_round_robin's field "startPoint" is for: with "random",
-each client starts each endpoint somewhere in its interval.
+Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but always in the same order: every client calls
+the heaviest endpoints first. If many clients start together, or make only a few calls each, all of them call the same few
+endpoints. weighted_round_robin's field "startPoint" prevents this: with "random", each client starts each endpoint at a
+random point of its interval. [Another page](tiers.md) shows what a fleet does to backends that restart or fail.
 
-What a fleet does to its backends when they restart, or when a tier is lost and comes
-back, is on [a page of its own](tiers.md).
-
-This is a simulation of %s clients that each make 1 to %d calls to %s endpoints with
-weights from 1 to %d. All endpoints are READY from the start, and clients pick with the
-scheduler of this project ("spec", "random") or draw each endpoint at random with its
-weight's probability.
+The figures are from a simulation of %s clients that each make 1 to %d calls to %s endpoints with weights from 1 to %d.
+All endpoints are READY from the start. "spec" and "random" are start points of our scheduler; with random weighted picks,
+clients choose each endpoint with the probability of its weight.
 
 ## The largest load
 
-The load of the endpoint that gets most calls, as a multiple of its fair share (its
-weight's part of all calls). 1.00 is perfect.
+This is the load of the endpoint that gets most calls, divided by its fair share. 1.00 is perfect.
 
 `
 
 const conclusion = `
 ![The largest load against its fair share, by the calls that each client makes](load.svg)
 
-With "spec", all clients' first calls go to one endpoint, and after k calls to the k
-heaviest, until clients have made about as many calls as there are endpoints. "random"
-begins as well as random weighted picks do, and from about ten calls on is better, since
-each client's own picks keep to the weights, where random ones have the noise of their
-draws. That noise is what is left above 1.00.
+With "spec", the first call of every client goes to the same endpoint, and the first k calls go to the k heaviest. "random" is
+as good as random weighted picks at first, and better from about ten calls on, because the picks of each client follow the
+weights exactly.
 
 ## The largest multiple of a fair share
 
-The same for the endpoint that is worst off. That may be one whose fair share is a few
-calls of the whole fleet: there, a random start is as subject to chance as random picks.
+This is the same for the endpoint that gets the largest multiple of its fair share. Its fair share may be only a few calls
+of the whole fleet, so the figures depend on chance.
 
 `
 
 const busy = `
 ## Endpoints with any call
 
-The part of the endpoints that the fleet has called at all.
+This is the share of the endpoints that got any call from the fleet.
 
 `
 

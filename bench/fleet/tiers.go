@@ -124,21 +124,19 @@ func tiersPage(r record) string {
 	return b.String()
 }
 
-const tiersText = `# A fleet that loses a tier
+const tiersText = `# A fleet that loses a priority
 
 <!-- Written by: go run ./bench/fleet, from what make fleet-tiers recorded -->
 
-%s clients of one management server in the simulator, each with a stream of its own. There
-are two priorities of %d backends, which have equal weights, and each client makes a call
-every %.0f s that waits for ready. All clients start at the same moment. Then the backends
-of p0 restart one after the other, 20 s apart: each says GOAWAY, and listens again after 5 s.
-Later p0 is lost, comes back, and the management server is lost and comes back. The network
-has no delay: what all clients do at once comes in the same second.
+The simulator runs %s clients of one management server, each with its own stream. There are two priorities, each with %d
+backends of equal weight. Each client makes a wait-for-ready call every %.0f s, and all clients start at the same moment. The
+backends of p0 restart one after the other, 20 s apart: each sends GOAWAY, and listens again after 5 s. Later p0 is lost and
+comes back, and then the management server. The network has no delay.
 
-## Peak against steady
+## Peaks
 
-Calls and connections in a second, at the backend that got most of them: the peak of the
-phase / the median of its last half minute. Connections that were refused count.
+Each cell has the calls or connections in one second at the busiest backend: the peak of the phase, and the median of its
+last half minute. Refused connections are counted, too.
 
 | | calls, p0 | calls, p1 | connections, p0 | connections, p1 | control plane | calls lost |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -149,36 +147,28 @@ const tiersEnd = `
 
 ![Connections a second that each backend, and the management server, is asked for](connections.svg)
 
-What follows from this:
-
-- **At the start** every client connects to all backends of p0 in the same second: that is
-  the largest burst of all, and the first calls come right behind it. p1 is left alone:
-  gRFC A56 creates a priority when it is needed.
-- **Clients that began together stay in step.** The first call of each goes to the backend
-  that was connected first, and each client then takes the others before it comes back to
-  that one. All get their share over a few calls, but in one second one backend has more
-  than another: that is why the busiest one has more than its fair share of %d a second.
-  What makes clients connect at different times, as the return of p0 does, ends that.
-- **A restart** is felt by all clients at once, since each has a connection to each backend.
-  They come back at once, too, after GOAWAY, and are refused, twice within the first second
-  or so; gRPC's backoff spreads them a little more with each attempt. The calls move to the
-  other backends.
-- **When p0 is lost**, its connections fail at once and everybody connects to p1 in the same
-  second. p1 then has the load of p0, and nothing is lost; but each of its backends must stand
-  as many handshakes in that second as there are clients. No client connects ahead of that,
-  unless warmStandby is set ([options](../options.md)).
-- **When p0 is back**, backoff spreads the return over half a minute: p0's peak is its steady
-  load. The longer a tier is away, the wider the spread, up to gRPC's two minutes.
-- **Without a control plane** nothing changes for calls. When it is back, the clients'
-  streams come back with the backoff, not all at once; while it is refused, they ask at first
-  all in the same second.
+- **At the start**, every client connects to all backends of p0 in the same second, and then makes its first call. This is the
+  largest burst. No client connects to p1, because gRFC A56 creates a priority only when it is needed.
+- **Clients that start together stay in step.** Each calls the backend first that was connected first, and then the others
+  in turn. Over a few calls all backends get their share, but in a single second the busiest one gets more than its fair
+  share of %d calls. This ends when clients connect at different times, as they do when p0 comes back.
+- **A restart** of a backend affects all clients at once, because each is connected to it. After GOAWAY, all of them
+  reconnect at once and are refused, twice within about a second. With each attempt, gRPC's backoff spreads them a little
+  more. Meanwhile, calls go to the other backends.
+- **When p0 is lost**, all clients connect to p1 in the same second. No call is lost, but each backend of p1 must handle as
+  many handshakes in this second as there are clients. With warmStandby ([options](../options.md)), clients are connected
+  before.
+- **When p0 comes back**, backoff spreads the return of the clients over half a minute, so p0's peak is its normal load. The
+  longer p0 was lost, the longer this takes, up to gRPC's two minutes.
+- **Without a control plane**, calls are not affected. All clients try to reconnect in the same second at first, and with
+  the backoff they return at different times.
 
 ## How many clients fit
 
-A client takes %d KB and %d goroutines here, both ends of its %d connections to backends and
-of its stream among them. A connection more costs %d KB and %d goroutines, so that %d KB and
-%d goroutines are left for the channel, its tree and its stream. %s clients take %d MB, and
-10 GB hold about %s. Go's collector lets the process grow to twice that.
+In this simulation, a client takes %d KB and %d goroutines, including both ends of its stream and of its %d connections to
+backends. A further connection costs %d KB and %d goroutines. The remaining %d KB and %d goroutines are those of the channel,
+its tree and its stream. %s clients take %d MB, and 10 GB hold about %s. Go's garbage collector lets the process grow to twice
+that size.
 `
 
 func tiers(r record) map[string]string {
