@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/grpclog"
+
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // living is the world that receives the product's log. Only one world runs at any time.
@@ -66,6 +68,9 @@ var lines = []line{
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
 }
 
+// longestTarget is about how many bytes of a target the lines of priority have.
+const longestTarget = 250
+
 // said checks a line that the product logged.
 func (w *World) said(level, text string) {
 	w.Log.Event("%s %s", level, text)
@@ -73,6 +78,7 @@ func (w *World) said(level, text string) {
 	if strings.Contains(text, "\n") {
 		w.Log.Break(ruleNames, "a line of the log has several lines: %q", text)
 	}
+	text = strings.Replace(text, printable.Line(w.shown, longestTarget), w.shown, 1)
 	for _, l := range lines {
 		if m := l.form.FindStringSubmatch(text); m != nil {
 			if wrong := l.check(w, m); wrong != "" {
