@@ -157,6 +157,7 @@ func (w *World) judgeCore(core string, answered, made int, sees bool, last error
 
 // leastShare returns the share of the calls that succeed without outlier detection in the priority
 // that works least. Priorities in which nothing works do not count, because calls leave them.
+// Endpoints whose connections are reset before they answer work as little as those that fail.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +165,8 @@ func (w *World) leastShare() float64 {
 	for _, tier := range w.known {
 		works := 0.
 		for address, share := range tier.Shares(w.connects) {
-			if w.conditions[address].works() {
+			c := w.conditions[address]
+			if c.works() && (w.pair == nil || !w.judge.cutShort(c, time.Now())) {
 				works += share
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 )
@@ -16,6 +17,7 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 		answered int
 		sees     bool
 		both     bool // the core's priority has an endpoint that answers with errors
+		long     bool // calls take a minute, and their connections are reset meanwhile, except those to the core
 		broken   int
 	}{
 		"all":                        {answered: 100},
@@ -25,8 +27,14 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 		"nothing, without detection": {broken: 1},
 		"half of a priority works":   {answered: 40, sees: true, both: true},
 		"worse than no detection":    {answered: 39, sees: true, both: true, broken: 1},
+		"half is always cut short":   {answered: 40, sees: true, long: true},
+		"worse than what is cut":     {answered: 39, sees: true, long: true, broken: 1},
 	} {
 		w := &World{Log: newLog(), known: Truth{flat([]string{firstTier, secondTier})}, conditions: map[string]*condition{firstTier: {up: true}, secondTier: {up: test.both, answer: codes.Internal}}}
+		if test.long {
+			w.pair, w.judge = &pair{takes: time.Minute}, newJudge(w)
+			w.conditions[secondTier] = &condition{up: true, reset: time.Now()}
+		}
 		w.judgeCore(firstTier, test.answered, 100, test.sees, errors.New("unavailable"))
 		if got := len(w.Log.Broken()); got != test.broken {
 			t.Errorf("%s: %d broken rules, want %d", name, got, test.broken)
