@@ -28,7 +28,7 @@ type PriorityInUse struct {
 	Why string
 }
 
-// teller returns a reporter that calls o.PriorityChanged, or nil if that is nil.
+// teller wraps o.PriorityChanged. It returns nil if that is nil.
 func (o Options) teller() *stateattr.InUseReporter {
 	tell := o.PriorityChanged
 	if tell == nil {

@@ -61,7 +61,7 @@ type refreshing struct {
 
 	events serial.Serializer // guards the fields below
 	timer  serial.Timer
-	last   time.Time // time of the last answer or failure
+	last   time.Time // when the source last answered or failed
 	failed bool      // the last result was a failure, so gRPC's resolver is in backoff
 	known  names.Lingering[string, resolver.Endpoint]
 }

@@ -182,7 +182,7 @@ func (g *group) receiver(first *Receiver) *Receiver {
 	})
 }
 
-// note changes the state and wakes up all members.
+// note changes the state and wakes all members.
 func (g *group) note(change func(*state)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

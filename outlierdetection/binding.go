@@ -12,20 +12,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// subConns holds the subchannels of the child, and which endpoint each of them belongs to.
+// subConns holds the subchannels of the child and the endpoint of each.
 type subConns struct {
 	rules     atomic.Pointer[rules] // nil while no calls are counted
-	listens   atomic.Bool           // the child listens to health
+	listens   atomic.Bool           // the child has registered a health listener
 	strangers atomic.Int64          // number of subchannels whose creator does not implement shell.CountedUser
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
 	lists     uint64             // incremented for each new list of endpoints
 	byAddress map[string][]bound // nil while no calls are counted
-	byText    map[text][]bound   // only endpoints that share their Addr with another one; nil until alike builds it
+	byText    map[text][]bound   // built by alike when needed; contains only endpoints that share their Addr with another one
 }
 
-// text is the text of an address, which serves as a map key.
+// text is the text of an address. Unlike the address, it can be a map key.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
@@ -63,7 +63,7 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind assigns all subchannels to endpoints of a new list. It must be called in an event.
+// bind assigns all subchannels to the endpoints of a new list. It must be called in an event.
 func (p *policy) bind(list []*endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,8 +88,8 @@ func (p *policy) bind(list []*endpoint) {
 	}
 }
 
-// rebind assigns a subchannel to an endpoint after its addresses have changed. It must be called in
-// an event.
+// rebind assigns a subchannel to an endpoint after the subchannel's addresses have changed. It must
+// be called in an event.
 func (p *policy) rebind(s *subConn) {
 	before := s.endpoint.Load()
 	p.mu.Lock()
@@ -100,8 +100,8 @@ func (p *policy) rebind(s *subConn) {
 	p.connectedTo(s.endpoint.Load())
 }
 
-// bindLocked assigns s to an endpoint. It reports whether that is another one than before. The
-// caller holds mu.
+// bindLocked assigns s to its endpoint, and reports whether the endpoint has changed. The caller
+// holds mu.
 func (b *subConns) bindLocked(s *subConn) bool {
 	before, now := s.endpoint.Load(), b.find(s)
 	if before == now {
@@ -117,8 +117,7 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint that s belongs to, or nil. If several match, it returns the present one
-// if possible.
+// find returns the endpoint that s belongs to, or nil. Among several, it prefers the present one.
 func (b *subConns) find(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
@@ -140,7 +139,7 @@ func (b *subConns) find(s *subConn) *endpoint {
 	if !strings.Contains(written.attributes, "<0x") {
 		return nil
 	}
-	for _, c := range candidates { // equal attributes that contain a pointer may have different texts
+	for _, c := range candidates { // Equal attributes that contain a pointer may have different texts.
 		if same(c.address, address) {
 			return c.endpoint
 		}
@@ -148,8 +147,8 @@ func (b *subConns) find(s *subConn) *endpoint {
 	return nil
 }
 
-// alike returns the endpoints with the given text whose Addr is not unique. Behind a proxy, all
-// endpoints have the same Addr. Without this index, bind would take quadratic time there.
+// alike returns the endpoints with the given text that share their Addr with others. Behind a
+// proxy, all endpoints share one, and without this index bind would take quadratic time.
 func (b *subConns) alike(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -165,8 +164,8 @@ func (b *subConns) alike(written text) []bound {
 	return b.byText[written]
 }
 
-// same reports whether two addresses with the same Addr are equal. If their attributes cannot be
-// compared, which makes Equal panic, they are not.
+// same reports whether two addresses with the same Addr are equal. Addresses whose attributes
+// cannot be compared, so that Equal panics, are different.
 func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }
@@ -177,14 +176,15 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell notifies the child of whether the endpoint of s is ejected. It must be called in an event.
+// tell notifies the child whether the endpoint of s is ejected. It must be called in an event.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())
 }
 
-// connection returns the state of the endpoint's best connection. With several addresses, which a
-// child may try one after the other, it is Broken only if all have failed.
+// connection returns the state of the endpoint's best connection. An endpoint with several
+// addresses is Broken only if the connections to all of them are, because the child may try one
+// after the other.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Absent + 1]int
 	for _, s := range p.of(e) {
@@ -209,8 +209,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules replaces the rules. Without rules, calls are not counted. When counting begins or ends,
-// all subchannels need other pickers.
+// setRules replaces the rules. nil stops the counting of calls. When counting begins or ends, all
+// subchannels get new pickers.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

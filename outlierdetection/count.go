@@ -21,15 +21,15 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt limits how many combinations of labels ejectionsEnforced has.
+// enforcedAt bounds the number of series of ejectionsEnforced.
 var enforcedAt tally.Bound
 
-// rules decide which calls count as successes and which as failures.
+// rules decide which calls are successes and which are failures.
 type rules struct {
 	failures codeSet
-	row      uint32        // number of consecutive failures that ejects an endpoint; 0 for none
-	interval time.Duration // after this time, a call without a deadline counts as answered
-	proof    bool          // after an ejection, an endpoint must prove that it has recovered
+	row      uint32        // number of consecutive failures that ejects an endpoint, or 0
+	interval time.Duration // a call without a deadline counts as answered after this time
+	proof    bool          // an endpoint must answer a call after its ejection
 }
 
 type codeSet uint32
@@ -45,16 +45,16 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain are the codes that count even if the client received no byte: they occur when the
-	// server hangs or the connection is lost.
+	// certain are the codes that count even if the client has received no byte, because they occur
+	// when the server hangs or the connection is lost.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
-	// defaultFailures are the codes that count by default. The client itself produces the last
-	// three as well, for example if a message is too large, so they count only if bytes were
-	// received.
+	// defaultFailures are the codes that count by default. The last three count only if bytes were
+	// received, because the client itself also produces them, for example if a message is too
+	// large.
 	defaultFailures = certain | setOf(codes.Internal, codes.Unknown, codes.ResourceExhausted)
 )
 
-// rulesOf returns the rules of a configuration. It is nil if calls are not counted.
+// rulesOf returns the rules of a configuration, or nil if calls need not be counted.
 func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil
@@ -84,7 +84,7 @@ const (
 
 func (r *rules) of(info balancer.DoneInfo) verdict {
 	if !info.BytesSent {
-		return nothing // the call did not reach the server
+		return nothing // the call has not reached the server
 	}
 	code := codes.OK
 	if info.Err != nil {

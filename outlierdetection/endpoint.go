@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// endpoint is an entry in A50's map. There is one for each endpoint, as in A61.
+// endpoint is an entry of A50's map. As in A61, an endpoint with several addresses has one entry.
 type endpoint = core.Endpoint[counted]
 
 type key = identity.Key
@@ -19,24 +19,24 @@ type key = identity.Key
 // counted is what this policy stores with an endpoint of the core.
 type counted struct {
 	counter
-	name      string             // first address
-	addresses []resolver.Address // addresses to which the child connects
-	reserve   bool               // the child may leave this endpoint unconnected
-	list      uint64             // value of subConns.lists when the endpoint was last in a list; guarded by subConns.mu
-	subConns  []*subConn         // subchannels to the addresses; guarded by subConns.mu
+	name      string             // the first address
+	addresses []resolver.Address // the addresses that the child connects to
+	reserve   bool               // the child may leave the endpoint unconnected
+	list      uint64             // subConns.lists when the endpoint was last in a list; guarded by subConns.mu
+	subConns  []*subConn         // the subchannels to the addresses; guarded by subConns.mu
 
-	// These fields are read by each pick. The counters above are written by each call, so they are
-	// on another cache line.
-	period   atomic.Pointer[period] // period of calls that begin now
-	unproven atomic.Bool            // the endpoint has not proved its recovery yet
+	// Each pick reads the following fields. Calls write the counters above, so these are on another
+	// cache line.
+	period   atomic.Pointer[period] // the period of calls that begin now
+	unproven atomic.Bool            // see core.Endpoint.Unproven
 }
 
-// counter counts calls when they end. A50 swaps two buckets at each interval; here, the counts are
-// read and cleared instead, so that a call needs a single addition.
+// counter counts calls when they end. A50 swaps two buckets at each interval. This counter is read
+// and cleared instead, so that a call costs a single addition.
 type counter struct {
 	successes, failures atomic.Uint64
-	row                 atomic.Uint32 // consecutive failures
-	since               atomic.Uint64 // number of the period that began with the first of these failures
+	row                 atomic.Uint32 // number of consecutive failures
+	since               atomic.Uint64 // number of the period that began with the first of them
 	code                atomic.Uint32 // status code of the last failure, or 0
 }
 
@@ -49,8 +49,8 @@ func (c *counter) reset() {
 	c.row.Store(0)
 }
 
-// list returns the map entries of the endpoints, without duplicates. An endpoint that is already in
-// the map keeps its entry.
+// list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
+// entries.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
 	for _, given := range endpoints {

@@ -10,28 +10,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// period is a span of time in which calls to an endpoint begin. When a call ends, it matters when
-// it began. A success ends a series of consecutive failures only if the call began after the first
-// of them. It proves that an endpoint has recovered only if the call began after the endpoint was
-// ejected and after all endpoints were ejected. So each of these events begins a new period, and
-// the Done function of a call belongs to the period in which the call began.
+// period is a span of time in which calls to an endpoint begin. When a call ends, its effect
+// depends on when it began: it ends a series of consecutive failures only if it began after the
+// first of them, and it shows that an endpoint has recovered only if it began after the endpoint
+// was ejected and after the priority was emptied. Each of these events therefore begins a new
+// period, and the Done function of a call belongs to the period in which the call began.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
 	number   uint64
-	proof    *proof                  // nil if the endpoint has nothing to prove
-	ended    func(balancer.DoneInfo) // count as a function value, allocated once
+	proof    *proof                  // nil unless the endpoint is ejected or unproven
+	ended    func(balancer.DoneInfo) // the method count, as a value that is allocated once
 }
 
-// proof counts how calls end that began in one epoch of the core.
+// proof counts the results of the calls that began in one epoch of the core.
 type proof struct {
 	epoch             uint64
 	answers, refusals atomic.Uint64
-	said              atomic.Bool // the core knows that there was an answer
-	watches           atomic.Bool // one of the calls without a deadline is being timed
+	said              atomic.Bool // the core knows that a call was answered
+	watches           atomic.Bool // a call without a deadline is being timed
 }
 
-// current returns the endpoint's current period, which it creates if there is none.
+// current returns the endpoint's current period. It begins one if there is none.
 func (p *policy) current(e *endpoint) *period {
 	if b := e.Attached.period.Load(); b != nil {
 		return b
@@ -39,7 +39,7 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// begin begins a new period. It is a copy of the previous one to which change is applied.
+// begin begins a new period, which is a copy of the previous one with a change.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -78,7 +78,8 @@ func (b *period) count(info balancer.DoneInfo) {
 	switch r.of(info) {
 	case success:
 		counter.successes.Add(1)
-		// Skipping the store when the value is 0 avoids contention between CPU cores.
+		// Most of the time the value is 0, and not storing it again avoids contention between CPU
+		// cores.
 		if counter.row.Load() != 0 && b.number >= counter.since.Load() {
 			counter.row.Store(0)
 		}
@@ -96,9 +97,9 @@ func (b *period) count(info balancer.DoneInfo) {
 	}
 }
 
-// fail counts a consecutive failure, and ejects the endpoint at the limit r.row. The count may
-// already be above it if an update has lowered the limit. If several calls end at the same time,
-// one of them resets the count and ejects the endpoint.
+// fail counts a consecutive failure, and ejects the endpoint when the count reaches r.row. The
+// count may already exceed r.row if an update has reduced it. If several calls end at the same
+// time, one of them resets the count and ejects the endpoint.
 func (b *period) fail(r *rules) {
 	if r.row == 0 {
 		return
@@ -117,10 +118,11 @@ func (b *period) fail(r *rules) {
 	}
 }
 
-// unavailable reports whether the last failure was UNAVAILABLE, as when a connection is lost.
+// unavailable reports whether the last failure was UNAVAILABLE, which is the status when a
+// connection is lost.
 func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
 
-// answered counts an answer. The first answer of an unproven endpoint is reported to the core.
+// answered counts an answered call. It reports the first one of an unproven endpoint to the core.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
 	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
@@ -136,7 +138,7 @@ func (b *period) answered() {
 }
 
 // watch returns the Done function of a call. A call without a deadline may be a stream that never
-// ends, so it counts as an answer after one interval. One such call is timed at a time.
+// ends, so it counts as answered after one interval. Only one such call is timed at a time.
 func (b *period) watch(ctx context.Context) func(balancer.DoneInfo) {
 	r := b.policy.rules.Load()
 	if _, has := ctx.Deadline(); has || r == nil || !b.proof.watches.CompareAndSwap(false, true) {

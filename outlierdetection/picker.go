@@ -7,7 +7,7 @@ import (
 )
 
 // picker wraps the picker of a child that does not use shell.Counted. It counts calls, and replaces
-// our wrappers in the results by the subchannels that the parent knows.
+// the subchannel of a result, which is our wrapper, by the one that the parent knows.
 type picker struct {
 	child  balancer.Picker
 	policy *policy
@@ -25,16 +25,16 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, nil
 }
 
-// Tier returns the Tier of the child's picker, see shell.TierOf.
+// Tier returns the Tier of the child's picker (see shell.TierOf).
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Failure returns the error of the child's picker, see shell.FailureOf.
+// Failure returns the error of the child's picker (see shell.FailureOf).
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
 // counting is the picker of a subchannel whose calls are counted.
 type counting struct {
 	subConn  *subConn
-	above    balancer.Picker // set if a policy above this one counts calls, too
+	above    balancer.Picker // set if a policy above this one counts calls as well
 	unproven bool
 }
 
@@ -49,7 +49,7 @@ func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: c.subConn.done(info)}, nil
 }
 
-// Tier reports whether the endpoint is unproven, see shell.TierOf.
+// Tier reports whether the endpoint is unproven (see shell.TierOf).
 func (c *counting) Tier() shell.Tier {
 	if c.unproven {
 		return shell.Tier{UnprovenPart: 1}
@@ -62,13 +62,13 @@ type fixed struct{ result balancer.PickResult }
 
 func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }
 
-// reporting is the child's picker, together with a Tier for the parent.
+// reporting adds a Tier for the parent to the child's picker.
 type reporting struct {
 	balancer.Picker
 	tier shell.Tier
 }
 
-// Tier returns the state of the whole policy, see shell.TierOf.
+// Tier returns the state of the whole policy (see shell.TierOf).
 func (r *reporting) Tier() shell.Tier {
 	tier := r.tier
 	below := shell.TierOf(r.Picker)
@@ -76,5 +76,5 @@ func (r *reporting) Tier() shell.Tier {
 	return tier
 }
 
-// Failure returns the error of the child's picker, see shell.FailureOf.
+// Failure returns the error of the child's picker (see shell.FailureOf).
 func (r *reporting) Failure() error { return shell.FailureOf(r.Picker) }

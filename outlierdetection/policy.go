@@ -20,17 +20,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// policy runs the core on a shell: it translates the core's actions.
+// policy translates between the shell and the core.
 type policy struct {
 	*shell.Shell
 	child  *shell.Child
-	state  balancer.State // the last state of the child
+	state  balancer.State
 	core   *core.Core[counted]
-	phase  core.Phase        // phase that was last published
+	phase  core.Phase        // the last published phase
 	doubts bool              // some endpoint is unproven
-	codes  string            // status codes of the failed calls that led to the phase Emptied
+	codes  string            // status codes of the failed calls that emptied the priority
 	known  map[key]*endpoint // nil while no calls are counted
-	place  stateattr.Labels  // metric labels
+	place  stateattr.Labels
 
 	subConns
 }
@@ -71,7 +71,8 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.setRules(rulesOf(c))
 	p.bind(list)
 	for _, e := range list {
-		if now := p.connection(e); now != core.Absent || e.Attached.reserve { // except for reserve endpoints, the child will connect to an endpoint that has no connection yet
+		// The child will connect to an endpoint that has no connection yet, unless it is a reserve.
+		if now := p.connection(e); now != core.Absent || e.Attached.reserve {
 			p.core.Connection(e, now)
 		}
 	}
@@ -85,8 +86,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 
 func (p *policy) End() {}
 
-// startTimer starts the timer for the next sweep, in which endpoints are ejected and ejections end.
-// An update does not restart the interval.
+// startTimer starts the timer for the next sweep. An update does not restart the interval.
 func (p *policy) startTimer() {
 	at, runs := p.core.Next()
 	if !runs {
@@ -105,7 +105,7 @@ func (p *policy) sweep() {
 		}
 		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
-			e.Attached.row.Store(0) // failures from before the ejection must not count towards the next one
+			e.Attached.row.Store(0) // these failures are older than the ejection, and must not count towards the next one
 		}
 	}
 	p.core.Sweep(time.Now())
@@ -148,7 +148,7 @@ func (p *policy) settle() {
 	}
 }
 
-// said returns the phase in words, for the log.
+// said describes the phase for the log.
 func (p *policy) said() string {
 	text := ""
 	if p.place.Priority != "" {
@@ -168,7 +168,7 @@ func (p *policy) said() string {
 	return text
 }
 
-// failures returns the status codes with which calls to the ejected endpoints last failed: at most
+// failures returns the status codes that calls to the ejected endpoints last failed with: at most
 // three, the most frequent first.
 func (p *policy) failures() string {
 	const most = 3
@@ -188,8 +188,8 @@ func (p *policy) failures() string {
 	return strings.Join(names, ", ")
 }
 
-// State returns the child's state. The picker is wrapped if the parent needs to know the phase, or
-// if the child does not use shell.Counted.
+// State returns the child's state. It wraps the picker if the parent needs the phase, or if the
+// child does not use shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if p.strangers.Load() > 0 {

@@ -44,34 +44,34 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 }
 
 // subConn is A50's subchannel wrapper. It passes connectivity and health on to the child. While its
-// endpoint is ejected, the health that it passes on is TRANSIENT_FAILURE.
+// endpoint is ejected, it reports TRANSIENT_FAILURE as the health.
 type subConn struct {
-	balancer.SubConn // the subchannel that the parent knows
+	balancer.SubConn // the subchannel of the parent
 	policy           *policy
 	changed          func(balancer.SubConnState)
-	endpoint         atomic.Pointer[endpoint] // nil if it belongs to no endpoint
+	endpoint         atomic.Pointer[endpoint] // nil if the subchannel belongs to none
 
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
-	run       int                         // incremented on each change of the connectivity state
-	healthy   connectivity.State          // health in this run; IDLE until one is reported
-	listener  func(balancer.SubConnState) // health listener of the child for this run
+	run       int                         // incremented on each change of connectivity
+	healthy   connectivity.State          // health in this run; IDLE before it is reported
+	listener  func(balancer.SubConnState) // the child's health listener in this run
 	user      shell.CountedUser
 	shut      bool
 
-	// delivery is held while a listener of the child runs, so that the child receives states in
-	// order: after a new connectivity state, it never gets an ejection that belongs to an earlier
-	// connection. Methods that a listener may call do not acquire it, so it cannot cause a
-	// deadlock. It also guards the fields below.
+	// delivery is held while a listener of the child runs. It guarantees that the child receives
+	// states in order: after a new connectivity state, it never gets an ejection that belongs to an
+	// earlier connection. The methods that a listener may call do not acquire it, so it cannot
+	// cause a deadlock. It also guards the fields below.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // last health that was reported, in run healthRun
-	healthRun int                   // 0 if none was reported
+	health    balancer.SubConnState // last reported health, which belongs to healthRun
+	healthRun int                   // 0 before a report
 	ejected   bool
 	toldRun   int // run in which the child was last notified of the ejection
 }
 
-// ejected is the health that the child gets for an ejected endpoint.
+// ejected is the health that the child sees for an ejected endpoint.
 var ejected = balancer.SubConnState{
 	ConnectivityState: connectivity.TransientFailure,
 	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected because calls to it failed"),
@@ -86,7 +86,7 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.policy.Event(func() { s.policy.rebind(s) })
 }
 
-// Shutdown shuts the subchannel down. The child gets no health updates after that.
+// Shutdown shuts the subchannel down. After that, the child receives no more health.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
 	stranger := s.user == nil && !s.shut
@@ -100,8 +100,8 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// stateChanged passes a connectivity state on. It first drops the health listener, which is valid
-// for a single READY state.
+// stateChanged passes a connectivity state to the child. It first drops the health listener, which
+// is valid only for a single READY state.
 func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -117,8 +117,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener registers a listener of the child. It receives the server's health, and an
-// ejection as if it were a change of health (A61).
+// RegisterHealthListener registers a listener of the child. The listener receives the health from
+// the server, and also ejections, as if the health had changed (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.listens.Store(true)
@@ -157,8 +157,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected notifies the child that the endpoint is ejected, or that the ejection has ended. In
-// the latter case, the child gets the last known health. It must be called in an event.
+// setEjected notifies the child of an ejection or of its end. At the end, the child receives the
+// last known health. It must be called in an event.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -168,7 +168,7 @@ func (s *subConn) setEjected(now bool) {
 	s.ejected = now
 	listener, run := s.current()
 	if listener == nil || s.healthRun != run {
-		return // healthChanged does it when the health is known
+		return // healthChanged will notify the child
 	}
 	if now {
 		s.toldRun = run
@@ -179,7 +179,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy records the health. It reports whether the result of connection has changed.
+// setHealthy records the health. It reports whether this changes the result of connection.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,14 +188,14 @@ func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	return s.connection() != before
 }
 
-// noteConnection passes the state of the connection to the core if it has changed.
+// noteConnection passes the state of a changed connection to the core.
 func (s *subConn) noteConnection(changed bool) {
 	if changed && s.policy.rules.Load() != nil {
 		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })
 	}
 }
 
-// connection is Connected if the child would use the subchannel were it not for ejections: it is
+// connection returns Connected if the child would use the subchannel without an ejection: it is
 // READY and, if the child listens to health, healthy. The caller holds mu.
 func (s *subConn) connection() core.Connection {
 	switch {
@@ -215,8 +215,8 @@ func (s *subConn) theConnection() core.Connection {
 	return s.connection()
 }
 
-// address returns the address of the subchannel. It is false if there are several: then the
-// subchannel belongs to no endpoint (A50).
+// address returns the address of the subchannel, or false if there are several. A subchannel with
+// several addresses belongs to no endpoint (A50).
 func (s *subConn) address() (address resolver.Address, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -132,7 +132,7 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 	}
 }
 
-// epoch is time 0 of the core.
+// epoch is the start of the core's time.
 var epoch = time.Now()
 
 // backOff lets the core see the subchannel as IDLE only after a backoff. gRPC itself has no backoff

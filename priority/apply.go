@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These are the timers of a child.
+// The timers of a child.
 const (
 	failover = iota
 	deactivation
@@ -41,11 +41,11 @@ func (p *policy) apply(actions []core.Action) {
 			p.children[a.Child] = p.newChild(a.Child)
 			p.beginSpare(a.Child)
 		case core.Update:
-			// A56 calls child.Update() and then evaluates the child's state.
+			// As in A56, the child's state is evaluated after its update.
 			p.updateChild(a.Child)
 			p.event(a.Child, p.core.Updated(a.Child))
 		case core.MakeStandby:
-			p.Event(func() { p.apply(p.core.StandbyDue()) }) // after the current actions are applied and published
+			p.Event(func() { p.apply(p.core.StandbyDue()) }) // after the current actions have been executed and published
 		case core.Destroy:
 			delete(p.children, a.Child)
 			delete(p.trials, a.Child)
@@ -67,8 +67,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// explained returns state. If the child has failed and its source knows why it has no endpoints,
-// the error is that of the source.
+// explained returns state. If the child has failed because its source has no endpoints for it, the
+// error is the reason of the source.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
 	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))
@@ -110,7 +110,7 @@ func (p *policy) use(name string, state balancer.State) {
 		state = p.exhausted(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
-		p.trials[p.chosen] = newTrials() // for the child that was in use, counting begins now
+		p.trials[p.chosen] = newTrials() // start to count the calls that go elsewhere
 		p.letGoLater(p.chosen)
 	}
 	p.needAll(name)
@@ -118,8 +118,8 @@ func (p *policy) use(name string, state balancer.State) {
 	p.Publish()
 }
 
-// emptyError returns the error of calls while there are no priorities, with the source's reason if
-// there is one.
+// emptyError returns the error of calls while there are no priorities. It includes the reason of
+// the source, if there is one.
 func (p *policy) emptyError() error {
 	if why := stateattr.ChannelOf(p.state).Empty; why != "" {
 		return fmt.Errorf("%w: %s", core.ErrEmpty, why)

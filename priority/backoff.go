@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// longOutage is how long no child must have been READY before a recovery ends the backoffs. In
-	// a shorter outage, gRPC's backoffs, which begin at 1 s and grow by a factor of 1.6, are at
+	// longOutage is how long no child must have been READY before a recovery resets the backoffs.
+	// In shorter outages, gRPC's backoffs, which begin at 1 s and grow by a factor of 1.6, are at
 	// most 6 s.
 	longOutage = 10 * time.Second
-	// betweenResets is the minimum time between two resets, so that one flapping endpoint causes at
-	// most eight connection attempts a minute to each other endpoint.
+	// betweenResets is the minimum time between two resets. It limits the connection attempts to
+	// other endpoints that one flapping endpoint causes to eight a minute each.
 	betweenResets = time.Minute
 )
 
-// outage records when the last READY child was lost, and when backoffs were last reset.
+// outage records when the last READY child was lost and when backoffs were last reset.
 type outage struct {
 	began time.Time // zero while a child is READY
 	reset time.Time
 }
 
-// noteOutage is called after each event. When the first endpoint connects after a long outage,
-// other servers may be up as well, so it resets the backoffs, which may be up to 120 s.
+// noteOutage is called after each event. It resets the backoffs, which may be up to 120 s, when the
+// first endpoint connects after a long outage, because other servers may be up again, too.
 func (p *policy) noteOutage() {
 	now := time.Now()
 	switch o := &p.outage; {

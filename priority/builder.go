@@ -81,7 +81,6 @@ const Name = "understudy_priority"
 
 func init() { shell.Register(Name, newBuilder) }
 
-// newBuilder returns the policy's builder under the given name.
 func newBuilder(name string) balancer.Builder {
 	return shell.Spec[lbconfig.Priority]{Name: "priority", New: newPolicy}.Builder(name)
 }

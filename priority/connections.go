@@ -8,10 +8,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// single returns the children that have at most one connection. Such a child has none while its
-// server replaces a connection, which is no reason for a fast failover.
+// single returns the children that have at most one connection. Such a child has none for a moment
+// when its server replaces the connection, which must not cause a fast failover.
 func (p *policy) single() []string {
-	if !p.config.FastFailover { // the result matters only for FastFailover
+	if !p.config.FastFailover { // Only FastFailover needs the result.
 		return nil
 	}
 	var names []string
@@ -23,8 +23,8 @@ func (p *policy) single() []string {
 	return names
 }
 
-// connections returns how many connections a policy has with these endpoints: one for a pick_first,
-// and otherwise one per endpoint. It need not be exact above most.
+// connections returns the number of connections that a policy has with these endpoints: one for a
+// pick_first, and otherwise one for each endpoint. Above most, it may be inexact.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
 	switch c := policy.Config.(type) {
 	case *lbconfig.Drop:

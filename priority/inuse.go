@@ -18,8 +18,8 @@ type told struct {
 	why   string
 }
 
-// tellInUse reports the priority in use to the application. If it has just changed, why is the
-// reason that was logged.
+// tellInUse reports the priority in use to the application. why is the reason that was just logged
+// for a change, or "".
 func (p *policy) tellInUse(why string) {
 	to := stateattr.ChannelOf(p.state).InUse
 	if to == nil {
@@ -40,8 +40,7 @@ func (p *policy) tellInUse(why string) {
 	to.Tell(now)
 }
 
-// whyInUse returns why a child is in use. If child is "", it returns why no priority can take
-// calls.
+// whyInUse returns why a child is in use or, if child is "", why no priority can take calls.
 func (p *policy) whyInUse(child, why string, before told) string {
 	switch {
 	case child == "":
@@ -53,5 +52,5 @@ func (p *policy) whyInUse(child, why string, before told) string {
 	case child != p.config.Priorities[0]:
 		return p.why(p.config.Priorities[0])
 	}
-	return "" // nothing has happened: the highest priority is in use from the start
+	return "" // the highest priority has been in use from the start
 }

@@ -26,24 +26,23 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// failovers limits the number of priorities that have metric series of their own.
+// failovers bounds the number of metric series.
 var failovers tally.Bound
 
 type journal struct {
-	changed time.Time // when the child in use last changed
+	changed time.Time // when another child last came into use
 	told    told
 
-	left time.Time // when the highest priority was left; zero while it is in use
-	none time.Time // when the last usable priority was lost; zero if one can take calls
+	left time.Time // when calls left the highest priority; zero while it is in use
+	none time.Time // when the last usable priority was lost; zero while there is one
 
 	// records passes log records to the application's logger on a goroutine of its own. In an
 	// event, a handler that makes a call on this channel would deadlock.
 	records serial.Serializer
 }
 
-// recordFailover counts and logs that another child comes into use, and returns the reason. It does
-// nothing for the first choice of a child, or if there are no priorities before or after the
-// change.
+// recordFailover counts and logs that another child comes into use, and returns the reason. It
+// ignores the first choice of a child, and changes from or to a configuration without priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
 		return ""
@@ -60,7 +59,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	case was < 0, is < was && why == "" && !p.good(to, state):
 		what, took = "move", 0
 	case is < was && !p.good(to, state):
-		what = "move" // no failback: the higher priority is only a last resort
+		what = "move" // the higher priority is only a last resort, so this is no failback
 	case is < was:
 		what, took = "failback", 0
 		if left := p.journal.left; !left.IsZero() { // zero if an update has put others above the priority in use
@@ -83,8 +82,8 @@ func (p *policy) good(child string, state connectivity.State) bool {
 	return state == connectivity.Ready && p.poor(child) == ""
 }
 
-// noteLeft records when the highest priority was left: by a failover, or by an update that puts
-// others above the priority in use.
+// noteLeft records when calls left the highest priority: in a failover, or because an update has
+// put others above the priority in use.
 func (p *policy) noteLeft() {
 	switch left := slices.Index(p.config.Priorities, p.inUse) > 0; {
 	case !left:
@@ -134,7 +133,7 @@ func (p *policy) recordNone() {
 func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	target := printable.Line(p.Options.Target.String(), longestReason)
 	which := target
-	if id := p.Options.ChannelzParent; id != nil { // distinguishes channels to the same target
+	if id := p.Options.ChannelzParent; id != nil { // the number distinguishes channels to the same target
 		which = fmt.Sprintf("%s [%v]", target, id)
 		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
 	}
@@ -149,7 +148,7 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	record.AddAttrs(attrs...)
 	p.journal.records.Enqueue(func() {
 		if handler, ctx := logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // the error cannot be reported anywhere
+			_ = handler.Handle(ctx, record) // there is nowhere to report the error
 		}
 	})
 }
@@ -173,7 +172,7 @@ func (p *policy) why(child string) string {
 	return ""
 }
 
-// whyBack returns why a child comes into use although nothing is wrong with the lower one.
+// whyBack returns why a child comes into use although the lower one has no problem.
 func (p *policy) whyBack(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.noted[child]

@@ -32,8 +32,8 @@ var uses tally.Board[labels, channels]
 
 type meter struct {
 	config   *lbconfig.Priority
-	counted  labels            // labels under which this channel is counted in uses
-	register serial.Serializer // on a goroutine of its own, because registering may wait for an export that calls Report
+	counted  labels            // the labels under which uses counts this channel
+	register serial.Serializer // registers on a goroutine of its own, because a recorder may wait for an export that calls Report
 
 	mu         sync.Mutex // guards the following fields
 	titles     []string

@@ -8,21 +8,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/live"
 )
 
-// noted is the state of a child for logs and pages.
+// noted is what logs and pages show of a child.
 type noted struct {
 	state core.State
 	since time.Time
-	well  bool      // the child can take calls, and the core does not count it as poor
+	well  bool      // the child can take calls, and is not poor for the core
 	lost  time.Time // when well became false, or when the child was created
-	again bool      // well was true at some time and became false later
-	why   string    // reason of the last failure, cleared when the child is READY and not poor; only for debug pages
+	again bool      // well has been true before and is false now
+	why   string    // the last failure, until the child is READY and not poor; only for debug pages
 
-	delayed time.Duration // how long the failback delay of the child was, or 0
+	delayed time.Duration // the child's failback delay, or 0
 }
 
-// note records the state of a child after an event. In an update of the policy, it must not be
-// called before the child itself has been updated, because the child's error is not known until
-// then.
+// note records the state of a child after an event. In an update of the policy, it must be called
+// only after the update of the child, because the child's error is not known before.
 func (p *policy) note(child string) {
 	state, exists := p.core.State(child)
 	n := p.noted[child]
@@ -57,8 +56,8 @@ func (p *policy) note(child string) {
 	}
 }
 
-// whyNot returns what is wrong with a child. While the child recovers, that is the earlier problem
-// was.
+// whyNot returns what is wrong with a child. While the child recovers, this is was, the earlier
+// problem.
 func (p *policy) whyNot(child string, state core.State, was string) string {
 	poor := p.poor(child)
 	switch {
@@ -80,7 +79,8 @@ func (p *policy) delay(child string, d time.Duration) {
 
 func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
 
-// since returns when the child's state last changed, and when it stopped being able to take calls.
+// since returns when the child's state last changed, and when the child last became unable to take
+// calls.
 func (p *policy) since(child string) (since, lost time.Time) {
 	if n := p.noted[child]; n != nil {
 		return n.since, n.lost

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// policy runs the core of A56 on a shell: it translates the core's actions.
+// policy translates between the shell and the core of A56.
 type policy struct {
 	*shell.Shell
 
@@ -26,20 +26,20 @@ type policy struct {
 	reresolution atomic.Pointer[reresolution]
 
 	core     *core.Core
-	random   func() float64 // random number in [0, 1)
+	random   func() float64 // returns a random number in [0, 1)
 	holds    func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
 	children map[string]*shell.Child
 	noted    map[string]*noted
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
-	below    resolver.State // resolver state to pass to children, without their endpoints
+	below    resolver.State // resolver state for the children, without endpoints
 	groups   map[string][]resolver.Endpoint
 
-	chosen    string // name of the child whose state is published next, or ""
+	chosen    string // the child whose state is published next, or ""
 	published balancer.State
-	inUse     string             // name of the child whose state was published last
-	trials    map[string]*trials // by child, for those that were in use or on trial
+	inUse     string             // the child whose state was published last, or ""
+	trials    map[string]*trials // for the children that were in use or on trial
 	journal   journal
 	outage    outage
 	spare     spare
@@ -85,8 +85,7 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 
 func (p *policy) End() { p.apply(p.core.EndUpdate()) }
 
-// State returns the state to publish. If that makes another child the one in use, State also logs
-// the change.
+// State returns the state to publish. It logs when another child comes into use.
 func (p *policy) State() balancer.State {
 	why := ""
 	if p.inUse != p.chosen {
@@ -159,12 +158,12 @@ func (p *policy) describe(name string) shell.PriorityChild {
 // reresolution decides what happens to the children's requests for re-resolution. It is immutable.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // if nil, ResolveNow of the ClientConn is called
+	resolveNow func(child string, ignored bool) // if nil, the ClientConn's ResolveNow is called
 }
 
-// resolveNow handles a child's request for re-resolution. It may be called on any goroutine.
-// Requests of children that are no longer configured are ignored: another answer would not contain
-// endpoints for them.
+// resolveNow passes on a child's request for re-resolution. It may be called on any goroutine.
+// Requests of children that are no longer configured are ignored, because a new answer would
+// contain no endpoints for them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]

@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These limit the length of a call's error: the bytes of one reason, and the number of reasons.
+// These limit the length of the errors of calls.
 const (
 	longestReason = 250
 	mostReasons   = 8
@@ -28,12 +28,11 @@ const (
 type reason struct {
 	title     string
 	text      string
-	told      bool // text is the child's own error, not just its state
+	told      bool // text is an error of the child, and does not just name its state
 	endpoints int
-	since     time.Time // when the child failed; zero if unknown
+	since     time.Time // when the child failed, or zero
 }
 
-// reasonOf returns the reason why a failed child takes no calls.
 func (p *policy) reasonOf(child string) reason {
 	r := reason{title: p.title(child), endpoints: len(p.groups[child]), told: true}
 	r.since, _ = p.since(child)
@@ -44,8 +43,8 @@ func (p *policy) reasonOf(child string) reason {
 	why := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		// The child knows only that it has no endpoints, and the source knows why. The time of the
-		// child's failure does not apply to the source's reason.
+		// The child only knows that it has no endpoints, and the source knows why. The source's
+		// reason may be older than the failure of the child, so the time is not shown.
 		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
@@ -60,7 +59,7 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// poor returns what is wrong with a READY child that the core counts as poor, or "".
+// poor returns what is wrong with a READY child that is poor for the core, or "".
 func (p *policy) poor(child string) string {
 	tier, poor := p.core.Poor(child)
 	switch {
@@ -76,8 +75,7 @@ func (p *policy) poor(child string) string {
 	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
 }
 
-// failures returns " with" and the status codes of a child's failed calls, or "" if they are
-// unknown.
+// failures returns the status codes of a child's failed calls, as in " with UNAVAILABLE", or "".
 func (p *policy) failures(child string) string {
 	if c := p.children[child]; c != nil {
 		if codes := shell.TierOf(c.State().Picker).Failures; codes != "" {
@@ -87,7 +85,7 @@ func (p *policy) failures(child string) string {
 	return ""
 }
 
-// timedOut reports whether the child has failed because its failover timer fired.
+// timedOut reports whether a child has failed because its failover timer has fired.
 func (p *policy) timedOut(child string) bool {
 	c := p.children[child]
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
@@ -122,12 +120,12 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
 
-// exhausted is the picker of the child in use if no priority can take calls. Its errors list the
+// exhausted is the picker that is published if no priority can take calls. Its errors list the
 // reasons of all priorities.
 type exhausted struct {
-	child balancer.Picker // the picker of the child in use
+	child balancer.Picker
 	inUse string
-	// reasons are in priority order. They are updated while the picker is in use.
+	// reasons are in priority order. They change while the picker is in use.
 	reasons atomic.Pointer[[]reason]
 }
 
@@ -150,7 +148,8 @@ func (p *policy) explain(e *exhausted) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick uses the child's picker. A status error must end the call, so it is returned unchanged.
+// Pick adds the reasons to the error of the child's picker. It returns a status error unchanged,
+// because such an error must end the call.
 func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -182,5 +181,5 @@ func (e *exhausted) failure(own error) error {
 	return errors.New(nothingLeft + ": " + strings.Join(reasons, "; "))
 }
 
-// nothingLeft is how the errors of calls begin, and the name of the log record.
+// nothingLeft begins the errors of calls, and is the name of the log record.
 const nothingLeft = "no priority can take calls"

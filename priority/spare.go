@@ -16,19 +16,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// mostSpare is how many connections a standby has at most, except that it has at least one in each
-// locality. A connection takes 70 KiB of memory in client and server together, a health stream, and
-// a ping every 10 s. The standby's other endpoints are connected when it comes into use.
+// mostSpare limits the connections of a standby, except that a standby has at least one connection
+// in each locality. A connection takes 70 KiB of memory in client and server together, a health
+// stream, and a ping every 10 s. The other endpoints of the standby are connected when it comes
+// into use.
 const mostSpare = 20
 
 type spare struct {
-	seed  maphash.Seed    // makes each client choose other endpoints
-	parts map[string]bool // children that have got only some of their endpoints
+	seed  maphash.Seed    // differs between clients, so that they choose different endpoints
+	parts map[string]bool // children that have received only some of their endpoints
 }
 
 func newSpare() spare { return spare{maphash.MakeSeed(), make(map[string]bool)} }
 
-// updateChild passes a child its configuration and endpoints. A large standby gets only some of its
+// updateChild passes a child its configuration and endpoints. A large standby gets only some of the
 // endpoints.
 func (p *policy) updateChild(name string) {
 	endpoints := p.groups[name]
@@ -47,8 +48,8 @@ func (p *policy) isLarge(name string) bool {
 	return len(endpoints) > mostSpare && p.holds(p.config.Children[name].Config, endpoints, mostSpare+1) > mostSpare
 }
 
-// withoutReserve leaves out the endpoints of zones that have no share of the calls: these are
-// connected only when they are needed.
+// withoutReserve omits the endpoints of zones that have no share of the calls. They are connected
+// only when they are needed.
 func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if !slices.ContainsFunc(endpoints, stateattr.IsReserve) {
 		return endpoints
@@ -56,8 +57,8 @@ func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return slices.DeleteFunc(slices.Clone(endpoints), stateattr.IsReserve)
 }
 
-// part chooses the endpoints of a large standby. It chooses at least one endpoint in each locality
-// with a share of the calls, and chooses the same ones after an update.
+// part chooses the endpoints of a large standby: at least one in each locality that has a share of
+// the calls. It chooses the same ones after an update.
 func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	endpoints = withoutReserve(endpoints)
 	draws := make(map[int]uint64, len(endpoints))
@@ -90,8 +91,7 @@ func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return part
 }
 
-// beginSpare is called when a child is created. If it is a large standby, it gets only some of its
-// endpoints.
+// beginSpare is called when a child is created. It decides whether the child is a large standby.
 func (p *policy) beginSpare(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.spare.parts[name] = true
@@ -100,7 +100,7 @@ func (p *policy) beginSpare(name string) {
 	}
 }
 
-// needAll gives a child all of its endpoints, once the current state has been published.
+// needAll gives a child all of its endpoints after the current state has been published.
 func (p *policy) needAll(name string) {
 	if !p.spare.parts[name] {
 		return
@@ -114,8 +114,8 @@ func (p *policy) needAll(name string) {
 	})
 }
 
-// letGoLater takes endpoints away from a large standby again, after ChildRetention. This is put off
-// while the child is in use or is not READY.
+// letGoLater makes a child a large standby again after ChildRetention, or later if the child is
+// still in use or not READY then.
 func (p *policy) letGoLater(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.spare.parts[name] {

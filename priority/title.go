@@ -7,12 +7,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// longestName is about how many bytes a name in a title may have.
+// longestName limits the bytes of a name in a title, approximately.
 const longestName = 80
 
-// nameChildren gives each child a title: its number and the name that the source has for it, such
-// as "p0 us-east/a, us-east/b". Without a name from the source, it is the child's name in the
-// configuration. A child that is no priority any more keeps its title.
+// nameChildren gives each child a title: its number and the source's name for it, such as "p0
+// us-east/a, us-east/b". If the source has no name, the title contains the child's name in the
+// configuration. A child that is no longer a priority keeps its title.
 func (p *policy) nameChildren() {
 	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))
@@ -33,7 +33,7 @@ func (p *policy) nameChildren() {
 	p.titles = titles
 }
 
-// titleFrom returns the title of a child, or "" if the source has no name for the child.
+// titleFrom returns the title of a child, or "" if the source has no name for it.
 func (p *policy) titleFrom(child string) string {
 	if _, known := stateattr.ChannelOf(p.state).Names[child]; !known {
 		return ""

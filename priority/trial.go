@@ -11,21 +11,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// trials counts calls to decide when a trial of a child is due: a call that shows whether a
-// half-open child has recovered. The counters belong to the child and not to the picker, so that a
-// new picker is no reason for a trial.
+// trials counts calls to decide when a trial is due: a call that shows whether a child has
+// recovered. The counters belong to the child, so that a new picker is no reason for a trial.
 type trials struct {
-	elsewhere atomic.Int64 // calls that went elsewhere since the child's last call or trial
+	elsewhere atomic.Int64 // calls that went to other children since the child's last call or trial
 	last      atomic.Int64 // time of the last call or trial, in nanoseconds since epoch
 	epoch     time.Time
 }
 
 func newTrials() *trials { return &trials{epoch: time.Now()} }
 
-// take reports whether a trial is due, and if so resets the counter.
+// take reports whether a trial is due, and resets the counter if so.
 func (t *trials) take(interval time.Duration) bool {
 	elsewhere := t.elsewhere.Load()
-	if elsewhere < core.FewestCalls { // checked first, because reading the clock takes longer
+	if elsewhere < core.FewestCalls { // Reading the clock takes longer, so this is checked first.
 		return false
 	}
 	now := time.Since(t.epoch)
@@ -50,7 +49,7 @@ type trying struct {
 	tried []*onTrial
 }
 
-// trying returns state, with a picker that makes trials if the core has children on trial.
+// trying adds trials to the picker of state if there are children on trial.
 func (p *policy) trying(state balancer.State) balancer.State {
 	var tried []*onTrial
 	if last, ok := p.published.Picker.(*trying); ok {
@@ -69,7 +68,7 @@ func (p *policy) trying(state balancer.State) balancer.State {
 	return state
 }
 
-// Pick lets a child on trial pick if a trial is due. If none is due, or that child cannot pick, the
+// Pick uses a child on trial if a trial is due. If none is due, or if that child cannot pick, the
 // child in use picks.
 func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for _, c := range t.tried {
@@ -87,7 +86,8 @@ func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, err
 }
 
-// elsewhere counts a call for all children on trial but one. waits means that the call is waiting.
+// elsewhere counts a call for all children on trial except but. waits means that the call is
+// waiting.
 func (t *trying) elsewhere(but *onTrial, waits bool) {
 	for _, c := range t.tried {
 		if c == but {

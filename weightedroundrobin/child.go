@@ -50,7 +50,6 @@ func (p *policy) update(c *child) {
 	c.Attached.outdated = err != nil
 }
 
-// owner receives the reports of a child.
 type owner child
 
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {

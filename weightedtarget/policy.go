@@ -52,7 +52,6 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.WeightedTarget] {
 	return &policy{Shell: s, children: make(map[string]*child)}
 }
 
-// Begin updates the children.
 func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	p.config, p.state = config, state
 	p.groups = p.Split(state.Endpoints, func(name string) bool { _, ok := config.Targets[name]; return ok })

@@ -28,7 +28,7 @@ func thisBuild() build {
 	return buildOf(info)
 }
 
-// buildOf returns the build that info describes. info may be nil.
+// buildOf describes a build by its info, which may be nil.
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: unknown, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, GRPC: unknown}
 	if info == nil {
@@ -66,7 +66,6 @@ func (b build) String() string {
 	return fmt.Sprintf("%s, %s %s, grpc %s", line, b.Go, b.Platform, b.GRPC)
 }
 
-// commit describes the commit for people.
 func (b build) commit() string {
 	switch {
 	case b.Commit == "":

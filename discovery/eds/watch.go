@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// watch is the subscription of one channel.
+// watch is what one channel subscribes to.
 type watch struct {
 	receiver *discovery.Receiver
 	pass     func(adsclient.Snapshot)

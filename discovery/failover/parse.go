@@ -28,7 +28,7 @@ var refused = map[string]string{"xds": "an xds target configures load balancing 
 type list struct {
 	*discovery.Target
 	options
-	first string // authority of the first mechanism
+	first string
 }
 
 // parse returns the mechanisms of all entries in priority order. Without an error, there is at

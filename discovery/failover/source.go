@@ -98,7 +98,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 
 // part is an entry that a gRPC resolver resolves.
 type part struct {
-	name      string // name in the log
+	name      string // for the log
 	target    resolver.Target
 	authority string // authority of a channel to this entry alone
 }

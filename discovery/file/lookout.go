@@ -37,7 +37,7 @@ type lookout struct {
 type reading struct {
 	known   bool                  // false if the file could not be read
 	doc     *clusterfile.Document // nil if the file could not be read or is invalid, see err
-	version string                // identifies the content
+	version string
 	err     error
 }
 

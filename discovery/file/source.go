@@ -78,7 +78,6 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: cancel}, nil
 }
 
-// watch is the subscription of one channel.
 type watch struct {
 	*source
 	receiver *discovery.Receiver

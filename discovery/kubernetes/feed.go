@@ -53,7 +53,7 @@ type feed struct {
 	end   context.CancelFunc
 	at    atomic.Pointer[time.Time] // when the snapshot was last confirmed, or nil
 
-	telling sync.Mutex // serializes the calls of receivers
+	telling sync.Mutex // held while receivers are called
 	said    said
 
 	mu   sync.Mutex // never held while a receiver is called
@@ -61,7 +61,7 @@ type feed struct {
 }
 
 type said struct {
-	snapshot *snapshot // nil before the first snapshot
+	snapshot *snapshot // nil before the first one
 	failure  error     // why there is no snapshot
 	doubt    error     // why the snapshot may be out of date, or nil
 }

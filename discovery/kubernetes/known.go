@@ -24,7 +24,7 @@ const whyNone = "there is no such Service, or it has the type ExternalName, or n
 
 // snapshot is an immutable copy of the known slices.
 type snapshot struct {
-	there map[string]*slice // existing slices by name
+	there map[string]*slice // existing slices, by name
 	left  map[string]*slice // recently deleted slices by name
 	notes []string
 	wrong string // why one of the existing slices is not used

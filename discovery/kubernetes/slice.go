@@ -55,7 +55,6 @@ func (s *slice) long() bool {
 	return slices.ContainsFunc(texts, tooLong)
 }
 
-// labels holds only the labels that this package uses.
 type labels map[string]string
 
 func (l *labels) UnmarshalJSON(b []byte) error {

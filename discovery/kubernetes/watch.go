@@ -161,7 +161,7 @@ func (w *watch) slices(ctx context.Context, ask url.Values) (io.ReadCloser, erro
 	return w.host.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), ask)
 }
 
-// late returns a clearer error if ctx has timed out.
+// late explains a timeout of ctx better than err does.
 func late(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the API server did not answer in time")

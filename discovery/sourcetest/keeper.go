@@ -16,7 +16,7 @@ type keeper struct {
 	record
 	t       failer
 	refusal error  // what Update returns for every valid answer
-	inside  func() // called during each call of the receiver; may be nil
+	inside  func() // called from inside each call of the receiver; may be nil
 
 	guard    sync.Mutex
 	answers  []given
@@ -30,7 +30,6 @@ type keeper struct {
 // shows that the source has modified the answer.
 type given struct{ answer, copy discovery.Answer }
 
-// listen returns a receiver that records and checks all reports.
 func (k *keeper) listen() *discovery.Receiver {
 	to := k.receiver()
 	return to.With(discovery.Hooks{

@@ -87,7 +87,7 @@ func checkCheck(t failer, s discovery.Source) {
 	}
 }
 
-// begin starts a source. It returns the reports of the first minute. If Start fails, started is
+// begin starts a source and returns its reports in the first minute. If Start fails, started is
 // nil.
 func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
 	t.Helper()
@@ -239,7 +239,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	mu.Lock()
 	shut := toClose
 	mu.Unlock()
-	if shut != nil { // no report came after Start had returned
+	if shut != nil { // Start was not followed by any report
 		shut()
 	}
 	silent(t, r)

@@ -43,7 +43,7 @@ type Server struct {
 
 // Resource is a parsed resource, which must not be modified.
 type Resource struct {
-	Read any // result of Server.Read
+	Read any // what Server.Read returned
 }
 
 // Watcher receives the updates of one resource. Its methods are called one at a time, must not

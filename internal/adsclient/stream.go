@@ -210,7 +210,7 @@ type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
 
-// put replaces the request in the mailbox. It must not be called concurrently.
+// put replaces the request in the mailbox. Only one goroutine may call it at a time.
 func (m *mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m.slot:

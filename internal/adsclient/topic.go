@@ -34,7 +34,7 @@ type topic struct {
 	silent map[string]*Outage
 }
 
-// watch wraps a Watcher, so that it can be compared.
+// watch is comparable, which a Watcher need not be.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {

@@ -35,12 +35,11 @@ type view struct {
 	news   bool
 
 	clusters, endpoints map[string]*viewed
-	needed              any // For of the last Needs
+	needed              any // Needs.For of the last needs
 	err                 error
 	lost                *Outage // why the server is unreachable, or nil
 }
 
-// viewed is the Watcher of one resource.
 type viewed struct {
 	view   *view
 	state  State

@@ -117,7 +117,7 @@ func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
 
-// is reports whether node is of the given kind, and adds a problem if not.
+// is checks the kind of a node, and adds a problem if it is another one.
 func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	switch {
 	case d.rejects(node):

@@ -22,12 +22,12 @@ import (
 // Document is the content of a well-formed file. Load also validates it by the rules of package
 // envoy. It is safe for concurrent use.
 type Document struct {
-	// Endpoints is the file's only cluster, or nil if the file contains a list.
+	// Endpoints is nil if the file contains a list.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	// Answer converts Endpoints to an answer, with positions in notes and errors. All callers share
 	// it. It is nil if Endpoints is nil.
 	Answer func() (discovery.Answer, error)
-	// Clusters is the list of clusters, or nil if the file contains no list.
+	// Clusters is nil if the file contains no list.
 	Clusters []*clusterv3.Cluster
 
 	path  string

@@ -13,7 +13,6 @@ import (
 // Mechanism is a discovery mechanism (gRFC A37). Exactly one of Endpoints, Host, Service and Err is
 // set.
 type Mechanism struct {
-	// Cluster is the name of the cluster.
 	Cluster string
 	// Endpoints are inline endpoints. If Names is set, each host name among them represents all its
 	// addresses.

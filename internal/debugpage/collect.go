@@ -40,10 +40,10 @@ type query struct {
 	endpoints int    // maximum for each locality, or 0 for the default
 }
 
-// started is about when the process was started.
+// started is approximately when the process was started.
 var started = time.Now()
 
-// collect collects a page. It does not wait for any channel.
+// collect collects a page without waiting for any channel.
 func collect(q query) *Page {
 	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
 	if q.endpoints > 0 {

@@ -259,7 +259,7 @@ func (j *Join) childName(name string) string {
 	}
 }
 
-// translate returns the tree for an answer. It has no endpoints if c is nil.
+// translate returns the tree for an answer, without endpoints if c is nil.
 func (s *slot) translate(c *topology.Checked) topology.Tree {
 	if c == nil || c.Resolved != nil {
 		return s.plainTree(c)

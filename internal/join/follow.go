@@ -10,7 +10,7 @@ import (
 // Found is what one mechanism has found.
 type Found struct {
 	Name string // "" if the target has only one mechanism
-	// Answer is the last answer, or nil if there is none.
+	// Answer is nil before the first answer.
 	Answer *topology.Checked
 	// OutlierDetection is the configuration of the mechanism's cluster in JSON, or "".
 	OutlierDetection string

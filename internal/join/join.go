@@ -78,7 +78,7 @@ type consumer interface {
 type Join struct {
 	config Config
 	events serial.Serializer // guards the fields below that are not atomic
-	calls  serial.Serializer // runs the calls of sources
+	calls  serial.Serializer // runs the calls of sources, one at a time
 	closed atomic.Bool
 
 	core    *core.Core
@@ -103,8 +103,8 @@ type slot struct {
 	whole *slot // the mechanism whose source sent the list with this one, or nil
 	*naming
 	of    *topology.Checked
-	tree  topology.Tree // the tree for the answer of
-	noted string        // the notes that were logged last
+	tree  topology.Tree // the tree for the answer in of
+	noted string        // notes that were logged last
 
 	gone atomic.Bool // set when the mechanism is removed; reports of its source are then ignored
 
@@ -148,7 +148,7 @@ func (j *Join) start() error {
 	return j.vain // safe to read: the event that wrote it has ended
 }
 
-// given describes a mechanism to the core. m is nil for a mechanism in a list.
+// given converts a mechanism for the core. m is nil for a mechanism in a list.
 func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	source := any(p.Source)
 	if !reflect.ValueOf(source).Comparable() {
@@ -177,7 +177,6 @@ func (j *Join) Close() {
 	})
 }
 
-// event makes an event of a call of the core.
 func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }

@@ -101,7 +101,6 @@ func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	}
 }
 
-// receiver returns what the source reports to.
 func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discovery.Receiver {
 	in := &inlet{join: j, slot: s}
 	return new(discovery.Receiver).With(discovery.Hooks{

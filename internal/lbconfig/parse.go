@@ -140,7 +140,6 @@ func object(raw json.RawMessage, path string) (map[string]json.RawMessage, error
 	return given, nil
 }
 
-// field is a struct field. name is its name in JSON.
 type field struct {
 	name  string
 	index int

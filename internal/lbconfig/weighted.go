@@ -12,7 +12,7 @@ import (
 // StartPoint is where a new child starts in the interval between its picks.
 type StartPoint string
 
-// The start points.
+// The values of StartPoint.
 const (
 	StartSpec   StartPoint = "spec"   // at the beginning of the interval, as in gRFC A34
 	StartRandom StartPoint = "random" // at a random point of the interval
@@ -67,7 +67,7 @@ func (w *WeightedTarget) check(string) error {
 	return w.Balance.of(w.Targets)
 }
 
-// of checks that the zone of each target is in b.Zones.
+// of checks that all targets are in known zones.
 func (b *Balance) of(targets map[string]Target) error {
 	if b == nil {
 		return nil

@@ -57,7 +57,7 @@ type Channel struct {
 	mu      sync.Mutex
 	events  []Event
 	sources func() []Source // returns the sources; nil after Stop, and for resolvers of others
-	last    []Source        // the sources when they stopped
+	last    []Source        // state of the sources when they stopped
 	root    any             // root policy, or nil
 	owner   any             // gRPC's channelz record of the channel
 	tree    any             // last snapshot of a closed root policy

@@ -52,8 +52,7 @@ func ByField(o Option) string { return o.Field }
 // other returns the name of the option that o may conflict with.
 func (o Option) other() string { return o.AtLeast + o.Not }
 
-// conflict returns an error if o conflicts with its other option. If v lacks one of them, there is
-// no conflict.
+// conflict returns an error if v sets both o and the option that o may conflict with, and they do.
 func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 	with, ok := find(o.other())
 	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)

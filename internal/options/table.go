@@ -78,7 +78,7 @@ func (s Settings) Location() location.Location {
 // Kind is the type of an option's value.
 type Kind int
 
-// The types of values.
+// The values of Kind.
 const (
 	Text     Kind = iota // string
 	Duration             // time.Duration
@@ -103,7 +103,7 @@ var wants = map[Kind]string{
 // Scope is the part of a target in which an option may appear.
 type Scope int
 
-// The scopes.
+// The values of Scope.
 const (
 	Channel Scope = iota // in the query of the whole target
 	Part                 // also in the query of an entry of a failover target

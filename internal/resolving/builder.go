@@ -54,7 +54,7 @@ type builder struct {
 	reader
 	scheme string
 	finds  any      // equal for builders that find the same endpoints for the same target
-	noted  sync.Map // texts that were logged
+	noted  sync.Map // texts that were already logged
 }
 
 // Scheme implements resolver.Builder.

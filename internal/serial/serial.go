@@ -44,7 +44,7 @@ type Func func()
 // Run calls the function.
 func (f Func) Run() { f() }
 
-// awaited is an event for which a call of Do is waiting.
+// awaited is an event that a call of Do waits for.
 type awaited struct {
 	Func
 	done chan struct{}

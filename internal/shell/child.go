@@ -162,7 +162,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending, c.latestName = nil, "" // it was the name of the pending policy
+	c.pending, c.latestName = nil, "" // this was the name of the pending policy
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)

@@ -48,7 +48,6 @@ type Policy[C any] interface {
 
 // PolicyMethods are the methods of Policy that do not depend on C.
 type PolicyMethods interface {
-	// State returns the state to publish.
 	State() balancer.State
 	// Children yields the children with their names.
 	Children(yield func(name string, child Below) bool)
@@ -81,7 +80,7 @@ type Below interface {
 type Shell struct {
 	// ClientConn is the parent's ClientConn, which creates subchannels.
 	ClientConn balancer.ClientConn
-	// Options are the build options of the policy and of its children.
+	// Options are also the build options of the children.
 	Options balancer.BuildOptions
 
 	name      string

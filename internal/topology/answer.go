@@ -42,7 +42,7 @@ func rank(h Health) int {
 	return 3
 }
 
-// weightOf returns the weight of an endpoint, which is 1 by default.
+// weightOf returns the weight, which is 1 by default.
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
 
 var (

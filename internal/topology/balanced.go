@@ -106,7 +106,7 @@ func (n Near) shares(zones []zone) ([]float64, *spread) {
 	return weightedtarget.Shares(capacity, callers, own)[:len(zones)], s
 }
 
-// without returns the names of the zones that have callers and are not in zones.
+// without returns the names of zones with callers that are not in zones.
 func (n Near) without(zones []zone) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(n.Callers)) {

@@ -34,12 +34,11 @@ type priorityChild struct {
 	why                string // why no endpoint can receive calls, or "" if one can
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
-	localities         map[string]uint32 // weights of the localities by their names
+	localities         map[string]uint32 // by name
 	spread             *spread           // nil if calls are not balanced between zones
 	outlierDetection   *OutlierDetection // the configuration of the priority's cluster, or nil if it has none
 }
 
-// encode returns the configuration of the tree in JSON.
 func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top := settings.choice()
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))

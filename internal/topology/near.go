@@ -118,7 +118,7 @@ func (n Near) split(a *Answer) (*Answer, []group) {
 	return &split, groups
 }
 
-// groups splits a priority into near groups, at least one.
+// groups splits a priority into one or more near groups.
 func (n Near) groups(p *Priority) []group {
 	switch n.Prefer {
 	case "":

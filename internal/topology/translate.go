@@ -88,7 +88,8 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
-// appendLocalities appends the endpoints of priority i to the tree, and its localities to child.
+// appendLocalities appends the endpoints of priority i to the tree, and sets the localities of
+// child.
 func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
@@ -152,7 +153,7 @@ func titleOf(p *Priority, near string) string {
 	return title
 }
 
-// appendEndpoints appends the endpoints of a locality that can receive calls.
+// appendEndpoints appends the endpoints of a locality, except those that cannot receive calls.
 func (t *Translator) appendEndpoints(to []resolver.Endpoint, l *Locality, at place, skip map[place]bool, child string) []resolver.Endpoint {
 	name := NameOf(l)
 	for k := range l.Endpoints {

@@ -79,7 +79,7 @@ func (s *Servers) decide() {
 	}
 }
 
-// usable reports whether a server is used rather than those behind it.
+// usable reports whether there is no reason to use the servers behind this one.
 func (s *Servers) usable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.lost:

@@ -37,7 +37,7 @@ type Cluster struct {
 
 // Entry is one discovery mechanism of the list.
 type Entry struct {
-	// Name is the name of the cluster. It is unique in the list.
+	// Name is the cluster's name, which is unique in the list.
 	Name string
 	// Parent is the aggregate that contains the cluster, or "" for the first cluster. Index is the
 	// cluster's index among Parent's children.

@@ -20,7 +20,7 @@ type Sequence struct {
 	// nil. Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
 	members []uint32
 	bounds  []uint32
-	classOf []uint32 // class of each entry
+	classOf []uint32 // the class of each entry
 
 	period uint64   // number of picks in a period
 	end    uint64   // stretches contain all deadlines up to this time
@@ -48,7 +48,6 @@ func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 // inPeriod returns the value in (0, Full] that equals left modulo Full.
 func inPeriod(left uint64) uint64 { return (left-1)&uint64(Full-1) + 1 }
 
-// first returns the first deadline of class c after now.
 func (q *Sequence) first(c uint32, now uint64) uint64 {
 	w := uint64(q.classes[c].weight)
 	return now + (q.leftAt(c, now)+w-1)/w

@@ -67,7 +67,7 @@ func (q *Sequence) keep(picks []uint32) {
 	q.cycle = append(slices.Grow(q.cycle, int(q.period)-len(q.cycle)), picks...)
 }
 
-// whole reports whether the cycle contains all picks of a period.
+// whole reports whether the cycle is complete.
 func (q *Sequence) whole() bool { return uint64(len(q.cycle)) == q.period }
 
 // cyclic returns the cycle as a stretch, from the beginning of a period.

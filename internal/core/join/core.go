@@ -128,7 +128,7 @@ type mechanism struct {
 	number int       // number of the last answer, its own or inherited, or 0
 	err    string    // why there is no answer
 
-	parts  []*mechanism // the list in use instead of an answer, or nil
+	parts  []*mechanism // the list in use, or nil
 	next   []*mechanism // the list that will replace parts, or nil
 	listed bool         // the source's last answer was a list
 
@@ -136,7 +136,7 @@ type mechanism struct {
 	lost      Trouble   // why the source cannot confirm its answer, as long as it cannot
 	heard     time.Time // when the source last confirmed its answer
 	lastError string    // last problem, even if it is over
-	failedAt  time.Time // when lastError occurred
+	failedAt  time.Time
 
 	waits   waits
 	hush    time.Duration // limit of the wait ForWord

@@ -157,7 +157,7 @@ func (c *Core) drop(m *mechanism, before []*mechanism) {
 	}
 }
 
-// all returns the mechanisms in both lists of m, each once.
+// all returns the mechanisms in parts and next, each once.
 func (m *mechanism) all() []*mechanism {
 	list := slices.Clone(m.parts)
 	for _, p := range m.next {

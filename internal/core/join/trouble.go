@@ -81,14 +81,14 @@ type Status struct {
 	ID        ID
 	Name      string
 	Phase     Phase
-	Listed    bool // a list is in use instead of an answer
+	Listed    bool // a list is in use
 	Failed    bool
 	Trying    string
 	Answer    Answer
 	Answered  time.Time // when the source last confirmed its answer, or zero
 	Trouble   Trouble
-	LastError string    // kept after the problem has ended
-	FailedAt  time.Time // when LastError occurred
+	LastError string // kept after the problem has ended
+	FailedAt  time.Time
 }
 
 // Look returns the status of the mechanisms in use, in priority order. A mechanism that answered

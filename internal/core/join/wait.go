@@ -40,7 +40,7 @@ const (
 	LogSaysAfter = 2 * time.Second
 )
 
-// limit returns the limit of a wait. m is nil for ForFirst.
+// limit returns how long a wait may last. m is nil for ForFirst.
 func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	switch {
 	case w == ForCalls:

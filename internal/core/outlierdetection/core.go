@@ -75,13 +75,13 @@ type Endpoint[T any] struct {
 	connection Connection
 	ejected    bool      // A50's ejection timestamp is set
 	ejectedAt  time.Time // A50's ejection timestamp
-	by         Algorithm // the algorithm that ejected it
-	ended      bool      // the calls that ejected it ended with UNAVAILABLE
-	lost       bool      // the ejection is due to a lost connection: ended is set, and the connection has gone since
-	multiplier int64     // A50's ejection time multiplier
-	unproven   bool      // see Unproven
-	doubt      int       // index in Core.doubted plus 1, or 0
-	epoch      uint64    // see Epoch
+	by         Algorithm
+	ended      bool   // the calls that led to the ejection ended with UNAVAILABLE
+	lost       bool   // the ejection is due to a lost connection: ended is set, and the connection has gone since
+	multiplier int64  // A50's ejection time multiplier
+	unproven   bool   // see Unproven
+	doubt      int    // index in Core.doubted plus 1, or 0
+	epoch      uint64 // see Epoch
 	told       bool
 }
 
@@ -245,7 +245,7 @@ func (c *Core[T]) Sweep(now time.Time) {
 	c.settle()
 }
 
-// count adds by to the counts that include an endpoint.
+// count adds by to each count that includes the endpoint.
 func (c *Core[T]) count(e *Endpoint[T], by int) {
 	if !e.present {
 		return

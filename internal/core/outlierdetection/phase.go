@@ -45,7 +45,7 @@ func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 // Connection is the condition of an endpoint's connection.
 type Connection uint8
 
-// These are the conditions of a connection.
+// The conditions of a connection.
 const (
 	Connecting Connection = iota // no attempt has failed since the endpoint was last Connected
 	Connected                    // calls can be sent

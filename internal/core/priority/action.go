@@ -6,39 +6,40 @@ import (
 	"time"
 )
 
-// Action is an instruction to the shell. The actions of an event are executed in order, before the
-// next event.
+// Action is an instruction to the shell, which executes the actions of an event in order, before
+// the next event.
 type Action struct {
 	Kind Kind
-	// Child is the name of the child. It is "" for PublishEmpty and MakeStandby.
+	// Child is the name of the child that the action applies to. It is "" for PublishEmpty and
+	// MakeStandby.
 	Child string
 	// After is the duration of the timer to start. In PublishTimeout, it is how long the child had
 	// to connect.
 	After time.Duration
-	// Jitter is used by StartFailback: a random share of it is added to After.
+	// Jitter is the maximum of a random time that StartFailback adds to After.
 	Jitter time.Duration
 }
 
 // Kind is the kind of an Action.
 type Kind int
 
-// These are the kinds of actions.
+// The kinds of actions.
 const (
 	// Create builds a child. An Update follows.
 	Create Kind = iota
 	// Update passes a child its configuration and endpoints. The shell then calls Reported or
-	// Refused for what the child reports during the update, and finally Updated.
+	// Refused for each report of the child during the update, and finally Updated.
 	Update
-	// Destroy closes a child. Its timers are stopped already.
+	// Destroy closes a child, whose timers have been stopped.
 	Destroy
 	ExitIdle
 
 	// MakeStandby makes the shell call StandbyDue after it has published the pending state, so that
-	// no call waits while a standby is created.
+	// calls need not wait for the creation of a standby.
 	MakeStandby
 
-	// StartFailover starts a timer of a child, and StopFailover stops it. When the timer fires, the
-	// shell must call FailoverTimerFired. The other timers work in the same way.
+	// StartFailover starts the failover timer of a child, and StopFailover stops it. When it fires,
+	// the shell calls FailoverTimerFired. The other timers work in the same way.
 	StartFailover
 	StopFailover
 	StartDeactivation
@@ -50,8 +51,8 @@ const (
 	StartHeadStart
 	StopHeadStart
 
-	// Publish publishes the state and picker that the child reported last. If it has not reported
-	// yet, these are CONNECTING and a picker that makes calls wait.
+	// Publish publishes the last reported state and picker of the child. Before the first report,
+	// these are CONNECTING and a picker that makes calls wait.
 	Publish
 	// PublishRefused publishes TRANSIENT_FAILURE with the error of the child's last update.
 	PublishRefused
@@ -65,12 +66,12 @@ const (
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
 // TimeoutError is the error of calls after the failover timer of the child in use has fired. It is
-// no status error, because that would also fail wait-for-ready calls.
+// no status error, which would also fail calls that wait for ready.
 type TimeoutError struct {
 	Child string
 	// After is how long the child had to connect.
 	After time.Duration
-	// Last is the child's last error, or nil if unknown.
+	// Last is the child's last error, or nil if it is unknown.
 	Last error
 }
 

@@ -2,12 +2,13 @@ package priority
 
 import "slices"
 
-// reorder is called when an update may have changed the order of the priorities.
+// reorder is called when an update may have changed the order of the priorities. It has no effect
+// if the priorities down to the one in use are the same as before.
 //
-// If nothing has changed down to the child in use, it does nothing. Otherwise, each child that the
-// update has put above the child in use is a candidate until it is READY. With Config.FastFailover
-// or a failback delay, no call waits for a candidate while the child in use is READY. A child that
-// was READY and good when it was put there takes over without a failback delay.
+// Otherwise, each child that the update has put above the child in use becomes a candidate until it
+// is READY. With Config.FastFailover or a failback delay, no call waits for a candidate while the
+// child in use is READY. A child that was already good when the update moved it up takes over
+// without a failback delay.
 func (c *Core) reorder(before []string) {
 	was, is := none, none
 	if c.published != nil && c.children[c.published.name] == c.published {
@@ -35,7 +36,7 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside reports whether a priority is a candidate that takes no calls yet, because the
+// standsAside reports whether a priority is a candidate that gets no calls yet, because the
 // priority in use, which is lower, is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
@@ -47,9 +48,9 @@ func (c *Core) standsAside(priority int) bool {
 	return inUse.connectivityState() == Ready || inUse.seenReady && inUse.hasTime()
 }
 
-// comesLate reports whether, without an update, calls would leave the priority in use, which is good
-// or small, and wait for a higher one that is connecting. A56 never does this. Here, it could happen
-// if the higher priority is below a poor one that had time to connect until now.
+// comesLate reports whether, without an update, calls would leave the priority in use, which is
+// good or small, and wait for a higher one that is connecting. A56 never does this. It could happen
+// here if the higher priority is below a poor one that had time to connect until now.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
@@ -58,20 +59,19 @@ func (c *Core) comesLate(priority int) bool {
 	return !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// asides reports whether the configuration lets candidates stand aside at all.
+// asides reports whether candidates wait for their connections before they get calls.
 func (c *Core) asides() bool {
 	return c.config.FastFailover || c.config.FailbackDelay+c.config.FailbackJitter > 0
 }
 
-// noCandidate records that a child is no longer a candidate, because it is READY or in use.
+// noCandidate records that a child is READY or in use, and so no longer a candidate.
 func (c *Core) noCandidate(child *child) {
 	delete(c.candidates, child.name)
 	child.late = false
 }
 
-// asideOf corrects a choice for which calls would wait. If there is a candidate that stands aside,
-// calls wait for the first such candidate instead, because it is higher. aside is that candidate,
-// or none.
+// asideOf corrects a choice for which calls would wait. aside is the first candidate that stands
+// aside, or none. If there is one, calls wait for it instead, because it is higher.
 func (c *Core) asideOf(aside, chosen int) int {
 	if aside == none || chosen == c.currentPriority || c.tier(chosen).connectivityState() == Ready || c.tier(chosen).poor() {
 		return chosen
@@ -79,8 +79,8 @@ func (c *Core) asideOf(aside, chosen int) int {
 	return aside
 }
 
-// heldBack reports whether a missing child must not be created yet, because the failback delay
-// protects a lower priority, and a priority above the missing one may take over first.
+// heldBack reports whether a missing child must not be created yet: the failback delay protects a
+// lower priority, and a priority above the missing one may take over first.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

@@ -5,52 +5,53 @@ import (
 	"time"
 )
 
-// child is the core's state of an existing child.
+// child is the state of an existing child.
 type child struct {
 	name string
 
 	// reported is the last reported state. It is CONNECTING before the first report.
 	reported State
 	tier     Tier
-	below    bool // less than the required share is READY
-	atMark   bool // enough would be READY if unproven weight counted
-	lost     bool // the child is IDLE or CONNECTING; it was poor before that, or has been emptied since
-	// wellUntil is the number of reports (Core.reports) up to which the child was good or small.
+	below    bool // too small a share is READY, see weigh
+	atMark   bool // the share would be sufficient if unproven weight counted
+	lost     bool // the child reconnects and was poor before, or calls to all of its endpoints failed when it lost them
+	// wellUntil is the number of the last report (see Core.reports) after which the child was good
+	// or small.
 	wellUntil int
 	// seenReady means that the child was READY after its last failure.
 	seenReady bool
-	// seenReadyOrIdle means that the child was READY or IDLE after its last failure. A failover
-	// timer that fires counts as a failure.
+	// seenReadyOrIdle means that the child was READY or IDLE after its last failure. An expired
+	// failover timer counts as a failure.
 	seenReadyOrIdle bool
-	// standby means that another child could take calls when this one was created.
+	// standby means that another child could receive calls when this one was created.
 	standby bool
-	late    bool // a candidate without an update, because calls would have waited for it; see comesLate
-	single  bool // has at most one connection
+	late    bool // a candidate without an update, see comesLate
+	single  bool // the child has at most one connection
 
-	// refused means that the child's last update returned an error, that the child was neither
-	// READY nor IDLE, and that it has not reported since. Its state is then TRANSIENT_FAILURE. The
-	// error does not affect the reported field or the timers.
+	// refused means that the child has refused its last update while it was neither READY nor IDLE,
+	// and has not reported since. Its state is then TRANSIENT_FAILURE. Neither reported nor the
+	// timers change.
 	refused bool
 
 	// failover is fired from the timer's expiry until the child reports a state other than
-	// CONNECTING. Until then, the child's state counts as TRANSIENT_FAILURE.
+	// CONNECTING. During this time, the child's state is TRANSIENT_FAILURE.
 	failover timer
 	given    time.Duration
 
-	deactivation timer // runs while the child is deactivated
-	removed      bool  // deactivated because it is no longer configured
+	deactivation timer
+	removed      bool // it runs because the child is no longer configured
 
-	// failback runs while the READY child waits to take over from a lower priority. It is fired
-	// when the child has waited long enough.
+	// failback runs while a READY child waits to take over from a lower priority. It is fired when
+	// the wait is over.
 	failback timer
-	atOnce   bool // there is no failback delay, because the child was already good when an update put it above the child in use
+	atOnce   bool // the child takes over without a failback delay, because it was good when an update moved it above the child in use
 	woken    bool // ExitIdle has been called since the last report
 
 	served bool  // the child has been good while in use
-	flaps  int   // number of failures since it was last steady
+	flaps  int   // failures since it was last steady
 	steady timer // runs while the child is in use again after a failure
 
-	headStart timer // runs while the child is a first near group and neither READY nor IDLE
+	headStart timer // runs while the child is a first near group that is neither READY nor IDLE
 }
 
 // connectivityState is connectivity_state() in A56's pseudo-code.
@@ -64,8 +65,7 @@ func (ch *child) connectivityState() State {
 // failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// track records a child's report and updates the child's timers (A56, "Child Connectivity State
-// Tracking").
+// track records a child's report and updates its timers (A56, "Child Connectivity State Tracking").
 func (c *Core) track(child *child, state State, tier Tier) {
 	before, refused, lost := child.reported, child.refused, child.small() || child.failing() || child.lost
 	if c.reports++; child.good() || child.small() {
@@ -79,7 +79,8 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	if !child.good() {
 		c.failWhileWaiting(child)
 	}
-	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // this condition may be reported only after the connections are lost
+	// A child may report this condition only after it has lost its connections.
+	emptied := state == Connecting && child.seenReady && tier.Condition != Usable
 	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
@@ -102,7 +103,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	}
 }
 
-// refuse makes the child count as TRANSIENT_FAILURE until it reports or is updated again.
+// refuse makes a child count as TRANSIENT_FAILURE until it reports or is updated again.
 func (c *Core) refuse(child *child) {
 	child.refused = true
 	if child == c.published {
@@ -110,7 +111,7 @@ func (c *Core) refuse(child *child) {
 	}
 }
 
-// expire makes the child count as TRANSIENT_FAILURE because its failover timer fired.
+// expire makes a child count as TRANSIENT_FAILURE because its failover timer has fired.
 func (c *Core) expire(child *child) {
 	child.failover = fired
 	child.seenReadyOrIdle, child.seenReady, child.lost = false, false, false
@@ -127,7 +128,7 @@ func (c *Core) createChild(name string) *child {
 	return child
 }
 
-// update makes the shell update a child. An error of its previous update no longer counts.
+// update makes the shell update a child. A refusal of the previous update no longer counts.
 func (c *Core) update(child *child) {
 	child.refused = false
 	c.do(Update, child.name)
@@ -156,9 +157,9 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate starts the timer after which the child is destroyed. If the timer is running, it
-// continues (A56, "Child Lifetime Management"). It is restarted only if the child has been removed
-// from the configuration in the meantime, and removed children are kept for a shorter time.
+// deactivate starts the timer after which a child is destroyed. A running timer continues (A56,
+// "Child Lifetime Management"), unless the child has been removed from the configuration in the
+// meantime and removed children are kept for a shorter time.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
 	if removed {

@@ -2,14 +2,14 @@ package priority
 
 import "slices"
 
-// choosePriority chooses the priority in use by the order of last resorts, whose first row is A56's
-// choice. After it returns, one of these holds:
+// choosePriority chooses the priority in use by the order of last resorts, which begins with A56's
+// choice. When it returns, one of these holds:
 //
-//   - The choice is complete: its priority is in use and published.
-//   - The choice has created a child, and waitingFor is set. Updated starts the choice again, so
-//     that the choice considers the child's reports during its update.
+//   - The choice is complete, and its priority is in use and published.
+//   - The choice has created a child, and waitingFor is set. Updated then starts the choice again,
+//     so that it considers what the child reported during its update.
 //
-// If the state of all children and timers is unchanged, another call does nothing.
+// Another call does nothing unless the state of a child or a timer has changed.
 func (c *Core) choosePriority() {
 	// If priority list is empty, report TRANSIENT_FAILURE.
 	if len(c.config.Priorities) == 0 {
@@ -35,9 +35,11 @@ func (c *Core) choosePriority() {
 
 // choiceOfA56 is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
 // same order and with the same names. The failback delay and Config.FastFailover are additions. If
-// made is true, it has created a child, and must be called again when that child has been updated.
+// made is true, it has created a child, and must be called again after that child's update.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
-	aside, lazy := none, false // the first candidate that takes no calls yet (standsAside); whether a skipped priority may still connect
+	// aside is the first candidate that gets no calls yet (see standsAside). lazy means that a
+	// priority was skipped that may still connect.
+	aside, lazy := none, false
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
@@ -65,7 +67,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		if !child.poor() && c.passes(priority) {
 			c.wake(child)
-			lazy = lazy || c.candidates[childName] // a candidate may still connect
+			lazy = lazy || c.candidates[childName] // it may still connect
 			continue
 		}
 		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.
@@ -113,8 +115,8 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 	c.askForStandbys(priority)
 }
 
-// publish makes the shell publish the state of child, unless that is published already. A nil child
-// means that there are no priorities.
+// publish makes the shell publish the state of a child, unless that is already published. nil means
+// that there are no priorities.
 func (c *Core) publish(child *child) {
 	tried := c.onTrial(child)
 	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {

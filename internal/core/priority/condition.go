@@ -1,16 +1,17 @@
 package priority
 
-// Condition is the condition of a child, judged by its calls. The child's outlier detection reports
-// it. A child takes calls in any Condition. Whether calls go to another child is decided in
-// orderOfLastResorts.
+// Condition is the condition of a child, judged by how its calls end. The child's outlier detection
+// reports it. A child can receive calls in any Condition; orderOfLastResorts decides whether they
+// should go to another child.
 type Condition uint8
 
 const (
-	// Usable means that calls succeed as far as is known. In A56, all children are Usable.
+	// Usable means that calls succeed, as far as is known. In A56, all children are Usable.
 	Usable Condition = iota
 	// Emptied means that calls to all endpoints of the child fail.
 	Emptied
-	// HalfOpen means that the child was Emptied. A few calls must show whether it has recovered.
+	// HalfOpen means that the child was Emptied, and that a few calls must show whether it has
+	// recovered.
 	HalfOpen
 )
 
@@ -18,30 +19,31 @@ const (
 type Tier struct {
 	Condition Condition
 	// ReadyPart is the share of the child's weight that is READY. UnprovenPart is a further share
-	// whose endpoints were ejected: a few calls must show whether they have recovered.
+	// that is READY after an ejection; a few calls must show whether its endpoints have recovered.
 	ReadyPart, UnprovenPart float64
 }
 
-// These methods define the terms in which the order of last resorts is described.
+// The following methods define good, small, failing and poor, the terms of the order of last
+// resorts.
 
-// good reports whether the child is READY and nothing is wrong with it.
+// good reports whether a child is READY and has no problem.
 func (ch *child) good() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && !ch.below
 }
 
-// small reports whether a child is READY and its only problem is that too small a share of it is
+// small reports whether a child is READY, and its only problem is that too small a share of it is
 // READY.
 func (ch *child) small() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && ch.below
 }
 
-// failing reports whether a child is READY but calls to all of its endpoints fail.
+// failing reports whether a child is READY, but calls to all of its endpoints fail.
 func (ch *child) failing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor reports whether a child is small or failing, or is reconnecting after it was small or
-// failing. A child that is emptied while it reconnects is also poor.
+// poor reports whether a child is small or failing, or reconnects after it was. A child whose
+// endpoints all failed calls before it lost its connections is poor, too.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }
@@ -52,7 +54,7 @@ func (ch *child) hasTime() bool {
 	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
 
-// Poor reports whether the child is small or failing, and returns its Tier.
+// Poor reports whether a child is small or failing, and returns its Tier.
 func (c *Core) Poor(name string) (tier Tier, poor bool) {
 	if child, ok := c.children[name]; ok && (child.small() || child.failing()) {
 		return child.tier, true
@@ -60,8 +62,8 @@ func (c *Core) Poor(name string) (tier Tier, poor bool) {
 	return Tier{}, false
 }
 
-// weigh records whether the READY share of a child is too small. Once it has been below MinReady,
-// it must reach MinReadyRecovery, so that small changes do not move the calls back and forth.
+// weigh records whether too small a share of a child is READY. Once the share has been below
+// MinReady, it must reach MinReadyRecovery, so that small changes do not move calls back and forth.
 func (c *Core) weigh(child *child) {
 	mark := c.config.MinReady
 	if child.below {
@@ -71,7 +73,7 @@ func (c *Core) weigh(child *child) {
 	child.atMark = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
-// rounding is more than the rounding error of a share and less than the share of a single endpoint.
+// rounding is more than a rounding error, and less than the share of one endpoint.
 const rounding = 1e-12
 
 // triable reports whether a few calls can show that a child has recovered: it is half-open, or its
@@ -81,8 +83,8 @@ func (ch *child) triable() bool {
 }
 
 // onTrial returns the children that get a few calls although they are not in use. Without these
-// calls they could never recover. All triable children above the child in use are on trial, and if
-// that child is not good, so are those below it that are not deactivated.
+// calls, they could never recover. They are the triable children above the child in use and, if
+// that child is not good, also those below it that are not deactivated.
 func (c *Core) onTrial(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {

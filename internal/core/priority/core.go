@@ -5,8 +5,8 @@
 //	                                 start p1's failover timer, update p1
 //	p1 was updated               ->  publish p1
 //
-// In addition to A56, the core handles the failback delay (Config.FailbackDelay), READY children
-// that should not take calls (Condition), and children that are connected before they are needed
+// In addition to A56, the core delays the return to a higher priority (Config.FailbackDelay),
+// avoids READY children whose calls fail (Condition), and connects children before they are needed
 // (Config.WarmStandby).
 package priority
 
@@ -16,47 +16,48 @@ import (
 	"time"
 )
 
-// Config is the part of the policy's configuration that the core uses.
+// Config is the part of the policy's configuration that the core needs.
 type Config struct {
 	// Children are the names of all configured children, in any order.
 	Children []string
-	// Priorities contains the names of children, each at most once, in descending order of priority
-	// (A56, "LB Policy Configuration").
+	// Priorities are the names of children in descending order of priority, each at most once (A56,
+	// "LB Policy Configuration").
 	Priorities []string
-	// Of contains, for each entry of Priorities, the number of the source's priority, in
-	// non-decreasing order. Priorities with the same number are near groups; see groups.go. If Of
-	// is nil, each priority has its own number, as in A56.
+	// Of holds the number of the source's priority for each entry of Priorities, in non-decreasing
+	// order. Priorities with the same number are near groups (see groups.go). If Of is nil, each
+	// priority has its own number, as in A56.
 	Of []int
 	// FailoverTimeout is how long the choice waits for a child that is connecting.
 	FailoverTimeout time.Duration
-	// ChildRetention is how long a child is kept after it was deactivated because of a higher
-	// priority. RemovedChildRetention is how long it is kept after it was removed from the
-	// configuration. With 0, the child is destroyed immediately.
+	// ChildRetention is how long a child is kept after a higher priority has taken over.
+	// RemovedChildRetention is how long a child is kept after it was removed from the
+	// configuration. With 0, it is destroyed immediately.
 	ChildRetention        time.Duration
 	RemovedChildRetention time.Duration
 	// FailbackDelay is how long a child must be READY before it takes over from a lower priority
-	// that is in use and READY. 0 is A56's behavior.
+	// that is in use and READY. It is 0 in A56.
 	FailbackDelay time.Duration
-	// MinReady is the share of a child's weight that must be READY. A child whose share falls below
-	// MinReady is poor until the share reaches the larger of MinReady and MinReadyRecovery. 0 is
-	// A56's behavior.
+	// MinReady is the share of a child's weight that must be READY. If the share falls below
+	// MinReady, calls avoid the child until its share reaches the larger of MinReady and
+	// MinReadyRecovery. Both are 0 in A56.
 	MinReady, MinReadyRecovery float64
 	// WarmStandby is how many priorities below the one in use are connected before they are needed.
-	// 0 is A56's behavior.
+	// It is 0 in A56.
 	WarmStandby int
 	// FastFailover makes the choice skip a child that has lost its connections while a lower
-	// priority is READY. It does not apply to the children in Single, which can hold only one
-	// connection. false is A56's behavior.
+	// priority is READY. It does not apply to the children in Single, which have at most one
+	// connection. It is false in A56.
 	FastFailover bool
 	Single       []string
-	// FailbackJitter is the window over which clients spread the ends of their failback delays.
+	// FailbackJitter is the maximum of the random time that is added to each failback delay, so
+	// that clients return at different times.
 	FailbackJitter time.Duration
-	// MaxFailbackDelay is the maximum failback delay of a flapping child. If it is less than
-	// FailbackDelay, the delay does not grow.
+	// MaxFailbackDelay limits the failback delay of a child that fails repeatedly. If it is less
+	// than FailbackDelay, the delay does not grow.
 	MaxFailbackDelay time.Duration
 }
 
-// Core is the state of one policy. Each event is a method and returns the actions to execute.
+// Core is the state of one policy. Each event is a method that returns the actions to execute.
 // Events of a child that does not exist have no effect.
 type Core struct {
 	config     Config
@@ -64,17 +65,17 @@ type Core struct {
 	children   map[string]*child
 	actions    []Action
 
-	// currentPriority is the index of the priority in use, or none. During a choice it is the
-	// previous one, because the failback delay depends on that. An update changes it to the new
-	// index of the child in use.
+	// currentPriority is the index of the priority in use, or none. It keeps its value during a
+	// choice, because the failback delay depends on it. An update changes it to the new index of
+	// the child in use.
 	currentPriority int
 	candidates      map[string]bool // see reorder
-	waitingFor      *child          // a child that the current choice has created; the choice continues when the child has been updated
-	standbyAsked    bool            // MakeStandby was returned, and StandbyDue has not been called yet
+	waitingFor      *child          // child that the current choice has created; its update must end before the choice continues
+	standbyAsked    bool            // MakeStandby was returned, and StandbyDue has not been called since
 
 	published *child   // the child in use; nil before the first publication and after PublishEmpty
 	tried     []string // children that get trial calls
-	reports   int      // number of reports so far, from all children
+	reports   int      // number of reports of all children
 	stale     bool     // the state of the child in use has changed since it was published
 	updating  bool     // between BeginUpdate and EndUpdate
 	ofUpdate  bool     // the current choice belongs to an update
@@ -95,12 +96,12 @@ func (c *Core) InUse() string {
 	return c.published.name
 }
 
-// OnTrial returns the children that get a few trial calls although they are not in use, in priority
-// order. The result must not be modified.
+// OnTrial returns the children that get trial calls although they are not in use, in priority
+// order. The caller must not modify the slice.
 func (c *Core) OnTrial() []string { return c.tried }
 
-// State returns the state that a child counts as, and whether the child exists. If the child's
-// failover timer has fired or it has refused its update, it counts as TRANSIENT_FAILURE. Otherwise
+// State returns the state that a child counts as, and whether the child exists. A child whose
+// failover timer has fired or that has refused its update counts as TRANSIENT_FAILURE. Otherwise
 // its last report counts, or CONNECTING before the first one.
 func (c *Core) State(name string) (State, bool) {
 	child, ok := c.children[name]
@@ -110,7 +111,7 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
-// Given returns the duration of the child's most recent failover timer.
+// Given returns the duration of the child's last failover timer.
 func (c *Core) Given(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
 		return child.given
@@ -118,8 +119,8 @@ func (c *Core) Given(name string) time.Duration {
 	return 0
 }
 
-// BeginUpdate begins an update. It deactivates the children that are no longer configured and
-// updates all others (A56, "Configuration Updates"). No priority is chosen until EndUpdate.
+// BeginUpdate begins an update. It deactivates the children that are no longer configured, and
+// updates all others (A56, "Configuration Updates"). No priority is chosen before EndUpdate.
 func (c *Core) BeginUpdate(config Config) []Action {
 	c.updating = true
 	before := c.config.Priorities
@@ -148,16 +149,15 @@ func (c *Core) BeginUpdate(config Config) []Action {
 	return c.take()
 }
 
-// EndUpdate ends an update and chooses a priority. The chosen one is published even if it is the
-// same as before.
+// EndUpdate ends an update and chooses a priority, which is published even if it was in use before.
 func (c *Core) EndUpdate() []Action {
 	c.updating, c.ofUpdate = false, true
 	c.stale = true
 	return c.choose()
 }
 
-// Updated is called when the shell has executed an Update action, after the events for what the
-// child reported during the update (Reported, Refused). If a choice has created the child, it
+// Updated is called when the shell has executed an Update action, after Reported or Refused for
+// each report of the child during the update. If a choice has created the child, the choice
 // continues.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
@@ -167,7 +167,7 @@ func (c *Core) Updated(name string) []Action {
 	return c.choose()
 }
 
-// Reported handles a child's report of its state and its Tier.
+// Reported is called when a child reports its state and its Tier.
 func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	child, ok := c.children[name]
 	if !ok {
@@ -179,7 +179,7 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 
 // Refused is called when a child has refused its update. If its last report is READY or IDLE, the
 // child stays in use, and counts is false. Otherwise, the refusal counts as a report of
-// TRANSIENT_FAILURE until the child reports or is updated again.
+// TRANSIENT_FAILURE until the child's next report or update.
 func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
@@ -189,7 +189,7 @@ func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	return true, c.choose()
 }
 
-// FailoverTimerFired is called when the timer started by StartFailover fires.
+// FailoverTimerFired is called when the timer of StartFailover fires.
 func (c *Core) FailoverTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failover != running {
@@ -199,7 +199,7 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// DeactivationTimerFired is called when the timer started by StartDeactivation fires.
+// DeactivationTimerFired is called when the timer of StartDeactivation fires.
 func (c *Core) DeactivationTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.deactivation != running {
@@ -210,7 +210,7 @@ func (c *Core) DeactivationTimerFired(name string) []Action {
 	return c.take()
 }
 
-// FailbackTimerFired is called when the timer started by StartFailback fires.
+// FailbackTimerFired is called when the timer of StartFailback fires.
 func (c *Core) FailbackTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failback != running {
@@ -220,7 +220,7 @@ func (c *Core) FailbackTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// SteadyTimerFired is called when the timer started by StartSteady fires.
+// SteadyTimerFired is called when the timer of StartSteady fires.
 func (c *Core) SteadyTimerFired(name string) []Action {
 	if child, ok := c.children[name]; ok && child.steady == running {
 		child.steady, child.flaps = stopped, 0
@@ -228,8 +228,8 @@ func (c *Core) SteadyTimerFired(name string) []Action {
 	return c.take()
 }
 
-// choose chooses a priority. It does nothing during an update of the policy, or while a choice
-// waits for a child that it has created.
+// choose chooses a priority. During an update, and while a choice waits for a child that it has
+// created, it does nothing.
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
@@ -252,5 +252,6 @@ func (c *Core) take() []Action {
 	return actions
 }
 
-// names returns the names of all children, sorted so that the order of actions is deterministic.
+// names returns the names of all children. They are sorted so that the order of actions is
+// deterministic.
 func (c *Core) names() []string { return slices.Sorted(maps.Keys(c.children)) }

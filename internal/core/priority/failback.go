@@ -1,8 +1,8 @@
 package priority
 
 // failbackDelayed reports whether a child may not be used yet because of the failback delay: the
-// priority in use is lower and good, and the child has not been good for Config.FailbackDelay plus
-// its share of Config.FailbackJitter.
+// priority in use is lower and good, and the child has not been good for Config.FailbackDelay and a
+// random part of Config.FailbackJitter.
 //
 // A CONNECTING child is delayed as well, so that a flapping child does not take calls from a READY
 // one. An IDLE child is made to connect, because it gets no call that would do that. If no priority
@@ -19,7 +19,8 @@ func (c *Core) failbackDelayed(priority int, child *child) bool {
 	return true
 }
 
-// protected reports whether the failback delay protects the priority in use from the given one.
+// protected reports whether the failback delay keeps a priority from taking over from the one in
+// use.
 func (c *Core) protected(priority int) bool {
 	return c.config.FailbackDelay+c.config.FailbackJitter > 0 && c.currentPriority > priority && c.tier(c.currentPriority).good()
 }
@@ -31,8 +32,8 @@ func (c *Core) stopFailback(child *child) {
 	child.failback, child.atOnce = stopped, false
 }
 
-// endFailback stops the failback timers of the given priority and of all lower ones. It clears the
-// count of flaps of the lower ones.
+// endFailback stops the failback timers of the given priority and of all lower ones. For the lower
+// ones, it also sets the number of flaps to 0.
 func (c *Core) endFailback(priority int) {
 	for p, childName := range c.config.Priorities {
 		child, ok := c.children[childName]

@@ -3,9 +3,9 @@ package priority
 import "time"
 
 // A child flaps if it fails soon after it has recovered. A flap is counted when calls have to leave
-// the child, and when it fails during its failback delay. With each flap the failback delay
-// doubles, up to Config.MaxFailbackDelay. When the child has been in use for
-// Config.MaxFailbackDelay, it is steady, and the count begins again.
+// the child, and when the child fails during its failback delay. With each flap the failback delay
+// doubles, up to Config.MaxFailbackDelay. A child that has been in use for Config.MaxFailbackDelay
+// is steady, and its count returns to 0.
 
 // failbackDelay returns how long a child must be READY before it takes over, without the jitter.
 func (c *Core) failbackDelay(child *child) time.Duration {
@@ -16,9 +16,9 @@ func (c *Core) failbackDelay(child *child) time.Duration {
 	return delay
 }
 
-// noteFlaps counts a flap if the choice leaves the priority in use and that priority was good. For
-// the chosen priority, it starts the steady timer. If the choice goes to a higher priority,
-// endFailback clears the count.
+// noteFlaps is called when a priority is chosen. If calls leave another priority that was good,
+// this counts as a flap of that priority. For the chosen one, noteFlaps starts the steady timer. If
+// it is higher, endFailback sets the count of the other to 0 again.
 func (c *Core) noteFlaps(priority int) {
 	if previous := c.currentPriority; previous != none && previous != priority {
 		if left, ok := c.children[c.config.Priorities[previous]]; ok {
@@ -36,8 +36,8 @@ func (c *Core) noteFlaps(priority int) {
 	}
 }
 
-// failWhileWaiting is called when a child is not good. If the failback timer is running or has
-// fired, it is stopped, and a flap is counted.
+// failWhileWaiting is called when a child is not good. If the child was waiting to take over, it
+// stops the failback timer and counts a flap.
 func (c *Core) failWhileWaiting(child *child) {
 	if child.failback != stopped {
 		c.flap(child)

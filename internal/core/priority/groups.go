@@ -6,7 +6,7 @@ import (
 )
 
 // Near groups are priorities with the same number (Config.Of). They come from one priority of the
-// source and differ in the distance of their endpoints from the client. Config.WarmStandby counts
+// source, and differ in how far their endpoints are from the client. Config.WarmStandby counts
 // numbers, not groups.
 //
 // Near groups do not wait for their failover timers one after the other. If the first group is not
@@ -21,7 +21,7 @@ import (
 // headStart is how long only the first group of a number is connected.
 const headStart = time.Second
 
-// number returns the number of a priority. Without near groups, that is its index.
+// number returns the number of a priority. Without near groups, this is its index.
 func (c *Core) number(priority int) int {
 	if c.config.Of == nil {
 		return priority
@@ -35,7 +35,7 @@ func (c *Core) leads(name string) bool {
 	return priority >= 0 && priority+1 < len(c.config.Priorities) && c.number(priority) == c.number(priority+1) && c.leader(priority) == priority
 }
 
-// leader returns the index of the first priority with the same number as the given one.
+// leader returns the first priority with the same number.
 func (c *Core) leader(priority int) int {
 	for priority > 0 && c.number(priority-1) == c.number(priority) {
 		priority--
@@ -43,7 +43,7 @@ func (c *Core) leader(priority int) int {
 	return priority
 }
 
-// late reports whether the head start is over in the near groups that the priority belongs to.
+// late reports whether the head start is over in the near groups of a priority.
 func (c *Core) late(priority int) bool {
 	first := c.tier(c.leader(priority))
 	return first != nil && first.headStart == fired
@@ -55,8 +55,8 @@ func (c *Core) hastens(inUse, standby int) bool {
 	return c.number(standby) == c.number(inUse) && c.late(inUse) && c.stateOf(inUse) != Idle
 }
 
-// race starts the head start of a child that is a first near group and neither READY nor IDLE.
-// Otherwise it stops the head start.
+// race starts the head start of a first near group that is neither READY nor IDLE. For any other
+// child, it stops the head start.
 func (c *Core) race(child *child) {
 	switch runs := child.reported != Ready && child.reported != Idle && c.leads(child.name); {
 	case runs && child.headStart == stopped:
@@ -74,7 +74,7 @@ func (c *Core) stopHeadStart(child *child) {
 	child.headStart = stopped
 }
 
-// HeadStartTimerFired is called when the timer started by StartHeadStart fires.
+// HeadStartTimerFired is called when the timer of StartHeadStart fires.
 func (c *Core) HeadStartTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.headStart != running {

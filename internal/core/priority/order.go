@@ -15,14 +15,14 @@ const (
 	rowNothing                // A56's choice, although it is poor
 )
 
-// orderOfLastResorts returns the first row that applies, and the priority that takes the calls by
+// orderOfLastResorts returns the first row that applies, and the priority that gets the calls by
 // that row.
 //
-// chosen is the result of choiceOfA56. If it is not poor, it is the result. Otherwise, the result
-// is the highest good priority or, if there is none, the highest small one. As an exception, calls
-// wait for the priority in use while it reconnects, if it was not poor. This exception ends when a
-// higher priority is good or small, or if Config.FastFailover skips the one in use. If no priority
-// is good or small, the last three rows decide.
+// If chosen, the result of choiceOfA56, is not poor, it gets the calls. Otherwise, the highest good
+// priority gets them or, if there is none, the highest small one. There is one exception: calls
+// wait for the priority in use while it reconnects, if it was not poor. The exception ends when a
+// higher priority is good or small, or when Config.FastFailover skips the one in use. If no
+// priority is good or small, the last three rows decide.
 func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	goods, smalls := c.highest((*child).good), c.highest((*child).small)
 	reconnecting, failed := c.reconnecting(), c.lastWell()
@@ -41,10 +41,11 @@ func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 		// Some endpoints respond. That is better than waiting, and better than errors.
 		return rowSmall, smalls
 	case reconnecting != none:
-		// No priority responds. Reconnecting usually takes milliseconds, and a timer limits it.
+		// No priority responds. Reconnecting usually takes milliseconds, and the failover timer
+		// limits it.
 		return rowWaitsOn, reconnecting
 	case failed != none:
-		// The result is the same until a priority recovers, so calls do not move back and forth.
+		// The result stays the same until a priority recovers, so calls do not move back and forth.
 		return rowFailing, failed
 	default:
 		// No priority is READY.
@@ -52,13 +53,13 @@ func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	}
 }
 
-// above reports whether priority tier exists and is higher than other.
+// above reports whether a priority exists and is higher than other.
 func above(tier, other int) bool { return tier != none && tier < other }
 
-// tier returns the child of a priority, or nil if it does not exist.
+// tier returns the child of a priority, or nil if the child does not exist.
 func (c *Core) tier(priority int) *child { return c.children[c.config.Priorities[priority]] }
 
-// highest returns the highest priority for whose child is returns true, or none.
+// highest returns the highest priority whose child has a property, or none.
 func (c *Core) highest(is func(*child) bool) int {
 	return slices.IndexFunc(c.config.Priorities, func(name string) bool {
 		child, ok := c.children[name]
@@ -66,16 +67,16 @@ func (c *Core) highest(is func(*child) bool) int {
 	})
 }
 
-// reconnecting returns the priority in use if it has been READY since it last failed, and may
-// become READY again. Otherwise it returns none.
+// reconnecting returns the priority in use if it reconnects: it has been READY since it last
+// failed, and may become READY again. Otherwise it returns none.
 func (c *Core) reconnecting() int {
 	return c.highest(func(child *child) bool {
 		return child == c.published && child.seenReady && child.hasTime()
 	})
 }
 
-// lastWell returns the failing priority that was good or small most recently. If none of them ever
-// was, it returns the highest failing priority.
+// lastWell returns the failing priority that was good or small most recently. If none ever was, it
+// returns the highest failing priority.
 func (c *Core) lastWell() int {
 	last := c.highest((*child).failing)
 	for priority, name := range c.config.Priorities {
@@ -86,9 +87,9 @@ func (c *Core) lastWell() int {
 	return last
 }
 
-// lookBelow looks for other priorities from first on: it makes IDLE ones connect, and creates the
-// next missing one unless a higher one may still become READY. It reports whether it has created
-// one. In rowWaits and rowGood, it stops at the chosen priority.
+// lookBelow looks for priorities that can help, from first on. It makes IDLE ones connect, and
+// creates the next missing one unless a higher one may still become READY. It reports whether it
+// has created one. In rowWaits and rowGood, it stops at the chosen priority.
 func (c *Core) lookBelow(first int, row row, chosen int) (made bool) {
 	last := len(c.config.Priorities) - 1
 	if row == rowWaits || row == rowGood {

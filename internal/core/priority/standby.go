@@ -2,8 +2,8 @@ package priority
 
 import "slices"
 
-// lastStandby returns the index of the lowest standby while inUse is the priority in use. Without
-// standbys, it returns inUse.
+// lastStandby returns the lowest standby if inUse is the priority in use. If there is none, it
+// returns inUse.
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0 // numbers counts the different numbers below inUse
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
@@ -18,11 +18,11 @@ func (c *Core) lastStandby(inUse int) int {
 	return last
 }
 
-// keepStandbys stops the deactivation of the standbys if the priority in use is READY, or if its
-// head start is over. It makes IDLE standbys connect, unless the priority in use is IDLE itself.
+// keepStandbys stops the deactivation of standbys if the priority in use is READY, or if its head
+// start is over. It makes IDLE standbys connect, unless the priority in use is IDLE itself.
 //
-// The failover timer of a standby works as in A56. A standby whose timer has fired before it is
-// needed has failed.
+// The failover timer of a standby works as in A56. A standby whose timer fires before it is needed
+// has failed.
 func (c *Core) keepStandbys(inUse int) {
 	state := c.stateOf(inUse)
 	for i, childName := range c.standbys(inUse) {
@@ -46,8 +46,8 @@ func (c *Core) askForStandbys(inUse int) {
 	}
 }
 
-// StandbyDue is the event that MakeStandby requests. It creates one standby. The choice that
-// follows the standby's update requests the next one.
+// StandbyDue is the event that MakeStandby requests. It creates one standby. The choice after the
+// standby's update requests the next one.
 func (c *Core) StandbyDue() []Action {
 	c.standbyAsked = false
 	if c.updating || c.waitingFor != nil || c.currentPriority == none {
@@ -59,8 +59,8 @@ func (c *Core) StandbyDue() []Action {
 	return c.take()
 }
 
-// missingStandby returns the name of the next standby to create, or "". Standbys are created if the
-// priority in use is READY, or if its head start is over.
+// missingStandby returns the name of the next standby to create, or "". Standbys are created when
+// the priority in use is READY, or when its head start is over.
 func (c *Core) missingStandby(inUse int) string {
 	for i, childName := range c.standbys(inUse) {
 		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.hastens(inUse, inUse+1+i)) {
@@ -87,7 +87,7 @@ func (c *Core) standbys(inUse int) []string {
 	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
 }
 
-// wake makes an IDLE child connect, at most once for each report of that child.
+// wake makes an IDLE child connect, at most once after each report of the child.
 func (c *Core) wake(child *child) {
 	if child.connectivityState() == Idle && !child.woken {
 		child.woken = true
@@ -95,10 +95,9 @@ func (c *Core) wake(child *child) {
 	}
 }
 
-// passes reports whether the choice skips a priority because a lower one is good or small
-// (Config.FastFailover). It skips a child that is connecting after it has lost its connections, a
-// standby that was never connected, and an IDLE child below a skipped one. For candidates, see
-// standsAside.
+// passes reports whether Config.FastFailover skips a priority because a lower one is good or small.
+// It skips a child that reconnects, a standby that was never connected, and an IDLE child below a
+// skipped one. Candidates are skipped by standsAside instead.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&
@@ -111,9 +110,9 @@ func (c *Core) passed(priority int) bool {
 }
 
 // hasLost reports whether a child is connecting because it has lost its connections, or is a
-// standby that was never connected. A child that can have only one connection does not count: it
-// also loses that connection when the server closes it gracefully, and is usually connected again
-// one handshake later.
+// standby that was never connected. A child with a single connection does not count: it also loses
+// the connection when the server closes it gracefully, and is usually connected again one handshake
+// later.
 func (ch *child) hasLost() bool {
 	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)
 }

@@ -3,7 +3,7 @@ package priority
 // State is a connectivity state.
 type State int
 
-// These are the connectivity states. The core has no SHUTDOWN.
+// The connectivity states, without SHUTDOWN.
 const (
 	Idle State = iota
 	Connecting
@@ -25,7 +25,7 @@ func (s State) String() string {
 	return "INVALID_STATE"
 }
 
-// timer is the phase of one of a child's timers.
+// timer is the phase of a timer.
 type timer int
 
 const (

@@ -15,9 +15,9 @@ const PickerInterval = time.Microsecond
 const FewChildren = 256
 
 type publication struct {
-	published State     // the last published state
-	begun     bool      // a state has been published
-	at        time.Time // when published was published
+	published State
+	begun     bool
+	at        time.Time // time of the last publication
 	stale     bool      // the last picker is out of date
 	urgent    bool      // do not wait for PickerInterval
 	growing   bool      // a READY child is in its slow-start window

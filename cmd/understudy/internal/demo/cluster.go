@@ -19,7 +19,6 @@ type spot struct {
 
 func (s *spot) alive() bool { return s.process != nil }
 
-// answers reports whether calls to the backend succeed.
 func (s *spot) answers() bool { return s.alive() && s.process.mode == serving }
 
 const clusterName = "demo"

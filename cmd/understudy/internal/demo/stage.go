@@ -89,7 +89,8 @@ func (g *group) State() string {
 	return g.spots[0].state()
 }
 
-// groups returns all groups. Each precedes the groups that it contains.
+// groups returns the priorities, localities and endpoints in the order of the page: each group
+// precedes those within it.
 func (c *cluster) groups() []*group {
 	var all []*group
 	var p, l *group

@@ -22,14 +22,14 @@ type child struct {
 	drops      []lbconfig.DropCategory
 	targets    *lbconfig.WeightedTarget
 	localities map[string]*locality // by the name of the target in weighted_target
-	size       int                  // number of endpoints
+	size       int
 }
 
 // A report is what a child reports to the priority policy.
 type report struct {
 	ready      bool
 	condition  priority.Condition
-	readyShare float64 // share of the weight that is READY
+	readyShare float64 // share of its weight
 	// share distributes a number of calls over the endpoints, and adds each endpoint's part to the
 	// map. It is nil unless ready is set.
 	share func(calls float64, to map[*Endpoint]float64)

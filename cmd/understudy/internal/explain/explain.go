@@ -42,7 +42,7 @@ const (
 type Options struct {
 	// File is the path of an endpoints file, "-" for In, or a target.
 	File string
-	// Cluster selects a cluster of the file. "" selects all clusters.
+	// Cluster selects one cluster of the file. With "", all clusters are explained.
 	Cluster string
 	// Down lists what is down: addresses, localities, "cluster:NAME" for a cluster of an aggregate,
 	// or "priority:N".
@@ -134,7 +134,7 @@ func load(opts Options) (*clusterfile.Document, error) {
 	return clusterfile.Load(opts.File)
 }
 
-// write writes all results with one call of Write, as a list or as a single result.
+// write formats the results, as a list or as a single one, and writes them at once.
 func write(subjects []*subject, list bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {

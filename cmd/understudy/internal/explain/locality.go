@@ -26,7 +26,7 @@ type endpoint struct {
 	leaf      *weightedroundrobin.Child[*endpoint] // nil if pick_first runs over the whole locality
 	addresses []address                            // in the order in which pick_first tries them
 	inUse     int                                  // index of the first address that connects, or -1
-	ejected   bool                                 // outlier detection has ejected it
+	ejected   bool
 }
 
 type address struct {
@@ -65,7 +65,7 @@ func (l *locality) add(addresses []address, weight uint32) {
 	}
 }
 
-// finish must be called after the last call of add.
+// finish completes the locality after the last call of add.
 func (l *locality) finish() {
 	if l.core.Endpoints(); len(l.addresses) > 0 {
 		l.endpoints = []*endpoint{newEndpoint(l.addresses)}
@@ -88,7 +88,6 @@ func newEndpoint(addresses []address) *endpoint {
 	return e
 }
 
-// connect connects to the first address that is not down.
 func (e *endpoint) connect(down func(*Endpoint, string) bool) {
 	e.inUse = slices.IndexFunc(e.addresses, func(a address) bool { return !down(a.owner, a.Addr) })
 }
@@ -167,7 +166,6 @@ func (e *endpoint) weight() float64 {
 	return float64(e.leaf.Weight())
 }
 
-// failure returns the error of calls to a locality that is not ready.
 func (l *locality) failure() string {
 	switch {
 	case len(l.endpoints) == 0:

@@ -107,7 +107,7 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 // partAddress is an address of one mechanism. Another mechanism may have the same address.
 type partAddress struct {
 	part int
-	dial string // the address for gRPC
+	dial string // the address in the form that gRPC dials
 }
 
 // partKey is the key of the mechanism's index in the attributes of an address.

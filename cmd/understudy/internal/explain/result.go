@@ -20,12 +20,10 @@ type Result struct {
 	Endpoints []Endpoint `json:"endpoints"`
 	Tiers     []Tier     `json:"tiers"`
 	// Drops are the drops in the file, in the order in which they apply.
-	Drops []Drop `json:"drops"`
-	// Dropped is the share of the calls that are dropped.
+	Drops   []Drop  `json:"drops"`
 	Dropped float64 `json:"dropped"`
 	// Down lists what the user has declared to be down.
-	Down []string `json:"down"`
-	// Options lists the channel options from the user.
+	Down    []string `json:"down"`
 	Options []string `json:"options"`
 	// Error is the error of failing calls. It is set if all calls fail, or if some are dropped.
 	Error string `json:"error,omitempty"`
@@ -46,11 +44,9 @@ type Endpoint struct {
 	LocalityWeight      uint32   `json:"locality_weight"`
 	Priority            uint32   `json:"priority"`
 	Weight              uint32   `json:"weight"`
-	// Share is the endpoint's share of the calls.
-	Share float64 `json:"share"`
+	Share               float64  `json:"share"`
 	// Down means that all addresses of the endpoint are down.
-	Down bool `json:"down,omitempty"`
-	// DownAddresses lists the addresses that are down.
+	Down          bool     `json:"down,omitempty"`
 	DownAddresses []string `json:"down_addresses,omitempty"`
 	// Health is set if the file keeps calls away from the endpoint.
 	Health string `json:"health,omitempty"`
@@ -85,7 +81,6 @@ func newResult(cluster string, parts []clusterfile.Mechanism, notes []string, p 
 	return r
 }
 
-// addresses returns all addresses of e, the main one first.
 func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }

@@ -29,9 +29,9 @@ type hypothesis struct {
 type outcome struct {
 	inUse   string                // child of the priority policy that receives calls, or ""
 	ready   bool                  // calls succeed, unless they are dropped
-	shares  map[*Endpoint]float64 // each endpoint's share of all calls
-	dropped float64               // share of all calls that are dropped
-	err     error                 // the error of failing calls, or nil
+	shares  map[*Endpoint]float64 // by endpoint, as a fraction of all calls
+	dropped float64               // as a fraction of all calls
+	err     error
 }
 
 // A simulation runs the cores of a plan's policies. Endpoints connect or fail at once, and no

@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// subject is a cluster to explain.
 type subject struct {
 	name   string
 	parts  []clusterfile.Mechanism

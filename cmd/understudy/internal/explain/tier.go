@@ -76,7 +76,8 @@ func (t *tiers) measure(priority uint32) Tier {
 	return tier
 }
 
-// heaviest returns the endpoints of a priority that may receive calls, the heaviest first.
+// heaviest returns the endpoints of a priority that may receive calls, in descending order of
+// weight.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
 	sums := make(map[string]uint64)         // sum of the endpoints' weights in each locality
 	connected := make(map[partAddress]bool) // endpoints in the tree, from which a subset omits some
@@ -98,7 +99,6 @@ func (t *tiers) heaviest(priority uint32) []*Endpoint {
 	return all
 }
 
-// above returns the hypothesis that all priorities above one are down.
 func (t *tiers) above(priority uint32) hypothesis {
 	return hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < priority }}
 }

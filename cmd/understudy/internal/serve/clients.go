@@ -22,8 +22,8 @@ type clients struct {
 
 	mu       sync.Mutex
 	streams  map[*client]bool
-	clusters map[string]*tally // the clusters that are served
-	repeated int               // NACKs that were not logged
+	clusters map[string]*tally
+	repeated int // number of NACKs that were not logged
 	refusals map[string]*refusal
 	memory
 }
@@ -31,14 +31,14 @@ type clients struct {
 // client is one stream of a client.
 type client struct {
 	incremental bool
-	end         context.CancelCauseFunc // ends the stream
+	end         context.CancelCauseFunc
 	address     string
 	node        string
 	types       map[string]bool     // resource types that were requested
 	nonces      map[string]string   // nonce of the last request of each type
 	sent        map[string]response // last response of each type
 	rejected    map[string]string   // last NACK reason of each type that was logged
-	nacks       window              // NACKs that were logged
+	nacks       window
 	lacks       lacks
 	held        map[string]int // estimated bytes held for the requests of each type
 }

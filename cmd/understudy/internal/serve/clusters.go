@@ -19,7 +19,7 @@ type clusters struct {
 
 type served struct {
 	cluster *given
-	file    origin    // the file that contains the cluster
+	file    origin
 	lost    time.Time // when the cluster vanished from all files; zero while a file contains it
 }
 

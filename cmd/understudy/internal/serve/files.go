@@ -106,7 +106,7 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 	return found, problems
 }
 
-// unknown adds nil for the known clusters of the given files that found does not contain.
+// unknown adds nil to found for each known cluster of the given files that is not in found.
 func (f *files) unknown(found map[origin]*given, known []origin, file func(string) bool) {
 	for _, o := range known {
 		if _, elsewhere := found[o]; !elsewhere && file(o.path()) {

@@ -16,7 +16,7 @@ type gate struct {
 
 	mu     sync.Mutex
 	sight  sight
-	served map[string]bool // clusters by name
+	served map[string]bool // names of clusters
 	held   map[*held]bool
 }
 
@@ -71,7 +71,7 @@ func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	return !sub.IsWildcard() || answered
 }
 
-// watch opens a watch as soon as let allows it.
+// watch opens a watch, at once or as soon as let returns true.
 func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

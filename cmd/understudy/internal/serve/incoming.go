@@ -20,7 +20,7 @@ type incoming struct {
 	refused *limited // the limit that the request exceeds, or nil
 }
 
-// fields holds the numbers of the fields that the server uses.
+// fields holds the field numbers that the server reads in a request.
 type fields struct {
 	node, problem protowire.Number
 	names         []protowire.Number // repeated strings, and in the incremental variant also the map of versions
@@ -31,7 +31,7 @@ var (
 	stateFields = fields{node: 2, problem: 6, names: []protowire.Number{3}, texts: []protowire.Number{1, 4, 5}}
 	deltaFields = fields{node: 1, problem: 7, names: []protowire.Number{3, 4, 5}, texts: []protowire.Number{2, 6}}
 	// The fields of google.rpc.Status and of a node that the server uses.
-	statusFields = []protowire.Number{2}    // message
+	statusFields = []protowire.Number{2}    // the message
 	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
 )
 

@@ -111,7 +111,7 @@ func (p *publisher) restore(directory string) error {
 	return nil
 }
 
-// nothing returns the error for a server that has nothing to serve.
+// nothing is the error of a server without anything to serve.
 func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }

@@ -24,7 +24,7 @@ type queue struct {
 	total atomic.Uint64 // all lines dropped so far
 
 	mu      sync.Mutex
-	lines   []byte // lines to be written
+	lines   []byte // not written yet
 	dropped uint64 // lines dropped since the last take
 	closed  bool
 

@@ -23,7 +23,7 @@ func tooMuch(limit string, n int, what string, most int) *limited {
 
 // refusal counts how often clients have exceeded one limit.
 type refusal struct {
-	count, logged int       // in all, and when it was last logged
+	count, logged int       // the number so far, and the number when it was last logged
 	at            time.Time // when it was last logged
 }
 

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// resources holds the resources that are served, in one cache for each type.
+// resources holds what is served, in one cache for each type.
 type resources struct {
 	policy                         string // load balancing policy of all clusters
 	endpoints, clusters, listeners *cachev3.LinearCache

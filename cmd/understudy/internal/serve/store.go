@@ -36,10 +36,10 @@ type store struct {
 
 // entry is a stored cluster, as a JSON file.
 type entry struct {
-	File    origin          `json:"file"`             // the file or target of the cluster
+	File    origin          `json:"file"`             // where the cluster comes from
 	Lost    bool            `json:"lost,omitempty"`   // the cluster has vanished from all files
 	Cluster json.RawMessage `json:"cluster"`          // a ClusterLoadAssignment, unless Config is set
-	Config  bool            `json:"config,omitempty"` // Cluster is a Cluster message
+	Config  bool            `json:"config,omitempty"` // Cluster is a Cluster message instead
 
 	given *given
 }

@@ -70,7 +70,7 @@ type messages struct {
 	clients *clients
 	gate    *gate
 	client  *client
-	mu      sync.Mutex // held while sending
+	mu      sync.Mutex
 }
 
 func (m *messages) receive(r proto.Message, of fields) error {

@@ -25,7 +25,7 @@ type tally struct {
 	mu   sync.Mutex
 	now  Tally
 	last string    // the last response, with its sender and latency
-	at   time.Time // when a call last failed
+	at   time.Time // when the last call failed
 }
 
 // Tally counts the results of calls.
@@ -99,7 +99,7 @@ func (t *tally) get() Tally {
 	return t.now
 }
 
-// lines describes the results, or returns nil if t is nil.
+// lines describes the results. t may be nil.
 func (t *tally) lines(columns int, now time.Time) (lines []line) {
 	if t == nil {
 		return nil

@@ -31,11 +31,11 @@ type Event struct {
 	shown *debugpage.Channel // the channel of an event of kind "status"
 }
 
-// The kinds of events.
+// The values of Event.Kind.
 const (
 	kindStatus    = "status"    // the priority in use of a channel, at first and whenever it changes
 	kindEvent     = "event"     // an entry of a channel's event list
-	kindGone      = "gone"      // a channel was closed
+	kindGone      = "gone"      // the channel was closed
 	kindLost      = "lost"      // the page is unreachable
 	kindBack      = "back"      // the page is reachable again
 	kindRestarted = "restarted" // the page now comes from a new process
@@ -45,18 +45,18 @@ const (
 // follower compares each page with the last one, and returns the differences as events.
 type follower struct {
 	view     *view
-	began    bool // a page has been received
+	began    bool
 	channels map[uint64]*followed
 
-	failing   bool // calls are failing
+	failing   bool
 	failingAt time.Time
-	counted   Tally // counts of calls at the last look
+	counted   Tally // the counts at the last call of look
 }
 
 // followed is what the last page showed of a channel.
 type followed struct {
 	target, status string
-	last           time.Time // time of the last event that was reported
+	last           time.Time
 }
 
 // look takes the next page, or the error of fetching it, and returns the events since the last
@@ -89,7 +89,7 @@ func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events 
 	return append(events, f.lookAtCalls(now)...)
 }
 
-// compare returns the differences from the last page as events.
+// compare returns what has changed since the last page.
 func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	known := f.channels
 	f.channels = make(map[uint64]*followed)
@@ -147,7 +147,7 @@ func statusOf(c *debugpage.Channel, now time.Time) Event {
 	return e
 }
 
-// said returns the text of the event with reasons.
+// said returns the text of the event and the reasons.
 func (e Event) said() string {
 	text := e.Text
 	for _, why := range e.Why {
@@ -189,7 +189,7 @@ func (f *follower) lookAtCalls(now time.Time) []Event {
 	return []Event{event}
 }
 
-// end returns the last events of the watch.
+// end returns the events to report when the watch ends.
 func (f *follower) end(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil

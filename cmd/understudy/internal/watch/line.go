@@ -43,7 +43,6 @@ func (l line) fill(column int) line {
 	return append(l, piece{strings.Repeat(" ", max(1, column-l.cells())), plain})
 }
 
-// cells returns the width of the line in columns.
 func (l line) cells() (n int) {
 	for _, p := range l {
 		n += cells(p.text)
@@ -74,7 +73,6 @@ func (l line) paint(columns int, painter table.Painter) string {
 	return b.String() + end
 }
 
-// cells returns the width of a text in columns.
 func cells(text string) (n int) {
 	for _, r := range text {
 		n += cellsOf(r)

@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// reporter shows events.
 type reporter interface {
 	// report is called after each fetch of the page, with the events since the last call.
 	report(*view, []Event) error

@@ -23,8 +23,8 @@ type view struct {
 
 // detail limits how much of a channel is shown.
 type detail struct {
-	rows       int  // endpoints for each locality
-	localities bool // show the localities of a priority
+	rows       int // endpoints for each locality
+	localities bool
 	priorities bool
 	events     int
 }
@@ -43,7 +43,7 @@ var details = []detail{
 	{},
 }
 
-// render returns the lines of the view for a terminal of the given size.
+// render draws the view for a terminal of the given size.
 func (v *view) render(columns, rows int) []line {
 	columns = max(columns, narrowest)
 	var lines []line
