@@ -70,9 +70,9 @@ bench-updates: ## benchmark bring-up and updates of 1,000 to 10,000 endpoints, c
 bench-failover: ## measure how long 1,000 channels that lose a priority go without answers, compared with gRPC-Go's policies (some minutes)
 	go run ./bench/failover
 
-.PHONY: bench-tiers
-bench-tiers: ## compare failover from killed, hanging and failing backends with grpc-go's policies and grpc-gcp-go (three minutes)
-	GOWORK=off go -C interop/peers run .
+.PHONY: league
+league: ## compare eight clients, ours and others, under eighteen faults and write docs/league.md (twenty minutes on a quiet Linux machine); CONTINUE=1 measures only what is missing
+	GOWORK=off go -C interop/peers run . $(if $(CONTINUE),-continue)
 
 .PHONY: fleet
 fleet: ## simulate how the first calls of a fleet of clients are distributed, and write docs/fleet

@@ -1,167 +1,219 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"fmt"
+	"crypto/tls"
 	"net"
-	"os"
-	"os/exec"
-	"strings"
+	"sync"
 	"sync/atomic"
-	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/understudy-lb/understudy/internal/testing/testproxy"
+	"github.com/understudy-lb/understudy"
 )
 
-// backendVerb is the command line argument that makes this program run a tier of backends.
-const backendVerb = "backend"
-
-// backends is the service that the backends of a tier provide.
-type backends struct {
-	name    string
-	failing atomic.Bool
-}
-
+// service is the service of the backends: a call returns the name of the priority.
 var service = grpc.ServiceDesc{
-	ServiceName: "peers.Tier",
+	ServiceName: "league.Backend",
 	HandlerType: (*any)(nil),
 	Methods: []grpc.MethodDesc{{MethodName: "Name", Handler: func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		if err := decode(&emptypb.Empty{}); err != nil {
 			return nil, err
 		}
-		b := srv.(*backends)
-		if b.failing.Load() {
-			return nil, status.Error(codes.Internal, "told to fail")
+		b := srv.(*backend)
+		if err := (*b.behavior.Load())(ctx); err != nil {
+			return nil, err
 		}
-		return wrapperspb.String(b.name), nil
+		return wrapperspb.String(b.priority), nil
 	}}},
 }
 
-const methodName = "/peers.Tier/Name"
+const serviceName, methodName = "league.Backend", "/league.Backend/Name"
 
-// callName makes a call and returns the name of the tier that handled it.
-func callName(ctx context.Context, cc grpc.ClientConnInterface, wait bool) (string, error) {
+// callName makes a call and returns the name of the priority that answered it.
+func callName(ctx context.Context, cc grpc.ClientConnInterface) (string, error) {
 	var answer wrapperspb.StringValue
-	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer, grpc.WaitForReady(wait))
+	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer)
 	return answer.GetValue(), err
 }
 
-// serveTier serves on two ports, which it prints, until stdin is closed. Once it has read a line
-// from stdin, all calls fail.
-func serveTier(name string) error {
-	b := &backends{name: name}
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
+// answerAfter is how long a backend works on a call.
+const answerAfter = 10 * time.Millisecond
+
+// takes is the behavior of a backend that answers after some time.
+func takes(d time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
-		server.RegisterService(&service, b)
-		healthgrpc.RegisterHealthServer(server, health.NewServer())
-		go server.Serve(l) //nolint:errcheck // the server ends with the process
-		fmt.Println(l.Addr())
 	}
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		b.failing.Store(true)
-		fmt.Println(lines.Text())
-	}
-	return lines.Err()
 }
 
-// tier is a backend process that serves on two ports.
-type tier struct {
-	name      string
-	addresses []string
-	relays    []*testproxy.Relay
-	command   *exec.Cmd
-	stdin     *os.File
-	stdout    *bufio.Reader
+func fails(code codes.Code) func(context.Context) error {
+	return func(context.Context) error { return status.Error(code, "a fault of the league") }
 }
 
-// startTier starts a process of this program as a tier, and returns once it listens.
-func startTier(name string, relayed bool) (*tier, error) {
-	self, err := os.Executable()
+func hangs(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// backend is a server of a priority on an address of its own. Faults change how it behaves.
+type backend struct {
+	priority, address string
+	certificate       atomic.Pointer[tls.Certificate] // nil: without TLS
+	behavior          atomic.Pointer[func(context.Context) error]
+
+	mu       sync.Mutex
+	listener *net.TCPListener
+	server   *grpc.Server
+	health   *health.Server
+	conns    map[*accepted]bool
+	lifetime time.Duration // of connections; 0: unlimited
+}
+
+func startBackend(priority, address string, certificate *tls.Certificate) (*backend, error) {
+	b := &backend{priority: priority, address: address, conns: make(map[*accepted]bool)}
+	b.certificate.Store(certificate)
+	b.behave(takes(answerAfter))
+	return b, b.start()
+}
+
+func (b *backend) behave(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
+
+// start begins to serve. It may be called again after kill.
+func (b *backend) start() error {
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // its sockets take no filters
+	l, err := config.Listen(context.Background(), "tcp", b.address)
 	if err != nil {
-		return nil, err
-	}
-	t := &tier{name: name, command: exec.Command(self, backendVerb, name)}
-	t.command.Stderr = os.Stderr
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	t.command.Stdin, t.stdin = read, write
-	stdout, err := t.command.StdoutPipe()
-	if err == nil {
-		err = t.command.Start()
-	}
-	read.Close() //nolint:errcheck // the process has its own copy
-	if err != nil {
-		return nil, err
-	}
-	t.stdout = bufio.NewReader(stdout)
-	for range 2 {
-		line, err := t.stdout.ReadString('\n')
-		if err != nil {
-			t.close()
-			return nil, fmt.Errorf("%s did not start: %w", name, err)
-		}
-		address := strings.TrimSpace(line)
-		if relayed {
-			r, err := testproxy.NewRelay(address)
-			if err != nil {
-				t.close()
-				return nil, err
-			}
-			t.relays, address = append(t.relays, r), r.Address
-		}
-		t.addresses = append(t.addresses, address)
-	}
-	return t, nil
-}
-
-// kill kills the process, and waits for its end.
-func (t *tier) kill() error {
-	t.command.Process.Kill() //nolint:errcheck // the process may have ended already
-	t.command.Wait()         //nolint:errcheck // the error says only that the process was killed
-	return nil
-}
-
-// hang stops the process: the kernel still accepts connections, but the process does not read.
-func (t *tier) hang() error { return t.command.Process.Signal(syscall.SIGSTOP) }
-
-// cut drops all packets to and from the tier.
-func (t *tier) cut() error {
-	for _, r := range t.relays {
-		r.Cut()
-	}
-	return nil
-}
-
-// fail makes all calls to the tier fail.
-func (t *tier) fail() error {
-	if _, err := fmt.Fprintln(t.stdin, "fail"); err != nil {
 		return err
 	}
-	_, err := t.stdout.ReadString('\n')
+	server := grpc.NewServer(understudy.Recommended().ServerKeepalive(), grpc.Creds(b.security()))
+	server.RegisterService(&service, b)
+	health := health.NewServer()
+	healthgrpc.RegisterHealthServer(server, health)
+	b.mu.Lock()
+	b.listener, b.server, b.health = l.(*net.TCPListener), server, health
+	b.mu.Unlock()
+	go server.Serve(&listener{l.(*net.TCPListener), b}) //nolint:errcheck // the server ends with the backend
+	return nil
+}
+
+func (b *backend) security() credentials.TransportCredentials {
+	if b.certificate.Load() == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate.Load(), nil }})
+}
+
+// kill closes the listener and all connections, as the kernel does when a process ends.
+func (b *backend) kill() {
+	b.mu.Lock()
+	server, listener := b.server, b.listener
+	b.mu.Unlock()
+	server.Stop()
+	listener.Close() //nolint:errcheck // the server has closed it, unless it does not serve yet
+}
+
+// drain closes the listener, and connections with GOAWAY once their calls have ended.
+func (b *backend) drain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	go b.server.GracefulStop()
+}
+
+func (b *backend) stopsServing() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
+}
+
+// reset ends all connections with RST.
+func (b *backend) reset() {
+	for _, c := range b.connections() {
+		c.SetLinger(0) //nolint:errcheck // the connection may be closed already
+		c.Close()      //nolint:errcheck // the connection may be closed already
+	}
+}
+
+// crash closes all connections, and new ones after the given time.
+func (b *backend) crash(lifetime time.Duration) {
+	b.mu.Lock()
+	b.lifetime = lifetime
+	b.mu.Unlock()
+	for _, c := range b.connections() {
+		c.Close() //nolint:errcheck // the connection may be closed already
+	}
+}
+
+// loseArrivals drops all packets that arrive at the listener, and those of the connections, too.
+func (b *backend) loseArrivals() error {
+	b.mu.Lock()
+	socket, err := b.listener.SyscallConn()
+	b.mu.Unlock()
+	if err == nil {
+		err = dropArrivals(socket)
+	}
+	for _, c := range b.connections() {
+		if socket, closed := c.SyscallConn(); closed == nil {
+			dropArrivals(socket) //nolint:errcheck // the connection may be closed already
+		}
+	}
 	return err
 }
 
-func (t *tier) close() {
-	t.kill()        //nolint:errcheck // kill always returns nil
-	t.stdin.Close() //nolint:errcheck // no data can be lost
-	for _, r := range t.relays {
-		r.Close()
+func (b *backend) connections() (all []*accepted) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.conns {
+		all = append(all, c)
 	}
+	return all
+}
+
+// listener tells its backend of each connection.
+type listener struct {
+	*net.TCPListener
+	b *backend
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	c := &accepted{conn, l.b}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	l.b.conns[c] = true
+	if l.b.lifetime > 0 {
+		time.AfterFunc(l.b.lifetime, func() { c.Close() }) //nolint:errcheck // the connection may be closed already
+	}
+	return c, nil
+}
+
+// accepted is a connection of a backend.
+type accepted struct {
+	*net.TCPConn
+	b *backend
+}
+
+func (c *accepted) Close() error {
+	c.b.mu.Lock()
+	delete(c.b.conns, c)
+	c.b.mu.Unlock()
+	return c.TCPConn.Close()
 }

@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/GoogleCloudPlatform/grpc-gcp-go/grpcgcp"
@@ -15,76 +10,71 @@ import (
 	"github.com/GoogleCloudPlatform/grpc-gcp-go/grpcgcp/multiendpoint"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
+	_ "google.golang.org/grpc/xds" // registers outlier_detection
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/understudy-lb/understudy"
 )
 
-const firstName, secondName = "first", "second"
-
-const keepaliveTime, keepaliveTimeout = 10 * time.Second, 2 * time.Second
-
-func options() []grpc.DialOption {
-	return []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true}),
-	}
-}
-
-// contestant is a client that is given two tiers of backends.
+// contestant is a client that knows two priorities of backends by their names.
 type contestant struct {
-	name string
-	dial func(*lab) (cc grpc.ClientConnInterface, closeIt func(), err error)
+	name, what string
+	spreads    bool // whether it has no priorities, and calls all backends
+	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 
-func contestants() []contestant {
-	return []contestant{
-		{"Understudy, as it comes", ours(understudy.Options{})},
-		{"Understudy, `outlierDetection`", ours(understudy.Options{OutlierDetection: understudy.On})},
-		{"Understudy, `outlierDetection`, `warmStandby`, `fastFailover`", ours(understudy.Options{OutlierDetection: understudy.On, WarmStandby: 1, FastFailover: true})},
-		{"Understudy, `Recommended()`, the method named", recommended},
-		{"grpc-go `pick_first`, both tiers in one list", stock("pick_first")},
-		{"grpc-go `round_robin`, both tiers in one list: half of the calls to each", stock("round_robin")},
-		{"grpc-gcp-go multi-endpoint", multiEndpoint},
-		{"grpc-gcp-go fallback by error rate, each second, from 50 %, INTERNAL counted", fallback},
-	}
+// ours is the contestant that the tables compare the others with.
+const ours = "Recommended()"
+
+var contestants = []contestant{
+	{"zero value", "Understudy with `Options{}`, without retries and health checks", false, zeroValue},
+	{ours, "Understudy with `Recommended()`, the method named as safe to retry", false, recommended},
+	{"pick_first", "grpc-go, one name with the addresses of both priorities in order; it does no health checks", false, stock(`{"pick_first": {}}`)},
+	{"round_robin", "grpc-go, one name with the addresses of both priorities; half of the calls go to each", true, stock(roundRobin)},
+	{"outlier 10 s", "grpc-go, `outlier_detection` over `round_robin`, the defaults of gRFC A50 with both ejections enforced, but `minimumHosts` 2 and `maxEjectionPercent` 50: with A50's 5 and 10 it never ejects both of four endpoints", true, stock(outlierDetection("10s"))},
+	{"outlier 1 s", "the same with an `interval` of 1 s and a `requestVolume` of 10", true, stock(outlierDetection("1s"))},
+	{"multi-endpoint", "grpc-gcp-go, the names of the priorities in order; it switches without delay", false, multiEndpoint},
+	{"fallback", "grpc-gcp-go, a `round_robin` channel for each priority; it leaves the first if half of the calls fail within 1 s, INTERNAL counted, and does not return by itself", false, fallback},
 }
 
-// ours returns a dial function with the given options.
-func ours(given understudy.Options) func(*lab) (grpc.ClientConnInterface, func(), error) {
-	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
-		return closing(understudy.NewClient("file://"+l.file, given, options()...))
-	}
+// control is the client of the world without a fault.
+var control = contestant{name: "control", dial: stock(roundRobin)}
+
+const roundRobin = `{"round_robin": {}}`
+
+func outlierDetection(interval string) string {
+	volume := map[string]string{"10s": "", "1s": `, "requestVolume": 10`}[interval]
+	return fmt.Sprintf(`{"outlier_detection_experimental": {"interval": %q, "maxEjectionPercent": 50,
+		"successRateEjection": {"minimumHosts": 2%s},
+		"failurePercentageEjection": {"enforcementPercentage": 100, "minimumHosts": 2%[2]s},
+		"childPolicy": [%s]}}`, interval, volume, roundRobin)
 }
 
-// recommended dials with the recommended options, and declares the method as safe to retry.
-func recommended(l *lab) (grpc.ClientConnInterface, func(), error) {
+// serviceConfig returns a service config with the retries and health checks of Recommended.
+func serviceConfig(policy string) grpc.DialOption {
+	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [%s],
+		"healthCheckConfig": {"serviceName": ""},
+		"retryThrottling": {"maxTokens": 1000, "tokenRatio": 0.1},
+		"methodConfig": [{"name": [{"service": %q}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.05s",
+			"maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`, policy, serviceName))
+}
+
+func zeroValue(w *world) (grpc.ClientConnInterface, func(), error) {
+	return closing(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), understudy.Options{}, w.options()...))
+}
+
+func recommended(w *world) (grpc.ClientConnInterface, func(), error) {
 	given := understudy.Recommended()
 	given.RetryMethods = []string{methodName}
-	return closing(understudy.NewClient("file://"+l.file, given, grpc.WithTransportCredentials(insecure.NewCredentials())))
+	return closing(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), given, w.options()...))
 }
 
-// stock returns a dial function for a grpc-go policy that gets the addresses of both tiers in one
-// list.
-func stock(policy string) func(*lab) (grpc.ClientConnInterface, func(), error) {
-	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
-		return closing(list(policy, slices.Concat(l.first.addresses, l.second.addresses)))
+// stock returns a dial function for a policy of grpc-go, which gets the addresses of both priorities in
+// one list.
+func stock(policy string) func(*world) (grpc.ClientConnInterface, func(), error) {
+	return func(w *world) (grpc.ClientConnInterface, func(), error) {
+		return closing(grpc.NewClient("dns:///"+w.name("all"), append(w.options(), serviceConfig(policy))...))
 	}
-}
-
-// list dials a fixed list of addresses with a grpc-go policy.
-func list(policy string, addresses []string) (*grpc.ClientConn, error) {
-	var state resolver.State
-	for _, a := range addresses {
-		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
-	}
-	r := manual.NewBuilderWithScheme("fixed")
-	r.InitialState(state)
-	config := fmt.Sprintf(`{"loadBalancingConfig": [{%q: {}}]}`, policy)
-	return grpc.NewClient("fixed:///list", append(options(), grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(config))...)
 }
 
 func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), error) {
@@ -94,98 +84,60 @@ func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), 
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// multiEndpoint uses grpc-gcp-go's MultiEndpoint with the four addresses in order of preference. It
-// switches without delay, which is the fastest setting.
-func multiEndpoint(l *lab) (grpc.ClientConnInterface, func(), error) {
+// multiEndpoint uses grpc-gcp-go's MultiEndpoint with the names of both priorities. It switches without
+// delay, which is the fastest setting.
+func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
+	pool := &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}}
+	text, err := protojson.Marshal(pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	config := serviceConfig(fmt.Sprintf(`{%q: %s}`, grpcgcp.Name, text))
 	gme, err := grpcgcp.NewGCPMultiEndpoint(&grpcgcp.GCPMultiEndpointOptions{
-		GRPCgcpConfig: &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}},
+		GRPCgcpConfig: pool,
 		MultiEndpoints: map[string]*multiendpoint.MultiEndpointOptions{
-			name: {Endpoints: slices.Concat(l.first.addresses, l.second.addresses)},
+			name: {Endpoints: []string{"dns:///" + w.name(firstPriority), "dns:///" + w.name(secondPriority)}},
 		},
 		Default: name,
-	}, options()...)
+		DialFunc: func(_ context.Context, target string, given ...grpc.DialOption) (*grpc.ClientConn, error) {
+			cc, err := grpc.NewClient(target, append(given, config)...)
+			if err == nil {
+				cc.Connect() // as grpc.Dial does, which it would use; only connected endpoints are switched to
+			}
+			return cc, err
+		},
+	}, w.options()...)
 	if err != nil {
 		return nil, nil, err
 	}
 	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// fallback uses grpc-gcp-go's fallback: a channel to each tier. It leaves the first tier if half of
-// the calls fail within a second.
-func fallback(l *lab) (grpc.ClientConnInterface, func(), error) {
-	primary, err := list("round_robin", l.first.addresses)
-	if err != nil {
-		return nil, nil, err
+// fallback uses grpc-gcp-go's fallback: a channel to each priority.
+func fallback(w *world) (grpc.ClientConnInterface, func(), error) {
+	var channels []*grpc.ClientConn
+	closeAll := func() {
+		for _, cc := range channels {
+			cc.Close() //nolint:errcheck // no data can be lost
+		}
 	}
-	secondary, err := list("round_robin", l.second.addresses)
-	if err != nil {
-		return nil, nil, errors.Join(err, primary.Close())
+	for _, priority := range []string{firstPriority, secondPriority} {
+		cc, err := grpc.NewClient("dns:///"+w.name(priority), append(w.options(), serviceConfig(roundRobin))...)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		cc.Connect()
+		channels = append(channels, cc)
 	}
-	secondary.Connect()
 	opts := grpcgcp.NewGCPFallbackOptions()
 	opts.Period, opts.ErrorRateThreshold = time.Second, 0.5
 	opts.ErroneousCodes = append(opts.ErroneousCodes, codes.Internal)
-	cc, err := grpcgcp.NewGCPFallback(context.Background(), primary, secondary, opts)
-	closeAll := func() {
-		primary.Close()   //nolint:errcheck // no data can be lost
-		secondary.Close() //nolint:errcheck // no data can be lost
-	}
+	cc, err := grpcgcp.NewGCPFallback(context.Background(), channels[0], channels[1], opts)
 	if err != nil {
 		closeAll()
 		return nil, nil, err
 	}
 	return cc, func() { cc.Close(); closeAll() }, nil
-}
-
-// lab is two running tiers, and an endpoints file that lists them.
-type lab struct {
-	first, second *tier
-	dir, file     string
-}
-
-func startLab(relayed bool) (*lab, error) {
-	l := &lab{}
-	err := l.fill(relayed)
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return l, nil
-}
-
-func (l *lab) fill(relayed bool) (err error) {
-	if l.first, err = startTier(firstName, relayed); err != nil {
-		return err
-	}
-	if l.second, err = startTier(secondName, relayed); err != nil {
-		return err
-	}
-	if l.dir, err = os.MkdirTemp("", "understudy"); err != nil {
-		return err
-	}
-	l.file = filepath.Join(l.dir, "endpoints.yaml")
-	var b strings.Builder
-	b.WriteString("cluster_name: shop\nendpoints:\n")
-	for priority, t := range []*tier{l.first, l.second} {
-		fmt.Fprintf(&b, "- locality: {region: %s}\n  priority: %d\n  load_balancing_weight: 1\n  lb_endpoints:\n", t.name, priority)
-		for _, a := range t.addresses {
-			host, port, _ := strings.Cut(a, ":")
-			fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
-		}
-	}
-	if err = os.WriteFile(l.file, []byte(b.String()), 0o600); err != nil {
-		return err
-	}
-	before := time.Now().Add(-time.Minute) // make the file look old, because the source waits until a new file is complete
-	return os.Chtimes(l.file, before, before)
-}
-
-func (l *lab) close() {
-	for _, t := range []*tier{l.first, l.second} {
-		if t != nil {
-			t.close()
-		}
-	}
-	os.RemoveAll(l.dir) //nolint:errcheck // the directory is temporary
 }

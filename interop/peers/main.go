@@ -1,121 +1,167 @@
-// Peers measures how long clients take to fail over when a tier of backends fails, and how many
-// calls they lose. It compares Understudy with grpc-go's pick_first and round_robin, and with the
-// multi-endpoint features of github.com/GoogleCloudPlatform/grpc-gcp-go. Two tiers of two backends
-// listen on real sockets, each tier in its own process. Every client makes 200 calls a second with
-// deadlines of 1 s, and uses keepalive.
+// Peers measures how clients fare when a priority of backends fails: how long they go without answers,
+// how many calls they lose, and how often they move and connect. It compares Understudy with
+// policies of grpc-go and with the multi-endpoint features of
+// github.com/GoogleCloudPlatform/grpc-gcp-go, and writes docs/league.md.
+//
+// It needs Linux, where all of 127.0.0.0/8 is loopback.
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
-	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-func main() {
-	if len(os.Args) > 2 && os.Args[1] == backendVerb {
-		exitOn(serveTier(os.Args[2]))
-		return
-	}
-	only := flag.String("only", "", "only run clients whose names contain this text")
-	fault := flag.String("fault", "", "only run faults whose names contain this text")
-	alone := flag.Bool("alone", false, "run one client at a time instead of all in parallel (about twenty minutes)")
-	flag.Parse()
-	exitOn(compare(*only, *fault, *alone))
-}
+// measured is the file of results, and docs the directory of the page, from this directory.
+const measured, docs = "league.csv", "../../docs"
 
-func exitOn(err error) {
-	if err != nil {
+func main() {
+	runs := flag.Int("runs", 9, "measure each fault this many times")
+	atOnce := flag.Int("at-once", 5, "run this many faults side by side")
+	fault := flag.String("fault", "", "only measure faults whose names contain this text")
+	flag.DurationVar(&longestCalm, "calm", longestCalm, "throw results away if a call without a fault took longer beside them")
+	kept := flag.Bool("continue", false, "keep the results of "+measured+", and measure only what is missing")
+	flag.Parse()
+	if err := compare(*runs, *atOnce, *fault, *kept); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-// compare runs all clients through all faults, and prints the table.
-func compare(only, faulty string, alone bool) error {
-	var all []contestant
-	for _, c := range contestants() {
-		if strings.Contains(c.name, only) {
-			all = append(all, c)
-		}
-	}
-	var chosen []fault
-	for _, f := range faults {
-		if strings.Contains(f.name, faulty) {
-			chosen = append(chosen, f)
-		}
-	}
-	results := make([][]result, len(all))
-	for _, f := range chosen {
-		fmt.Fprintln(os.Stderr, f.name)
-		column, err := through(f, all, alone)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		for i := range all {
-			results[i] = append(results[i], column[i])
-		}
-	}
-	printTable(all, chosen, results)
-	return nil
+// job is one fault, met by all contestants side by side.
+type job struct {
+	fault fault
+	run   int
 }
 
-// through runs the clients through one fault. Unless alone is set, all clients run at the same
-// time.
-func through(f fault, all []contestant, alone bool) ([]result, error) {
-	results, errs := make([]result, len(all)), make([]error, len(all))
+// compare measures what is missing, and writes the page.
+func compare(runs, atOnce int, chosen string, kept bool) error {
+	l := &league{dns: dnstest.Start()}
+	defer l.dns.Stop()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, l.dns.Address())
+	}}
+	if kept {
+		var err error
+		if l.records, err = load(measured); err != nil {
+			return err
+		}
+	}
+	jobs := make(chan job)
+	var workers sync.WaitGroup
+	for range atOnce {
+		workers.Go(func() {
+			for j := range jobs {
+				l.measure(j)
+			}
+		})
+	}
+	for n := 1; n <= runs; n++ {
+		for _, f := range faults {
+			if strings.Contains(f.name, chosen) && !l.has(f, n) {
+				jobs <- job{f, n}
+			}
+		}
+	}
+	close(jobs)
+	workers.Wait()
+	return errors.Join(append(l.errs, write(docs, l.records))...)
+}
+
+// league collects results.
+type league struct {
+	dns *dnstest.Server
+
+	mu      sync.Mutex
+	records []record
+	errs    []error
+}
+
+func (l *league) has(f fault, run int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.records, func(r record) bool { return r.fault == f.name && r.run == run })
+}
+
+const tries = 5
+
+// measure runs a job until its control is good.
+func (l *league) measure(j job) {
+	var err error
+	for range tries {
+		began := time.Now()
+		var records []record
+		if records, err = together(l.dns, j); err == nil {
+			l.keep(records)
+			fmt.Fprintf(os.Stderr, "%s, run %d: %.0f s\n", j.fault.name, j.run, time.Since(began).Seconds())
+			return
+		}
+		fmt.Fprintf(os.Stderr, "%s, run %d: again: %v\n", j.fault.name, j.run, err)
+		l.keep([]record{{fault: j.fault.name, contestant: control.name}})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, tries, err))
+}
+
+// keep adds to the results, and writes them to the file, so that a run that is stopped can be
+// continued.
+func (l *league) keep(records []record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records = append(l.records, records...)
+	if err := save(measured, l.records); err != nil {
+		l.errs = append(l.errs, err)
+	}
+}
+
+// together runs all contestants through a fault, and the control beside them.
+func together(dns *dnstest.Server, j job) ([]record, error) {
+	all := append(slices.Clone(contestants), control)
+	records, errs := make([]record, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, c := range all {
-		running.Go(func() { results[i], errs[i] = run(c, f) })
-		if alone {
-			running.Wait()
-		}
+		running.Go(func() {
+			f := j.fault
+			if c.name == control.name {
+				f.strike, f.then = calm, nil
+			}
+			r, err := run(dns, c, f)
+			records[i] = record{j.fault.name, c.name, j.run, r}
+			if err != nil {
+				errs[i] = fmt.Errorf("%s: %w", c.name, err)
+			}
+		})
 	}
 	running.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", all[i].name, err)
-		}
+	if r := records[len(all)-1]; errs[len(all)-1] == nil && !quiet(r.result) {
+		errs = append(errs, fmt.Errorf("without a fault %d calls were lost, and the longest took %v", r.lost, r.longest))
 	}
-	return results, nil
+	return records, firstOf(errs)
 }
 
-func printTable(all []contestant, faults []fault, results [][]result) {
-	fmt.Printf("%s, %s/%s, %d cores; 200 calls a second, %v from the fault\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), observed)
-	head, line := "| |", "| --- |"
-	for _, f := range faults {
-		head, line = head+" "+f.name+" |", line+" ---: |"
+// firstOf returns the first error, and how many there are.
+func firstOf(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
 	}
-	fmt.Println(head)
-	fmt.Println(line)
-	for i, c := range all {
-		row := "| " + c.name + " |"
-		for _, r := range results[i] {
-			row += " " + r.String() + " |"
-		}
-		fmt.Println(row)
-	}
+	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
 }
 
-type result struct {
-	next  time.Duration // time from the fault to the first answer of the second tier; negative if there was none
-	lost  int           // number of calls that failed
-	calls int
-}
+// longestCalm is how long a call may take in the world without a fault.
+var longestCalm = 100 * time.Millisecond
 
-func (r result) String() string {
-	lost := fmt.Sprintf("%d failed", r.lost)
-	if r.lost == r.calls {
-		lost = "all failed"
-	}
-	switch {
-	case r.next < 0:
-		return "never, " + lost
-	case r.next < time.Second:
-		return fmt.Sprintf("%.0f ms, %s", float64(r.next)/1e6, lost)
-	}
-	return fmt.Sprintf("%.1f s, %s", r.next.Seconds(), lost)
+// quiet reports whether the world without a fault shows a machine that is quiet enough.
+func quiet(r result) bool {
+	return r.lost == 0 && r.longest <= longestCalm && r.calls >= int(observed/pause)*9/10
 }

@@ -2,111 +2,155 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
 const (
-	observed = 30 * time.Second     // how long calls are counted after the fault
-	pause    = 5 * time.Millisecond // pause between calls
-	deadline = time.Second          // deadline of each call
-	warm     = 400                  // number of consecutive successful calls before the fault
-	patience = time.Minute          // limit for the time that these calls take
+	warm     = 3 * time.Second       // how long the client makes calls before the fault
+	observed = 30 * time.Second      // how long it makes calls after the fault
+	pause    = 10 * time.Millisecond // between the beginnings of two calls
+	deadline = time.Second           // of each call
 )
 
-// fault describes how the first tier fails.
-type fault struct {
-	name string
-	// befall causes the fault. If fromStart is set, it is called before the client is created.
-	befall    func(*tier) error
-	fromStart bool
-	relayed   bool // whether the tiers are behind relays
-}
-
-var faults = []fault{
-	{name: "killed", befall: (*tier).kill},
-	{name: "refused from the start", befall: (*tier).kill, fromStart: true},
-	{name: "hung", befall: (*tier).hang},
-	{name: "packets dropped", befall: (*tier).cut, relayed: true},
-	{name: "answers INTERNAL", befall: (*tier).fail},
+// call is a call that has ended.
+type call struct {
+	began, ended time.Time
+	priority     string // that answered
+	err          error
 }
 
 // run measures a client during a fault.
-func run(c contestant, f fault) (result, error) {
-	l, err := startLab(f.relayed)
+func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
+	w, err := newWorld(dns, f.secure)
 	if err != nil {
 		return result{}, err
 	}
-	defer l.close()
-	if f.fromStart {
-		if err := f.befall(l.first); err != nil {
-			return result{}, err
-		}
-	}
-	cc, closeIt, err := c.dial(l)
+	defer w.close()
+	cc, closeIt, err := c.dial(w)
 	if err != nil {
 		return result{}, err
 	}
 	defer closeIt()
-	if f.fromStart {
-		return observe(cc, time.Now()), nil
-	}
-	if err := warmUp(cc); err != nil {
+	calls := startCalls(cc)
+	defer calls.stop()
+	passed(context.Background(), warm)
+	if err := calls.areGood(); err != nil {
 		return result{}, err
 	}
-	at := time.Now()
-	if err := f.befall(l.first); err != nil {
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	attempts, began := w.attempts.Load(), time.Now()
+	if err := f.strike(w); err != nil {
 		return result{}, err
 	}
-	return observe(cc, at), nil
+	struck := time.Now()
+	var continues sync.WaitGroup
+	var failed error
+	if f.then != nil {
+		continues.Go(func() { failed = f.then(ctx, w) })
+	}
+	passed(ctx, observed)
+	r := judge(calls.stop(), began, struck)
+	r.connections = int(w.attempts.Load() - attempts)
+	cancel()
+	continues.Wait()
+	return r, failed
 }
 
-// warmUp makes calls until warm calls in a row have succeeded and some of them went to the first
-// tier.
-func warmUp(cc grpc.ClientConnInterface) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// calls are calls at a constant rate, which waits for no answer.
+type calls struct {
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+
+	mu    sync.Mutex
+	ended []call
+}
+
+func startCalls(cc grpc.ClientConnInterface) *calls {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &calls{cancel: cancel}
+	c.all.Go(func() {
+		for next := time.Now(); passed(ctx, time.Until(next)); next = next.Add(pause) {
+			c.all.Go(func() { c.make(cc) })
+		}
+	})
+	return c
+}
+
+func (c *calls) make(cc grpc.ClientConnInterface) {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	first := false
-	for row := 0; row < warm || !first; row++ {
-		name, err := callName(ctx, cc, true)
-		if ctx.Err() != nil {
-			return fmt.Errorf("no answers before the fault: %v", err)
+	made := call{began: time.Now()}
+	made.priority, made.err = callName(ctx, cc)
+	made.ended = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, made)
+}
+
+// stop waits for the last answers, and returns all calls in the order in which they ended.
+func (c *calls) stop() []call {
+	c.cancel()
+	c.all.Wait()
+	return c.ended
+}
+
+// areGood returns an error if one of the last calls failed, or none of them went to the first priority.
+func (c *calls) areGood() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.ended[max(0, len(c.ended)-100):]
+	for _, made := range last {
+		if made.err != nil {
+			return fmt.Errorf("a call failed before the fault: %w", made.err)
 		}
-		if err != nil {
-			row = 0
-		}
-		first = first || name == firstName
+	}
+	if !slices.ContainsFunc(last, func(made call) bool { return made.priority == firstPriority }) {
+		return errors.New("no call went to the first priority before the fault")
 	}
 	return nil
 }
 
-// observe makes calls and counts their results. at is the time of the fault.
-func observe(cc grpc.ClientConnInterface, at time.Time) result {
-	r := result{next: -1}
-	var mu sync.Mutex
-	var running sync.WaitGroup
-	ticks := time.NewTicker(pause)
-	defer ticks.Stop()
-	for time.Since(at) < observed {
-		running.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), deadline)
-			defer cancel()
-			name, err := callName(ctx, cc, false)
-			took := time.Since(at)
-			mu.Lock()
-			defer mu.Unlock()
-			r.calls++
-			if err != nil {
-				r.lost++
-			} else if name != firstName && (r.next < 0 || took < r.next) {
-				r.next = took
-			}
-		})
-		<-ticks.C
+// judge returns the result of calls in the order in which they ended. The fault came between began
+// and struck.
+func judge(all []call, began, struck time.Time) result {
+	r := result{first: never}
+	priority, row := firstPriority, 0
+	for _, made := range all {
+		if made.ended.Before(began) {
+			continue
+		}
+		r.calls++
+		r.longest = max(r.longest, made.ended.Sub(made.began))
+		switch {
+		case made.err != nil:
+			r.lost++
+			continue
+		case made.priority == priority:
+			row = 0
+		default:
+			row++
+		}
+		if row == inARow {
+			priority, row = made.priority, 0
+			r.changes++
+		}
+		if after := made.ended.Sub(struck); !made.began.Before(struck) && after < r.first {
+			r.first = after
+		}
 	}
-	running.Wait()
 	return r
 }
+
+// inARow is how many answers in a row must come from the other priority to count as a change: a trial
+// call is none.
+const inARow = 5

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// fault is what happens to the first priority.
+type fault struct {
+	name, what string
+	secure     bool // whether the world uses TLS
+	// strike causes the fault. It returns once the fault is there.
+	strike func(*world) error
+	// then, if set, continues it until the context ends.
+	then func(context.Context, *world) error
+}
+
+var faults = []fault{
+	{name: "killed", what: "the processes end: connections close, and nothing listens any more", strike: kill},
+	{name: "reset", what: "each connection ends once with RST, and new ones work", strike: onFirst((*backend).reset)},
+	{name: "GOAWAY", what: "the servers stop gracefully: they end connections with GOAWAY, and do not listen any more", strike: onFirst((*backend).drain)},
+	{name: "NOT_SERVING", what: "the health service answers NOT_SERVING; calls are still answered", strike: onFirst((*backend).stopsServing)},
+	{name: "UNAVAILABLE", what: "each call is answered with UNAVAILABLE", strike: behave(fails(codes.Unavailable))},
+	{name: "INTERNAL", what: "each call is answered with INTERNAL", strike: behave(fails(codes.Internal))},
+	{name: "hang", what: "no call is answered; the connections and their pings work", strike: behave(hangs)},
+	{name: "half hang", what: "the same for one of the two backends", strike: halfHangs},
+	{name: "2 s slower", what: "each answer takes 2 s longer, which is too late for the deadline", strike: behave(takes(2*time.Second + answerAfter))},
+	{name: "no SYN answered", what: "the connections end with RST, and no SYN is answered", strike: noSYN},
+	{name: "packets lost", what: "all packets are lost, both ways", strike: loseAll},
+	{name: "lost one way", what: "all packets from the backends are lost; those to them arrive", strike: loseAnswers},
+	{name: "TLS broken", what: "connections are reset, and new ones get a certificate that the client does not trust", secure: true, strike: breakTLS},
+	{name: "DNS changed", what: "the name of the priority resolves to two other backends, and the processes of the old ones end", strike: move},
+	{name: "restart", what: "the processes end, and serve again after 1 s", strike: kill, then: restartAfter(time.Second)},
+	{name: "crash loop, 5 ms", what: "each connection is closed 5 ms after it was accepted", strike: crash(5 * time.Millisecond)},
+	{name: "crash loop, 100 ms", what: "each connection is closed 100 ms after it was accepted", strike: crash(100 * time.Millisecond)},
+	{name: "flapping", what: "the processes end for 2 s and serve for 2 s, again and again", strike: kill, then: flap(2 * time.Second)},
+}
+
+// calm is no fault. Its world shows whether the machine was quiet enough for the worlds beside it.
+func calm(*world) error { return nil }
+
+func onFirst(f func(*backend)) func(*world) error {
+	return func(w *world) error {
+		for _, b := range w.first {
+			f(b)
+		}
+		return nil
+	}
+}
+
+var kill = onFirst((*backend).kill)
+
+func behave(behavior func(context.Context) error) func(*world) error {
+	return onFirst(func(b *backend) { b.behave(behavior) })
+}
+
+func crash(lifetime time.Duration) func(*world) error {
+	return onFirst(func(b *backend) { b.crash(lifetime) })
+}
+
+func halfHangs(w *world) error {
+	w.first[0].behave(hangs)
+	return nil
+}
+
+func noSYN(w *world) error {
+	return each(w.first, func(b *backend) error {
+		err := b.loseArrivals()
+		b.reset()
+		return err
+	})
+}
+
+func loseAll(w *world) error {
+	w.loseAnswers(w.first)
+	return each(w.first, (*backend).loseArrivals)
+}
+
+func loseAnswers(w *world) error {
+	w.loseAnswers(w.first)
+	return nil
+}
+
+func breakTLS(w *world) error {
+	bad, err := newCertificate()
+	if err != nil {
+		return err
+	}
+	for _, b := range w.first {
+		b.certificate.Store(bad)
+		b.reset()
+	}
+	return nil
+}
+
+func move(w *world) error {
+	w.publish(w.spare)
+	return kill(w)
+}
+
+func restartAfter(pause time.Duration) func(context.Context, *world) error {
+	return func(ctx context.Context, w *world) error {
+		if !passed(ctx, pause) {
+			return nil
+		}
+		return each(w.first, (*backend).start)
+	}
+}
+
+func flap(pause time.Duration) func(context.Context, *world) error {
+	restart := restartAfter(pause)
+	return func(ctx context.Context, w *world) error {
+		for {
+			if err := restart(ctx, w); err != nil || !passed(ctx, pause) {
+				return err
+			}
+			if err := kill(w); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// passed waits, and returns false if the context ended before the time was over.
+func passed(ctx context.Context, pause time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	<-ctx.Done()
+	return errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}

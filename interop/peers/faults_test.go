@@ -1,0 +1,263 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+// short is the deadline of calls that are expected to fail with it.
+const short = 300 * time.Millisecond
+
+// patience is a bound for what should happen at once.
+const patience = 30 * time.Second
+
+// expectation is what a client sees of the backends of the first priority.
+type expectation struct {
+	connected codes.Code // of a call on a connection from before the fault
+	fresh     codes.Code // of a call on a new connection
+}
+
+var lost = expectation{codes.DeadlineExceeded, codes.DeadlineExceeded}
+
+var expected = map[string]expectation{
+	"killed":          {codes.Unavailable, codes.Unavailable},
+	"reset":           {codes.OK, codes.OK},
+	"GOAWAY":          {codes.Unavailable, codes.Unavailable},
+	"NOT_SERVING":     {codes.OK, codes.OK},
+	"UNAVAILABLE":     {codes.Unavailable, codes.Unavailable},
+	"INTERNAL":        {codes.Internal, codes.Internal},
+	"hang":            lost,
+	"half hang":       lost,
+	"2 s slower":      lost,
+	"no SYN answered": lost,
+	"packets lost":    lost,
+	"lost one way":    lost,
+	"TLS broken":      {codes.Unavailable, codes.Unavailable},
+	"DNS changed":     {codes.Unavailable, codes.Unavailable},
+	"restart":         {codes.Unavailable, codes.Unavailable},
+	"flapping":        {codes.Unavailable, codes.Unavailable},
+}
+
+// Each fault does to the first backend what the page says, and nothing to the second priority.
+func TestFaults(t *testing.T) {
+	dns := dnstest.Start()
+	defer dns.Stop()
+	for _, f := range faults {
+		want, known := expected[f.name]
+		if !known { // see TestCrashLoops
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			w := startWorld(t, dns, f.secure)
+			connected, second := dial(t, w, w.first[0]), dial(t, w, w.second[0])
+			expect(t, connected, patience, codes.OK)
+			if err := f.strike(w); err != nil {
+				t.Fatal(err)
+			}
+			// gRPC notices the end of a connection when it reads it: calls until then may fail.
+			for limit := time.Now().Add(patience); codeOf(connected, within(want.connected)) != want.connected && time.Now().Before(limit); {
+			}
+			expect(t, connected, within(want.connected), want.connected)
+			expect(t, dial(t, w, w.first[0]), within(want.fresh), want.fresh)
+			expect(t, second, patience, codes.OK)
+		})
+	}
+}
+
+// within returns the deadline of a call that is expected to end with code.
+func within(code codes.Code) time.Duration {
+	if code == codes.DeadlineExceeded {
+		return short
+	}
+	return patience
+}
+
+func TestNotServing(t *testing.T) {
+	dns := dnstest.Start()
+	defer dns.Stop()
+	w := startWorld(t, dns, false)
+	client := healthgrpc.NewHealthClient(dial(t, w, w.first[0]))
+	for _, want := range []healthgrpc.HealthCheckResponse_ServingStatus{healthgrpc.HealthCheckResponse_SERVING, healthgrpc.HealthCheckResponse_NOT_SERVING} {
+		if got, err := client.Check(t.Context(), &healthgrpc.HealthCheckRequest{}); err != nil || got.Status != want {
+			t.Errorf("health is %v, %v; want %v", got.GetStatus(), err, want)
+		}
+		w.first[0].stopsServing()
+	}
+}
+
+// Half of the first priority, and the one that DNS lists after a change, are well.
+func TestOthersAreWell(t *testing.T) {
+	dns := dnstest.Start()
+	defer dns.Stop()
+	w := startWorld(t, dns, false)
+	if err := halfHangs(w); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, dial(t, w, w.first[1]), patience, codes.OK)
+	if err := move(w); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, dial(t, w, w.spare[0]), patience, codes.OK)
+}
+
+// A backend that lost packets one way has still handled the call.
+func TestLostOneWay(t *testing.T) {
+	dns := dnstest.Start()
+	defer dns.Stop()
+	w := startWorld(t, dns, false)
+	cc := dial(t, w, w.first[0])
+	expect(t, cc, patience, codes.OK)
+	arrived := make(chan bool, 1)
+	w.first[0].behave(func(context.Context) error { arrived <- true; return nil })
+	if err := loseAnswers(w); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, cc, short, codes.DeadlineExceeded)
+	select {
+	case <-arrived:
+	case <-time.After(patience):
+		t.Error("the call has not arrived")
+	}
+}
+
+// In a crash loop connections are accepted, and end by themselves.
+func TestCrashLoops(t *testing.T) {
+	dns := dnstest.Start()
+	defer dns.Stop()
+	w := startWorld(t, dns, false)
+	if err := crash(time.Millisecond)(w); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		conn, err := w.connect(t.Context(), w.first[0].address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetReadDeadline(time.Now().Add(patience))
+		for buffer := make([]byte, 1<<10); err == nil; {
+			_, err = conn.Read(buffer)
+		}
+		if timeout, is := err.(interface{ Timeout() bool }); is && timeout.Timeout() {
+			t.Error("the connection did not end")
+		}
+		conn.Close()
+	}
+	if got := w.attempts.Load(); got != 2 {
+		t.Errorf("%d attempts to connect were counted, want 2", got)
+	}
+}
+
+// A backend that restarts answers again, and one that flaps is there and gone again and again.
+func TestRestarts(t *testing.T) {
+	dns := dnstest.Start()
+	defer dns.Stop()
+	w := startWorld(t, dns, false)
+	kill(w)
+	if err := restartAfter(0)(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, dial(t, w, w.first[0]), patience, codes.OK)
+
+	kill(w)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- flap(10*time.Millisecond)(ctx, w) }()
+	limit := time.Now().Add(patience)
+	for _, there := range []bool{false, true, false, true} {
+		for {
+			conn, err := w.connect(t.Context(), w.first[0].address)
+			if err == nil {
+				conn.Close()
+			}
+			if (err == nil) == there {
+				break
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("a backend that flaps is not there (%v) in %v", there, patience)
+			}
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func startWorld(t *testing.T, dns *dnstest.Server, secure bool) *world {
+	t.Helper()
+	w, err := newWorld(dns, secure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.close)
+	return w
+}
+
+// dial returns a channel to one backend.
+func dial(t *testing.T, w *world, b *backend) *grpc.ClientConn {
+	t.Helper()
+	options := append(w.options(), grpc.WithAuthority("first.league.test"))
+	cc, err := grpc.NewClient("passthrough:///"+b.address, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+func codeOf(cc *grpc.ClientConn, within time.Duration) codes.Code {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	_, err := callName(ctx, cc)
+	return status.Code(err)
+}
+
+func expect(t *testing.T, cc *grpc.ClientConn, within time.Duration, want codes.Code) {
+	t.Helper()
+	if got := codeOf(cc, within); got != want {
+		t.Errorf("a call ended with %v, want %v", got, want)
+	}
+}
+
+// The results of calls in the order in which they ended; times in milliseconds since the fault.
+func TestJudge(t *testing.T) {
+	began := time.Now()
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	struck := at(2)
+	var all []call
+	add := func(from, to int, priority string, err error) {
+		all = append(all, call{at(from), at(to), priority, err})
+	}
+	add(-20, -10, firstPriority, context.Canceled) // before the fault
+	add(-5, 1, firstPriority, nil)                 // under way, answered
+	add(-4, 1, "", context.Canceled)               // under way, lost
+	add(10, 1010, "", context.DeadlineExceeded)
+	for i := range inARow {
+		add(1000+10*i, 1020+10*i, secondPriority, nil)
+	}
+	add(1100, 1110, firstPriority, nil) // a trial
+	for i := range inARow {
+		add(1200+10*i, 1220+10*i, secondPriority, nil)
+	}
+	for i := range inARow {
+		add(1300+10*i, 1320+10*i, firstPriority, nil)
+	}
+	want := result{first: 1018 * time.Millisecond, lost: 2, calls: len(all) - 1, longest: time.Second, changes: 2}
+	if got := judge(all, began, struck); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := judge(slices.Clone(all[3:4]), began, struck); got.first != never {
+		t.Errorf("the first answer came after %v, want never", got.first)
+	}
+}

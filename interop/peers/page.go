@@ -1,0 +1,272 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// measure is one of the tables of the page, and its picture.
+type measure struct {
+	title, intro string
+	picture      string // file name without its ending; "" if there is none
+	of           func(result) float64
+	show         func(float64) string
+	// clear is how much smaller than ours a figure must be to be better, beside a fifth.
+	clear float64
+	// fair is set if a client that gives up has good figures: then only one that loses no more calls
+	// than ours can be better.
+	fair bool
+	// priorities is set if the measure says nothing of clients without priorities.
+	ordered bool
+	// low and high are the figures of the lightest and the darkest field in the picture.
+	low, high float64
+}
+
+func lostCalls(r result) float64 { return float64(r.lost) }
+
+var measures = []measure{
+	{title: "Calls lost", picture: "lost", of: lostCalls, show: whole, clear: 3, low: 1, high: float64(observed / pause),
+		intro: "How many calls failed, of about 3,000 in the 30 s after the fault. Those that were under way when it came count, too."},
+	{title: "First answer", picture: "first", of: func(r result) float64 { return secondsOf(r.first) }, show: seconds, clear: 0.05, low: 0.02, high: observed.Seconds(),
+		intro: "Seconds from the fault to the first answer to a call that began after it, from any backend. A client that spreads its calls over both priorities has an answer at once, and may still lose half of its calls."},
+	{title: "Longest call", of: func(r result) float64 { return secondsOf(r.longest) }, show: seconds, clear: 0.05,
+		intro: "Seconds that the longest call took, with or without success. The deadline ends each call after 1 s. A client whose calls fail at once has a short longest call, too, so it counts as better only if it loses no more calls.", fair: true},
+	{title: "Changes of priority", of: func(r result) float64 { return float64(r.changes) }, show: whole, clear: 1, fair: true, ordered: true,
+		intro: "How often the calls moved to the other priority: five answers in a row from there count as one move. A dash is a client without priorities. 0 can mean that a client never left the priority with the fault, so fewer is better only where no more calls are lost."},
+	{title: "Connections", picture: "connections", of: func(r result) float64 { return float64(r.connections) }, show: whole, clear: 3, fair: true, low: 1, high: 10_000,
+		intro: "Attempts to connect in the 30 s after the fault. Fewer is better only where no more calls are lost."},
+}
+
+func secondsOf(d time.Duration) float64 {
+	if d == never {
+		return math.Inf(1)
+	}
+	return d.Seconds()
+}
+
+func seconds(s float64) string {
+	if math.IsInf(s, 1) {
+		return "never"
+	}
+	return fmt.Sprintf("%.2f", s)
+}
+
+func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
+
+// write writes the page and its pictures.
+func write(dir string, all []record) error {
+	if len(all) == 0 {
+		return nil
+	}
+	pictures := filepath.Join(dir, "league")
+	if err := os.MkdirAll(pictures, 0o755); err != nil {
+		return err
+	}
+	for _, m := range measures {
+		if m.picture == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(pictures, m.picture+".svg"), []byte(heat(m, summary(all, m.of))), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "league.md"), []byte(page(all)), 0o644)
+}
+
+func page(all []record) string {
+	var b strings.Builder
+	b.WriteString(introduction)
+	lost := summary(all, lostCalls)
+	for _, m := range measures {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", m.title, wrap(m.intro))
+		b.WriteString(aligned(rows(m, summary(all, m.of), lost)))
+		if m.picture != "" {
+			fmt.Fprintf(&b, "\n![%s of each client and fault](league/%s.svg)\n", m.title, m.picture)
+		}
+	}
+	b.WriteString("\n## The clients\n\n" + wrap(clientsText) + "\n\n")
+	table := [][]string{{"client", "what it is"}}
+	for _, c := range contestants {
+		table = append(table, []string{"`" + c.name + "`", c.what})
+	}
+	b.WriteString(aligned(table))
+	b.WriteString("\n## The faults\n\n" + wrap(faultsText) + "\n\n")
+	table = [][]string{{"fault", "what happens to the first priority"}}
+	for _, f := range faults {
+		table = append(table, []string{f.name, f.what})
+	}
+	b.WriteString(aligned(table))
+	b.WriteString(leftOut)
+	b.WriteString("\n## How it was measured\n\n" + wrap(method(all)) + "\n")
+	return b.String()
+}
+
+// rows returns the table of a measure: a row for each fault, with its median and worst run.
+func rows(m measure, figures, lost map[[2]string]figure) [][]string {
+	head := []string{"fault"}
+	for _, c := range contestants {
+		head = append(head, "`"+c.name+"`")
+	}
+	table := [][]string{append(head, "better than `"+ours+"`")}
+	for _, f := range faults {
+		row := []string{f.name}
+		var better []string
+		for _, c := range contestants {
+			key := [2]string{f.name, c.name}
+			got, known := figures[key]
+			switch {
+			case !known:
+				row = append(row, "not run")
+				continue
+			case m.ordered && c.spreads:
+				row = append(row, "-")
+				continue
+			}
+			row = append(row, cell(m, got))
+			if m.isBetter(got.median, figures[[2]string{f.name, ours}].median) && (!m.fair || lost[key].median <= lost[[2]string{f.name, ours}].median) {
+				better = append(better, "`"+c.name+"`")
+			}
+		}
+		if _, known := figures[[2]string{f.name, ours}]; known {
+			row = append(row, cmp.Or(strings.Join(better, ", "), "none"))
+		} else {
+			row = append(row, "not run")
+		}
+		table = append(table, row)
+	}
+	return table
+}
+
+// isBetter reports whether a figure is clearly better than ours.
+func (m measure) isBetter(figure, ours float64) bool {
+	return figure <= ours*0.8 && ours-figure >= m.clear
+}
+
+func cell(m measure, f figure) string {
+	if median, worst := m.show(f.median), m.show(f.worst); median != worst {
+		return median + " / " + worst
+	}
+	return m.show(f.median)
+}
+
+// aligned returns a table in Markdown. All columns but the first and the last hold numbers.
+func aligned(table [][]string) string {
+	widths := make([]int, len(table[0]))
+	for _, row := range table {
+		for i, field := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(field))
+		}
+	}
+	var b strings.Builder
+	for n, row := range table {
+		for i, field := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(field))
+			if isNumber(i, row) {
+				field, pad = pad+field, ""
+			}
+			fmt.Fprintf(&b, "| %s%s ", field, pad)
+		}
+		b.WriteString("|\n")
+		if n > 0 {
+			continue
+		}
+		for i, width := range widths {
+			line := strings.Repeat("-", width)
+			if isNumber(i, row) {
+				line = line[1:] + ":"
+			}
+			b.WriteString("| " + line + " ")
+		}
+		b.WriteString("|\n")
+	}
+	return b.String()
+}
+
+func isNumber(column int, row []string) bool { return column > 0 && column < len(row)-1 }
+
+// wrap breaks paragraphs into lines of at most 120 characters.
+func wrap(text string) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		switch width := utf8.RuneCountInString(word); {
+		case i == 0:
+			column = width
+		case column+1+width > 120:
+			b.WriteString("\n")
+			column = width
+		default:
+			b.WriteString(" ")
+			column += 1 + width
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// method says how often and where it was measured.
+func method(all []record) string {
+	runs, refused := make(map[string]int), 0
+	var longest time.Duration
+	for _, r := range all {
+		switch {
+		case r.contestant != control.name:
+		case r.run == 0:
+			refused++
+		default:
+			runs[r.fault]++
+			longest = max(longest, r.longest)
+		}
+	}
+	var counts []int
+	for _, f := range faults {
+		counts = append(counts, runs[f.name])
+	}
+	times := fmt.Sprintf("%d times", slices.Max(counts))
+	if least := slices.Min(counts); least != slices.Max(counts) {
+		times = fmt.Sprintf("%d to %d times", least, slices.Max(counts))
+	}
+	return fmt.Sprintf(methodText, times, longest.Milliseconds(), refused, machine(), strings.Join(versions(), ", "))
+}
+
+func machine() string {
+	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
+}
+
+// processor returns the name of the processor, where Linux tells it.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
+			return " (" + strings.TrimSpace(value) + ")"
+		}
+	}
+	return ""
+}
+
+// versions returns the versions of the libraries.
+func versions() (all []string) {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return nil
+	}
+	for _, dep := range info.Deps {
+		switch dep.Path {
+		case "google.golang.org/grpc", "github.com/GoogleCloudPlatform/grpc-gcp-go/grpcgcp":
+			all = append(all, "`"+dep.Path+"` "+dep.Version)
+		}
+	}
+	return all
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// some returns results of the first two faults: three runs in which round_robin loses nothing and
+// the others lose 10, 20 and 30 calls.
+func some() (all []record) {
+	for run := 1; run <= 3; run++ {
+		for _, f := range faults[:2] {
+			for _, c := range contestants {
+				r := record{f.name, c.name, run, result{first: time.Duration(run) * time.Second, lost: 10 * run, calls: 3000, longest: time.Second, changes: 1, connections: 7}}
+				if c.name == "round_robin" {
+					r.lost = 0
+				}
+				all = append(all, r)
+			}
+			all = append(all, record{f.name, control.name, run, result{longest: 12 * time.Millisecond}})
+		}
+	}
+	return append(all, record{fault: faults[0].name, contestant: control.name})
+}
+
+func TestResultsSurviveTheFile(t *testing.T) {
+	all := some()
+	all[0].first = never
+	name := filepath.Join(t.TempDir(), "league.csv")
+	if got, err := load(name); got != nil || err != nil {
+		t.Errorf("a file that does not exist: %v, %v", got, err)
+	}
+	if err := save(name, all); err != nil { // sorts
+		t.Fatal(err)
+	}
+	if got, err := load(name); err != nil || !reflect.DeepEqual(got, all) {
+		t.Errorf("loaded %v, %v; want %v", got, err, all)
+	}
+	os.WriteFile(name, []byte(strings.Join(header, ",")+"\nkilled,pick_first,1,0,0,0,0,0,many\n"), 0o600)
+	if _, err := load(name); err == nil || !strings.Contains(err.Error(), "row 2") {
+		t.Errorf("a broken file: %v", err)
+	}
+}
+
+func TestPage(t *testing.T) {
+	dir := t.TempDir()
+	if err := write(dir, some()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "league.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| killed             |      20 / 30 |         20 / 30 |", // median and worst
+		"20 / 30 | `round_robin` ",                                // better
+		" - |",
+		"met 0 to 3 times.",
+		"(1 times)",
+		"(league/lost.svg)",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	width := 0
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "!"):
+			width = 0
+			if len([]rune(line)) > 121 {
+				t.Errorf("a line has %d characters: %s", len([]rune(line)), line)
+			}
+		case width > 0 && len([]rune(line)) != width:
+			t.Errorf("a row of a table is not aligned: %s", line)
+		default:
+			width = len([]rune(line))
+		}
+	}
+}
+
+func TestPicturesAreXML(t *testing.T) {
+	dir := t.TempDir()
+	if err := write(dir, some()); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range measures {
+		if m.picture == "" {
+			continue
+		}
+		f, err := os.Open(filepath.Join(dir, "league", m.picture+".svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := 0
+		for d := xml.NewDecoder(f); ; {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", m.picture, err)
+			}
+			if start, is := token.(xml.StartElement); is && start.Name.Local == "rect" {
+				fields++
+			}
+		}
+		f.Close()
+		if want := 1 + 2*len(contestants); fields != want {
+			t.Errorf("%s: %d rectangles, want %d", m.picture, fields, want)
+		}
+	}
+}
+
+func TestDarkness(t *testing.T) {
+	m := measure{low: 1, high: 100}
+	for value, want := range map[float64]float64{0: 0.05, 1: 0.05, 10: 0.4, 100: 0.75, 1e9: 0.75} {
+		if got := m.darkness(value); got < want-0.01 || got > want+0.01 {
+			t.Errorf("darkness of %v is %v, want %v", value, got, want)
+		}
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	good := result{calls: 3000, longest: 20 * time.Millisecond}
+	for what, change := range map[string]func(*result){
+		"lost": func(r *result) { r.lost = 1 }, "slow": func(r *result) { r.longest = time.Second }, "few calls": func(r *result) { r.calls = 2000 },
+	} {
+		bad := good
+		change(&bad)
+		if !quiet(good) || quiet(bad) {
+			t.Errorf("%s: the good world is quiet: %v, the bad one: %v", what, quiet(good), quiet(bad))
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// never is the time of the first answer if there was none.
+const never = time.Duration(math.MaxInt64)
+
+// result is what one client had of one fault.
+type result struct {
+	first       time.Duration // from the fault to the first answer to a call that began after it
+	lost, calls int           // how many calls failed, of how many
+	longest     time.Duration // of a call
+	changes     int           // of the priority that answers
+	connections int           // attempts to connect after the fault
+}
+
+// record is a row of the file of results.
+type record struct {
+	fault, contestant string
+	run               int // from 1; 0 for one that was not used, because its control was bad
+	result
+}
+
+func (r record) fields() []string {
+	first := "never"
+	if r.first != never {
+		first = milliseconds(r.first)
+	}
+	return []string{r.fault, r.contestant, strconv.Itoa(r.run), first, strconv.Itoa(r.lost), strconv.Itoa(r.calls),
+		milliseconds(r.longest), strconv.Itoa(r.changes), strconv.Itoa(r.connections)}
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+var header = []string{"fault", "contestant", "run", "first answer (ms)", "lost", "calls", "longest call (ms)", "changes", "connections"}
+
+func parse(fields []string) (record, error) {
+	if len(fields) != len(header) {
+		return record{}, fmt.Errorf("%d fields, expected %d", len(fields), len(header))
+	}
+	r := record{fault: fields[0], contestant: fields[1]}
+	var first, longest int
+	var errs []error
+	for i, to := range map[int]*int{2: &r.run, 3: &first, 4: &r.lost, 5: &r.calls, 6: &longest, 7: &r.changes, 8: &r.connections} {
+		if i == 3 && fields[i] == "never" {
+			continue
+		}
+		var err error
+		*to, err = strconv.Atoi(fields[i])
+		errs = append(errs, err)
+	}
+	r.first, r.longest = time.Duration(first)*time.Millisecond, time.Duration(longest)*time.Millisecond
+	if fields[3] == "never" {
+		r.first = never
+	}
+	return r, errors.Join(errs...)
+}
+
+// load reads the file of results; a file that does not exist has none.
+func load(name string) ([]record, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	var all []record
+	for i, row := range rows[min(1, len(rows)):] {
+		r, err := parse(row)
+		if err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", name, i+2, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// save writes the file of results, in the order of faults and contestants.
+func save(name string, all []record) error {
+	rank := make(map[string]int)
+	for i, f := range faults {
+		rank[f.name] = i
+	}
+	for i, c := range contestants {
+		rank[c.name] = i
+	}
+	rank[control.name] = len(contestants)
+	slices.SortStableFunc(all, func(a, b record) int {
+		return slices.Compare([]int{rank[a.fault], rank[a.contestant], a.run}, []int{rank[b.fault], rank[b.contestant], b.run})
+	})
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{header}
+	for _, r := range all {
+		rows = append(rows, r.fields())
+	}
+	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
+}
+
+// figure is the median and the worst of some runs.
+type figure struct{ median, worst float64 }
+
+// summary returns the figure of each measured pair of a fault and a contestant.
+func summary(all []record, of func(result) float64) map[[2]string]figure {
+	values := make(map[[2]string][]float64)
+	for _, r := range all {
+		if r.run > 0 {
+			key := [2]string{r.fault, r.contestant}
+			values[key] = append(values[key], of(r.result))
+		}
+	}
+	figures := make(map[[2]string]figure)
+	for key, v := range values {
+		slices.Sort(v)
+		figures[key] = figure{v[len(v)/2], v[len(v)-1]}
+	}
+	return figures
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+const firstPriority, secondPriority = "first", "second"
+
+// perPriority is the number of backends of a priority.
+const perPriority = 2
+
+// world is two priorities of backends, the names by which one client knows them, and its connections.
+// Worlds share nothing but the DNS server.
+type world struct {
+	dns                  *dnstest.Server
+	number               uint32
+	first, second, spare []*backend     // spare belongs to the first priority, but its name does not list it
+	trusted              *x509.CertPool // nil: without TLS
+
+	attempts atomic.Int64 // of the client, to connect
+
+	mu    sync.Mutex
+	conns []clientConn
+	deaf  map[string]bool // addresses from which nothing arrives at the client
+}
+
+type clientConn struct {
+	address string
+	conn    *net.TCPConn
+}
+
+// worlds counts the worlds of this process. Each has IP addresses of its own, so that no world
+// listens on a port that a killed backend of another has left. Runs of several processes at the
+// same time have different ports.
+var (
+	worlds atomic.Uint32
+	port   = 20_000 + os.Getpid()%10_000
+)
+
+func newWorld(dns *dnstest.Server, secure bool) (*world, error) {
+	w := &world{dns: dns, number: worlds.Add(1), deaf: make(map[string]bool)}
+	var certificate *tls.Certificate
+	if secure {
+		var err error
+		if certificate, err = newCertificate(); err != nil {
+			return nil, err
+		}
+		w.trusted = x509.NewCertPool()
+		w.trusted.AddCert(certificate.Leaf)
+	}
+	host := 0
+	for _, priority := range []struct {
+		name     string
+		backends *[]*backend
+	}{{firstPriority, &w.first}, {secondPriority, &w.second}, {firstPriority, &w.spare}} {
+		for range perPriority {
+			host++
+			address := fmt.Sprintf("127.%d.%d.%d:%d", 10+w.number>>8, w.number&255, host, port)
+			b, err := startBackend(priority.name, address, certificate)
+			if err != nil {
+				w.close()
+				return nil, err
+			}
+			*priority.backends = append(*priority.backends, b)
+		}
+	}
+	w.publish(w.first)
+	return w, nil
+}
+
+// publish makes the names of the world resolve to its backends.
+func (w *world) publish(first []*backend) {
+	one, two := ips(first), ips(w.second)
+	w.dns.Set(w.host(firstPriority), "A", one...)
+	w.dns.Set(w.host(secondPriority), "A", two...)
+	w.dns.Set(w.host("all"), "A", slices.Concat(one, two)...)
+}
+
+func ips(backends []*backend) (all []string) {
+	for _, b := range backends {
+		host, _, _ := net.SplitHostPort(b.address)
+		all = append(all, host)
+	}
+	return all
+}
+
+func (w *world) host(priority string) string {
+	return fmt.Sprintf("%s-%d.league.test", priority, w.number)
+}
+
+// name returns the name and port of a priority, or of "all".
+func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
+
+// options are the dial options of all clients: the same credentials, connections and keepalive.
+func (w *world) options() []grpc.DialOption {
+	security := insecure.NewCredentials()
+	if w.trusted != nil {
+		security = credentials.NewTLS(&tls.Config{RootCAs: w.trusted})
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(security),
+		grpc.WithContextDialer(w.connect),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true}),
+	}
+}
+
+const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // as in Recommended
+
+// connect connects the client to an address.
+func (w *world) connect(ctx context.Context, address string) (net.Conn, error) {
+	w.attempts.Add(1)
+	d := net.Dialer{Control: func(_, _ string, socket syscall.RawConn) error {
+		if w.isDeafTo(address) {
+			return dropArrivals(socket)
+		}
+		return nil
+	}}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := clientConn{address, conn.(*net.TCPConn)}
+	w.conns = append(w.conns, c)
+	if w.deaf[address] {
+		c.deafen()
+	}
+	return conn, nil
+}
+
+func (w *world) isDeafTo(address string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.deaf[address]
+}
+
+// loseAnswers drops all packets that the backends send to the client.
+func (w *world) loseAnswers(from []*backend) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range from {
+		w.deaf[b.address] = true
+	}
+	for _, c := range w.conns {
+		if w.deaf[c.address] {
+			c.deafen()
+		}
+	}
+}
+
+func (c clientConn) deafen() {
+	if socket, err := c.conn.SyscallConn(); err == nil {
+		dropArrivals(socket) //nolint:errcheck // the connection may be closed already
+	}
+}
+
+func (w *world) close() {
+	for _, b := range slices.Concat(w.first, w.second, w.spare) {
+		b.reset()
+		b.kill()
+	}
+}
+
+// each calls f for all backends, and joins the errors.
+func each(backends []*backend, f func(*backend) error) error {
+	var errs []error
+	for _, b := range backends {
+		errs = append(errs, f(b))
+	}
+	return errors.Join(errs...)
+}
