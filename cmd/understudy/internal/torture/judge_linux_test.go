@@ -179,6 +179,7 @@ func (j *judge) called(r record) {
 	switch {
 	case !r.Failed:
 		j.checkPriority(c, r)
+		j.checkWait(c, r, r.Sent-r.Start)
 	case r.To == "":
 		j.checkUnsent(c, r)
 	default:
@@ -199,16 +200,15 @@ func (c *channelState) hosts(published content) content { return c.sees(publishe
 // settled returns the time from which on calls of a channel must succeed. It reports false if faults
 // under way may keep them from succeeding for as long as they last.
 func (j *judge) settled(c *channelState, at time.Duration) (since time.Duration, ok bool) {
-	tiers := c.hosts(j.published)
 	since = j.changed
-	bound := time.Duration(len(tiers))*j.failover + 5*time.Second
-	if c.recommended {
-		bound += noticeTime
-	}
-	loud := true // connections were refused at once, so that no timer has run
-	for _, h := range tiers.all() {
+	above := j.aboveCore(c)
+	bound := time.Duration(len(above)-1)*j.failover + loudTime
+	loud, sick := true, false // loud: connections were refused at once, so that no timer has run
+	for _, h := range above.all() {
 		for _, t := range j.at(h, 0, at) {
-			loud = loud && (t.kind.loud || t.to < at-bound)
+			if t.to >= at-bound-noticeTime {
+				loud, sick = loud && t.kind.loud, sick || t.kind.sick
+			}
 			if t.to < at {
 				since = max(since, t.to)
 				continue
@@ -219,29 +219,52 @@ func (j *judge) settled(c *channelState, at time.Duration) (since time.Duration,
 			}
 		}
 	}
-	if loud {
+	switch {
+	case loud:
 		bound = loudTime
+	case sick && c.recommended:
+		bound += noticeTime
 	}
 	return since + bound, true
 }
 
-// loudTime is how long a channel may take to leave endpoints that refuse connections.
-const loudTime = 5 * time.Second
+// aboveCore returns the hosts of a channel down to the priority of the core. The channel waits for
+// at most one timer in each of these priorities but the last.
+func (j *judge) aboveCore(c *channelState) content {
+	tiers := c.hosts(j.published)
+	return tiers[:1+slices.IndexFunc(tiers, func(tier []string) bool { return slices.Contains(tier, j.core) })]
+}
+
+// loudTime is how long a channel may take to leave endpoints that refuse connections, and how much
+// longer than its timers to leave others.
+const loudTime = 4 * time.Second
 
 // noticeTime is how long keepalive and outlier detection take to notice a fault.
 const noticeTime = 15*time.Second + 5*time.Second
 
 // checkUnsent judges a call that failed before it was sent.
 func (j *judge) checkUnsent(c *channelState, r record) {
+	j.checkWait(c, r, r.End-r.Start)
 	slow := busyFactor * j.delay(r.Start-20*time.Second, r.End)
-	waited := r.End - r.Start
-	most := time.Duration(len(c.hosts(j.published)))*j.failover + 12*time.Second
-	if r.Kind == patient && waited > most+slow && len(j.at(j.core, r.Start, r.End)) == 0 {
-		j.log.broke(ruleWait, "%s: a call waited %v although %s worked all the time, want at most %v: %s: %s", c.name, waited, j.core, most, r.Code, r.Text)
-		return
-	}
 	if since, ok := j.settled(c, r.End); ok && r.Start > since+slow {
 		j.log.broke(ruleWait, "%s: a call (%s) was never sent although %s works and the timers have run: %s: %s", c.name, r.Kind, j.core, r.Code, r.Text)
+	}
+}
+
+// checkWait judges how long a call waited that may wait. If a backend keeps connections and fails
+// calls, it may have waited for each attempt.
+func (j *judge) checkWait(c *channelState, r record, waited time.Duration) {
+	above := j.aboveCore(c)
+	most := time.Duration(len(above)-1)*j.failover + loudTime
+	for _, h := range above.all() {
+		for _, t := range j.at(h, r.Start-noticeTime, r.End) {
+			if t.kind.sick || h == j.core {
+				return
+			}
+		}
+	}
+	if r.Kind == patient && waited > most+busyFactor*j.delay(r.Start-20*time.Second, r.End) {
+		j.log.broke(ruleWait, "%s: a call waited %v although %s worked all the time, want at most %v: %s: %s", c.name, waited, j.core, most, r.Code, r.Text)
 	}
 }
 
@@ -255,17 +278,17 @@ func (j *judge) checkPriority(c *channelState, r record) {
 		since := j.changed
 		sum := time.Duration(0) // of the times with faults, which bound the backoff
 		for _, h := range tier {
-			for _, t := range j.at(h, 0, r.Start) {
+			for _, t := range j.at(h, 0, r.Sent) {
 				since = max(since, t.to)
-				sum += min(t.to, r.Start) - t.from
+				sum += min(t.to, r.Sent) - t.from
 			}
 		}
 		if since == forever {
 			continue
 		}
-		bound := j.returnTime(c, sum) + busyFactor*j.delay(since, r.Start)
-		if r.Start > since+bound {
-			j.log.broke(rulePriority, "%s: a call went to %s although all of priority %d has worked for %v, want at most %v", c.name, to, i, r.Start-since, bound)
+		bound := j.returnTime(c, sum) + busyFactor*j.delay(since, r.Sent)
+		if r.Sent > since+bound {
+			j.log.broke(rulePriority, "%s: a call went to %s although all of priority %d has worked for %v, want at most %v", c.name, to, i, r.Sent-since, bound)
 			return
 		}
 	}

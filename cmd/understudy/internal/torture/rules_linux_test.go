@@ -56,6 +56,13 @@ func ended(kind, to string, took time.Duration, code string) record {
 	return r
 }
 
+// waited returns the record of a call that waited and has just succeeded.
+func waited(to string, took time.Duration) record {
+	r := ended(patient, to, took, "")
+	r.Sent = r.End
+	return r
+}
+
 // Each rule that judges calls is broken by one of these calls, and excused in another case.
 func TestRules(t *testing.T) {
 	const unavailable, late = "Unavailable", "DeadlineExceeded"
@@ -90,7 +97,10 @@ func TestRules(t *testing.T) {
 		"unsent, a fault not noticed yet":     {recommended: true, strike: func(j *judge) { j.strike(high, "stop", 30*second, -1) }, call: ended(plain, "", second, late)},
 		"waits while the core works":          {strike: func(j *judge) { j.strike(high, "kill", 10*second, -1) }, call: ended(patient, "", 45*second, late), want: ruleWait},
 		"waits while nothing works":           {strike: func(j *judge) { j.strike("", "network down", 10*second, -1) }, call: ended(patient, "", 45*second, late)},
-		"waits for a short time":              {strike: func(j *judge) { j.strike(high, "kill", 10*second, -1) }, call: ended(patient, "", 20*second, late)},
+		"waits for a short time":              {strike: func(j *judge) { j.strike(high, "silent", 13*second, -1) }, call: ended(patient, "", 13*second, late)},
+		"waits for longer than a timer":       {strike: func(j *judge) { j.strike(high, "silent", 15*second, -1) }, call: waited(low, 15*second), want: ruleWait},
+		"waits for a timer":                   {strike: func(j *judge) { j.strike(high, "silent", 13*second, -1) }, call: waited(low, 13*second)},
+		"waits for each attempt":              {strike: func(j *judge) { j.strike(high, "crash", 17*second, -1) }, call: waited(low, 17*second)},
 		"a lower priority without a fault":    {call: ended(plain, low, second, ""), want: rulePriority},
 		"a lower priority during a fault":     {strike: func(j *judge) { j.strike(high, "kill", 5*minute, -1) }, call: ended(plain, low, second, "")},
 		"a lower priority just after a fault": {strike: func(j *judge) { j.strike(high, "kill", 30*second, 20*second) }, call: ended(plain, low, second, "")},
