@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// shelf is an option of the source in this test.
 type shelf struct{ name string }
 
 func withShelf(name string) given.Option {

@@ -33,7 +33,6 @@ func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	})
 }
 
-// failing is a source that fails and never answers.
 type failing struct{}
 
 func (failing) Check(bool) error { return nil }

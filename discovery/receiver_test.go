@@ -72,7 +72,6 @@ func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	}
 }
 
-// checked is a source whose Check fails.
 type checked struct{ scripted }
 
 func (*checked) Check(read bool) error {

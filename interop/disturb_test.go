@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// away is how long the management server is down.
 const away = 10 * time.Second
 
 // disturbed is a directory of files and a server that serves it. Tests disturb both. Meanwhile

@@ -22,7 +22,6 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// patience bounds each wait for an event that must happen.
 const patience = time.Minute
 
 var binary string // path of understudy, which is built for these tests; stockclient is in the same directory
@@ -48,11 +47,10 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// process is a running "understudy serve".
 type process struct {
 	cmd     *exec.Cmd
 	address string
-	lines   chan map[string]any // lines of its log
+	lines   chan map[string]any
 }
 
 // serve starts a management server of the files at path. It is killed when the test ends. The port

@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// randomEndpoints returns up to twenty endpoints in random order.
 func randomEndpoints() string {
 	var list []string
 	for _, i := range rand.Perm(20)[:rand.IntN(20)] {

@@ -121,7 +121,6 @@ func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answ
 	return all, nil
 }
 
-// counter counts open connections.
 type counter struct {
 	mu   sync.Mutex
 	open int

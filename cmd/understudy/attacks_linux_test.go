@@ -50,7 +50,6 @@ func madeUpTypes(ctx context.Context, to adsClient, _ int) error {
 	return drained(stream, err)
 }
 
-// drained reads until the stream ends.
 func drained(stream adsStream, err error) error {
 	for err == nil {
 		_, err = stream.Recv()

@@ -19,12 +19,10 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// patience bounds the wait for events that must happen.
 const patience = 30 * time.Second
 
 const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: 127.0.0.1, portValue: 1}}}}]}]`
 
-// served is a process that runs "understudy serve".
 type served struct {
 	*exec.Cmd
 	out              *bufio.Reader // the log of the process; read only when the test calls log
@@ -114,7 +112,6 @@ func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// probe fails the test unless a health check of the server succeeds.
 func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -124,7 +121,6 @@ func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// ends waits until the process has ended.
 func (s *served) ends(t *testing.T) {
 	t.Helper()
 	select {

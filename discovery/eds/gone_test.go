@@ -20,7 +20,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// backendAt starts a backend in the network of the site.
 func (s *site) backendAt(address string) (stop func()) {
 	l := bufconn.Listen(1 << 20)
 	b := grpc.NewServer()

@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// journal records events, one per line.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -48,7 +47,7 @@ type channel struct {
 	refuse   error                // the error of UpdateState
 	onUpdate func(resolver.State) // called by UpdateState
 	last     resolver.State
-	config   string // the last service config
+	config   string
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
@@ -173,7 +172,6 @@ func parsed(text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// build builds a resolver for such a target.
 func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
 	return given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target(names...), cc, resolver.BuildOptions{})
 }

@@ -175,7 +175,6 @@ func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	}
 }
 
-// names is a fake DNS.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -239,7 +238,6 @@ func TestNamesInClusters(t *testing.T) {
 	if got := c.next(t); got != want {
 		t.Fatalf("state = %s\nwant %s", got, want)
 	}
-	// The addresses of a name change.
 	dns.mu.Lock()
 	dns.answers["east.example.com:1"] = []string{"10.2.0.3:1"}
 	dns.mu.Unlock()

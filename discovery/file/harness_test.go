@@ -56,7 +56,6 @@ func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
 }
 
-// patient bounds the wait for events that must happen.
 const patient = 20 * time.Second
 
 func (c *fakeChannel) next(t *testing.T) string {

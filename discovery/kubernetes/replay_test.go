@@ -23,7 +23,6 @@ import (
 // These tests replay failures that users of other resolvers have reported. All pods of a test have
 // the same IP address and different ports, so each needs its own slice.
 
-// replay is a Service, its pods, and a channel to it.
 type replay struct {
 	*kubetest.Server
 	t    *testing.T

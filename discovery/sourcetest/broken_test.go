@@ -65,7 +65,6 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 	}
 }
 
-// well sends a valid answer.
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
 // broken has, for each rule, a source that breaks it and the error that Run must report.

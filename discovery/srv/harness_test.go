@@ -20,7 +20,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds the wait for events on real sockets.
 const patience = 60 * time.Second
 
 // channel is a channel that sends each update to lines, as one line.

@@ -98,7 +98,6 @@ func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	}
 }
 
-// waiter is a watcher that keeps nothing.
 type waiter struct {
 	notes
 	came chan *Resource

@@ -148,7 +148,6 @@ func productTexts(t *testing.T) []said {
 	return texts
 }
 
-// collector finds the texts in a file.
 type collector struct {
 	at    func(ast.Node) string
 	texts []said

@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// client is a channel that records its last addresses or its last error.
 type client struct {
 	resolver.ClientConn
 	has string

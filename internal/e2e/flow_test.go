@@ -27,7 +27,6 @@ type call struct {
 	err error
 }
 
-// flow makes calls all the time and records how they end.
 type flow struct {
 	stop  func()       // returns when all calls have ended
 	limit atomic.Int64 // deadline of new calls, in nanoseconds

@@ -10,7 +10,6 @@ import (
 
 func init() { Enable() }
 
-// discardAll removes what earlier tests have left behind.
 func discardAll() {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -27,7 +27,6 @@ import (
 	"time"
 )
 
-// patience bounds each wait.
 const patience = 3 * time.Minute
 
 var shared *server // for all tests but those that disturb their server

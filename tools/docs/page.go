@@ -17,7 +17,6 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced code block.
 type block struct {
 	line     int    // of the opening fence
 	language string // the first word after the fence

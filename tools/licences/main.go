@@ -32,7 +32,6 @@ const (
 // Apache-2.0.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// platforms are those whose dependencies are listed.
 var platforms = []string{"darwin", "linux", "windows"}
 
 // licensed is what is known of one module.
@@ -209,7 +208,6 @@ func (l *licensed) names() ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// table returns the page with all modules.
 func table(modules map[string]*licensed) (string, error) {
 	var page strings.Builder
 	page.WriteString(`# Licences of the dependencies

@@ -19,7 +19,6 @@ type box struct {
 	lines       []string
 }
 
-// draw returns the picture as SVG.
 func draw(arrows map[int][]int, members map[int][]string) []byte {
 	boxes, height := place(members)
 	var svg bytes.Buffer

@@ -129,7 +129,6 @@ func room(path string) (string, bool) {
 	return strings.CutPrefix(path, root+"/")
 }
 
-// has reports whether a list of rooms contains a room.
 func has(rooms []string, room string) bool {
 	return slices.ContainsFunc(rooms, func(r string) bool {
 		parent, below := strings.CutSuffix(r, "/...")

@@ -75,7 +75,6 @@ func drawnParts(rnd *rand.Rand, names int) (list []Mechanism) {
 	return list
 }
 
-// step lets one random event happen.
 func (r *rival) step(rnd *rand.Rand) {
 	alive := r.oracle.alive()
 	m := alive[rnd.IntN(len(alive))]

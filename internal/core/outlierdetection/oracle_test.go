@@ -115,6 +115,8 @@ func (o *oracle) advance(d time.Duration) {
 	o.now = end
 }
 
+// timer is what gRFC A50 does when the interval timer fires. The numbers are those of its steps, also
+// in the functions of the two algorithms.
 func (o *oracle) timer() {
 	start := o.now // step 1
 	o.timerStart = &start

@@ -22,7 +22,6 @@ type alone struct {
 	unproven map[*core.Endpoint[counted]]bool
 }
 
-// counted has the counters of an endpoint.
 type counted struct {
 	name                     string
 	successes, failures, row uint64
@@ -33,7 +32,6 @@ type counted struct {
 	calls                    []*call // calls that have not ended, oldest first
 }
 
-// call is a call that has not ended.
 type call struct {
 	number   int
 	epoch    uint64

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// EndpointsURL is the type URL of ClusterLoadAssignments.
 const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
 // Script serves one stream. The stream ends when the script returns.
@@ -38,13 +37,11 @@ func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Ser
 	return s
 }
 
-// Stop closes all connections and waits until all streams have ended.
 func (s *Server) Stop() { s.grpc.Stop() }
 
 // Streams returns the number of streams opened so far.
 func (s *Server) Streams() int { return int(s.streams.Load()) }
 
-// StreamAggregatedResources runs the script.
 func (s *Server) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return s.script(&Stream{AggregatedDiscoveryService_StreamAggregatedResourcesServer: stream, Number: int(s.streams.Add(1))})
 }
@@ -58,7 +55,6 @@ type Stream struct {
 	first *discoveryv3.DiscoveryRequest // the first request, if Respond has read it and Recv has not returned it
 }
 
-// Recv returns the next request.
 func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	if r := s.first; r != nil {
 		s.first = nil
@@ -84,7 +80,6 @@ func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterL
 	return s.Send(r)
 }
 
-// Drain reads requests until the stream ends.
 func (s *Stream) Drain() error {
 	for {
 		if _, err := s.Recv(); err != nil {
@@ -93,7 +88,6 @@ func (s *Stream) Drain() error {
 	}
 }
 
-// Any packs a message.
 func Any(m proto.Message) *anypb.Any {
 	packed, err := anypb.New(m)
 	if err != nil {
@@ -127,7 +121,6 @@ func endpoint(address string) *endpointv3.LbEndpoint {
 	}
 }
 
-// SocketAddress returns an address with a host and a port.
 func SocketAddress(host string, port uint32) *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
 		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},

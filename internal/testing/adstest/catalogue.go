@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ClustersURL is the type URL of Clusters.
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
 // Catalogue serves clusters and endpoints by name, and sends them again when they change. Create
@@ -23,14 +22,12 @@ type Catalogue struct {
 	changed   chan struct{}            // closed and replaced at the next change
 }
 
-// NewCatalogue returns a catalogue of these resources.
 func NewCatalogue(resources ...proto.Message) *Catalogue {
 	c := &Catalogue{resources: make(map[string]proto.Message), changed: make(chan struct{})}
 	c.Set(resources...)
 	return c
 }
 
-// Set adds or replaces resources.
 func (c *Catalogue) Set(resources ...proto.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +104,6 @@ func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]
 	return s.Send(response)
 }
 
-// EDS returns a cluster of type EDS.
 func EDS(name string) *clusterv3.Cluster {
 	ads := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 	return &clusterv3.Cluster{
@@ -128,7 +124,6 @@ func Aggregate(name string, children ...string) *clusterv3.Cluster {
 	}
 }
 
-// LogicalDNS returns a cluster of type LOGICAL_DNS for host:port.
 func LogicalDNS(name, host string, port uint32) *clusterv3.Cluster {
 	c := Cluster(name, "10.0.0.1:1")
 	c.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().Address = SocketAddress(host, port)

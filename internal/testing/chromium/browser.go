@@ -18,7 +18,6 @@ import (
 // names are the names that distributions give the program.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
 
-// Browser is a running Chromium.
 type Browser struct {
 	command *exec.Cmd
 	dir     string

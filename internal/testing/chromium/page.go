@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// Page is a tab of the browser.
 type Page struct {
 	browser  *Browser
 	target   string
@@ -24,7 +23,6 @@ type View struct {
 	NoScript      bool
 }
 
-// Open opens a page.
 func (b *Browser) Open(ctx context.Context, url string, v View) (*Page, error) {
 	var target struct {
 		ID string `json:"targetId"`
@@ -53,7 +51,6 @@ func (b *Browser) Open(ctx context.Context, url string, v View) (*Page, error) {
 	return p, p.Go(ctx, url)
 }
 
-// Close closes the page.
 func (p *Page) Close(ctx context.Context) error {
 	return p.browser.call(ctx, "", "Target.closeTarget", map[string]any{"targetId": p.target}, nil)
 }
@@ -180,19 +177,16 @@ func (p *Page) Press(ctx context.Context, selector string) error {
 	return p.Key(ctx, Enter)
 }
 
-// Key is a key on the keyboard.
 type Key struct {
 	Name, Text string
 	Code       int
 }
 
-// Keys that tests press.
 var (
 	Enter = Key{"Enter", "\r", 13}
 	Tab   = Key{"Tab", "", 9}
 )
 
-// Key presses a key.
 func (p *Page) Key(ctx context.Context, k Key) error {
 	for _, kind := range []string{"keyDown", "keyUp"} {
 		event := map[string]any{"type": kind, "key": k.Name, "code": k.Name, "windowsVirtualKeyCode": k.Code, "text": k.Text}

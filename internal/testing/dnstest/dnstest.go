@@ -94,7 +94,6 @@ func (s *Server) Stop() {
 	s.running.Wait()
 }
 
-// Address returns the server's address as host:port.
 func (s *Server) Address() string { return s.tcp.Addr().String() }
 
 // Set sets the records of a name and type. Without records, the name does not exist.
@@ -102,7 +101,6 @@ func (s *Server) Set(name, kind string, records ...string) {
 	s.SetAnswer(name, kind, Answer{Records: records})
 }
 
-// SetAnswer sets the response for a name and type.
 func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +183,6 @@ func (s *Server) converse(c net.Conn) {
 	}
 }
 
-// respond returns the response to a query, or nil if there is none.
 func (s *Server) respond(query []byte, tcp bool) []byte {
 	var m dnsmessage.Message
 	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {

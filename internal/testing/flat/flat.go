@@ -20,7 +20,6 @@ type Endpoint struct {
 	Locality string
 }
 
-// Answer returns an answer with these endpoints.
 func Answer(endpoints ...Endpoint) discovery.Answer {
 	sorted := slices.Clone(endpoints)
 	slices.SortStableFunc(sorted, func(a, b Endpoint) int {
@@ -45,13 +44,11 @@ func Answer(endpoints ...Endpoint) discovery.Answer {
 // Empty returns an answer that has no endpoints on purpose.
 func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
 
-// Taker gets the answers and failures of a source.
 type Taker interface {
 	Update(discovery.Answer) error
 	Fail(error)
 }
 
-// Receiver returns a receiver that passes answers and failures on to a Taker.
 func Receiver(to Taker) *discovery.Receiver {
 	return new(discovery.Receiver).With(discovery.Hooks{Update: to.Update, Fail: to.Fail})
 }

@@ -42,10 +42,8 @@ func Program(given ...Option) (p options.Program) {
 	return p
 }
 
-// Resolvers builds the resolvers of one scheme.
 type Resolvers = options.Builder
 
-// Builder returns the builder of a registered scheme.
 func Builder(scheme string, given ...Option) options.Builder {
 	return options.For(scheme, apart(given))
 }
@@ -63,7 +61,6 @@ func NewBuilder(scheme string, parse any, given ...Option) options.Builder {
 	return options.Make(scheme, parse, Program(given...))
 }
 
-// Builders returns a builder for each registered scheme.
 func Builders(given ...Option) []resolver.Builder {
 	var all []resolver.Builder
 	for _, b := range options.Builders(apart(given)) {

@@ -18,7 +18,6 @@ import (
 // Server is a Kubernetes API server with one namespace. It sends each change to all watches at
 // once. Its methods may be called by several goroutines.
 type Server struct {
-	// URL is the server's URL.
 	URL string
 
 	server *httptest.Server
@@ -93,7 +92,6 @@ func (s *Server) Set(service, name string, port int, endpoints ...string) {
 	s.add(kind, s.slices[name])
 }
 
-// Delete deletes a slice.
 func (s *Server) Delete(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

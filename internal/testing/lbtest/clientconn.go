@@ -37,7 +37,6 @@ func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.onUpdate = f
 }
 
-// UpdateState records state.
 func (c *ClientConn) UpdateState(state balancer.State) {
 	c.mu.Lock()
 	c.states = append(c.states, state)
@@ -65,7 +64,6 @@ func (c *ClientConn) State() balancer.State {
 	return c.states[len(c.states)-1]
 }
 
-// NewSubConn records a subchannel.
 func (c *ClientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if len(addresses) == 0 {
 		return nil, errors.New("lbtest: a subchannel needs an address")
@@ -131,21 +129,18 @@ func (c *ClientConn) Answer(down func(resolver.Address) error) {
 	}
 }
 
-// ResolveNow counts the call.
 func (c *ClientConn) ResolveNow(resolver.ResolveNowOptions) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.resolveNows++
 }
 
-// ResolveNows returns how many times ResolveNow was called.
 func (c *ClientConn) ResolveNows() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.resolveNows
 }
 
-// RemoveSubConn shuts sc down.
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
 // Target panics, because it is deprecated: a policy has the target in its BuildOptions.

@@ -35,12 +35,10 @@ func (r *Recorder) add(d *estats.MetricDescriptor, n int64, labels []string) {
 	r.sums[key(d, labels)] += n
 }
 
-// RecordInt64Count adds n to a counter.
 func (r *Recorder) RecordInt64Count(h *estats.Int64CountHandle, n int64, labels ...string) {
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RecordInt64UpDownCount adds n, which may be negative, to a counter.
 func (r *Recorder) RecordInt64UpDownCount(h *estats.Int64UpDownCountHandle, n int64, labels ...string) {
 	r.add(h.Descriptor(), n, labels)
 }

@@ -19,8 +19,7 @@ import (
 type StubConfig struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 	ID                                string `json:"id"`
-	// Reject makes ParseConfig fail.
-	Reject bool `json:"reject,omitempty"`
+	Reject                            bool   `json:"reject,omitempty"`
 }
 
 // StubBuilder builds policies that do nothing of their own and report the states that the test
@@ -37,10 +36,8 @@ type StubBuilder struct {
 	built []*Stub
 }
 
-// Name returns PolicyName.
 func (b *StubBuilder) Name() string { return b.PolicyName }
 
-// ParseConfig parses a StubConfig.
 func (b *StubBuilder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	var c StubConfig
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -52,7 +49,6 @@ func (b *StubBuilder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanc
 	return &c, nil
 }
 
-// Build builds a stub and records it.
 func (b *StubBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	s := &Stub{CC: cc, Options: opts, builder: b}
 	b.mu.Lock()
@@ -82,9 +78,7 @@ func (b *StubBuilder) Get(id string) *Stub {
 // Stub is a policy that reports the states that the test wants. Its methods may be called by
 // several goroutines.
 type Stub struct {
-	// CC is the ClientConn that the policy was built with.
-	CC balancer.ClientConn
-	// Options are the options that the policy was built with.
+	CC      balancer.ClientConn
 	Options balancer.BuildOptions
 
 	builder *StubBuilder
@@ -105,7 +99,6 @@ func (s *Stub) ID() string {
 	return ""
 }
 
-// UpdateClientConnState records the update.
 func (s *Stub) UpdateClientConnState(state balancer.ClientConnState) error {
 	s.mu.Lock()
 	s.updates = append(s.updates, state)
@@ -116,7 +109,6 @@ func (s *Stub) UpdateClientConnState(state balancer.ClientConnState) error {
 	return nil
 }
 
-// Updates returns how many updates the stub has received.
 func (s *Stub) Updates() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,21 +134,18 @@ func (s *Stub) Addresses() []string {
 	return addresses
 }
 
-// ResolverError records err.
 func (s *Stub) ResolverError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errors = append(s.errors, err)
 }
 
-// ResolverErrors returns the resolver errors that the stub has received.
 func (s *Stub) ResolverErrors() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.errors)
 }
 
-// UpdateSubConnState does nothing.
 func (s *Stub) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 // ExitIdle counts the call and calls the builder's OnExitIdle.
@@ -169,42 +158,36 @@ func (s *Stub) ExitIdle() {
 	s.exitIdles++
 }
 
-// ExitIdles returns how often ExitIdle was called.
 func (s *Stub) ExitIdles() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.exitIdles
 }
 
-// ResetBackoff counts the call.
 func (s *Stub) ResetBackoff() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resets++
 }
 
-// Resets returns how often ResetBackoff was called.
 func (s *Stub) Resets() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.resets
 }
 
-// Close counts the call.
 func (s *Stub) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed++
 }
 
-// IsClosed reports whether Close was called.
 func (s *Stub) IsClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed > 0
 }
 
-// Closes returns how often Close was called.
 func (s *Stub) Closes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,13 +207,11 @@ func (s *Stub) Report(state connectivity.State, err error) {
 	s.CC.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(err)})
 }
 
-// ResolveNow requests re-resolution.
 func (s *Stub) ResolveNow() { s.CC.ResolveNow(resolver.ResolveNowOptions{}) }
 
 // PickedStub is the error of a READY stub's picker. It counts as a pick: a stub has no subchannels.
 type PickedStub struct{ ID string }
 
-// Error returns "picked" and the id.
 func (p PickedStub) Error() string { return "picked " + p.ID }
 
 // Pick makes one pick and describes the result: "a" if stub a or the subchannel to address a was

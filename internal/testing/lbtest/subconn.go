@@ -26,31 +26,26 @@ type SubConn struct {
 	health   func(balancer.SubConnState)
 }
 
-// String returns the first address.
 func (sc *SubConn) String() string { return fmt.Sprintf("SubConn(%s)", sc.Addresses[0].Addr) }
 
-// Connect counts the call.
 func (sc *SubConn) Connect() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.connects++
 }
 
-// Connects returns how often Connect was called.
 func (sc *SubConn) Connects() int {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.connects
 }
 
-// Shutdown records the call.
 func (sc *SubConn) Shutdown() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.shutdown = true
 }
 
-// IsShutdown reports whether Shutdown was called.
 func (sc *SubConn) IsShutdown() bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -64,14 +59,12 @@ func (sc *SubConn) UpdateAddresses(addresses []resolver.Address) {
 	sc.updated = addresses
 }
 
-// Updated returns the addresses of the last UpdateAddresses.
 func (sc *SubConn) Updated() []resolver.Address {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.updated
 }
 
-// RegisterHealthListener records the listener.
 func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -89,7 +82,6 @@ func (sc *SubConn) Report(state connectivity.State, err error) {
 	}
 }
 
-// HasHealthListener reports whether a health listener is registered.
 func (sc *SubConn) HasHealthListener() bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

@@ -36,10 +36,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// Target is an outlier_detection policy.
 type Target interface {
 	Update(config core.Config, endpoints []string)
-	// Begin begins a call to an endpoint.
 	Begin(endpoint string, deadline bool)
 	// End ends the oldest call of the endpoint. how is ok, failed, lost, cancelled or dropped.
 	End(endpoint, how string)

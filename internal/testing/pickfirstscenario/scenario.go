@@ -42,7 +42,6 @@ type Target interface {
 	Health(address string, state core.State, err error)
 	Advance(d time.Duration)
 	Close()
-	// Take returns the lines since its last call.
 	Take() []string
 }
 

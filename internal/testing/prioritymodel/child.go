@@ -18,8 +18,8 @@ type child struct {
 	reported  Report
 	refusal   string // the error of its last update, if the child counts as failed because of it
 	lacking   bool   // less of the child is READY than MinReady demands
-	reports   int    // how many reports there were
-	revision  int    // increases when what the child would publish changes
+	reports   int
+	revision  int // increases when what the child would publish changes
 	lastError string
 
 	failoverAt  time.Duration // when the failover timer fires
@@ -149,7 +149,6 @@ func (c *child) handle(r Report) {
 	c.m.choose()
 }
 
-// expire handles the end of the failover timer.
 func (c *child) expire() {
 	c.failoverAt = never
 	if c.m.Rows["p-timeout"] {

@@ -18,7 +18,6 @@ func (m *Model) reported(c *child, s *Stub, r Report) {
 	}
 }
 
-// ExitIdle is what the parent of the priority policy calls.
 func (m *Model) ExitIdle() {
 	for _, name := range m.names() {
 		c := m.children[name]
@@ -28,7 +27,6 @@ func (m *Model) ExitIdle() {
 	}
 }
 
-// ResolverError is what the parent of the priority policy calls.
 func (m *Model) ResolverError(err string) {
 	if len(m.children) == 0 && !m.closed && !m.Rows["p-no-child"] {
 		m.publish(fails("priority: the resolver failed: " + err))
@@ -69,7 +67,6 @@ func (m *Model) passesOn(c *child) bool {
 	return !c.ignored
 }
 
-// Close is what the parent of the priority policy calls.
 func (m *Model) Close() {
 	m.closed = true
 	for _, name := range m.names() {

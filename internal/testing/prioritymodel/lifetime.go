@@ -76,7 +76,6 @@ func (c *child) startAnew() {
 	}
 }
 
-// Advance lets time pass and fires timers.
 func (m *Model) Advance(d time.Duration) {
 	for end := m.now + d; ; {
 		var first *child

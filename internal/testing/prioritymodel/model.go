@@ -50,7 +50,6 @@ type Reaction struct {
 
 // Config is the configuration of an update.
 type Config struct {
-	// Children are the configured children.
 	Children   map[string]Child
 	Priorities []string
 	Of         []int // by priority of the policy: the source's priority that it belongs to; nil without near groups
@@ -78,9 +77,8 @@ type Child struct {
 type Event struct {
 	// Verb is "create", "update" or "destroy" for a child, "exit-idle" or "resolver-error" for one
 	// that gets it, "publish", or "resolve" for a re-resolution that is passed on.
-	Verb  string
-	Child string
-	// Report is what is published.
+	Verb   string
+	Child  string
 	Report Report
 }
 

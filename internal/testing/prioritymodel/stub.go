@@ -58,7 +58,6 @@ func (p *Policies) Refused(err string) {
 	}
 }
 
-// Close closes the policies.
 func (p *Policies) Close() {
 	for _, s := range []*Stub{p.Current, p.Pending} {
 		if s != nil {
@@ -71,7 +70,6 @@ func (p *Policies) Close() {
 // Stubs are policies in the order in which they were built.
 type Stubs []*Stub
 
-// Build builds a policy.
 func (all *Stubs) Build(id string) *Stub {
 	s := &Stub{ID: id, Now: unreported}
 	*all = append(*all, s)

@@ -14,10 +14,9 @@ type Oracle struct {
 	update Update
 	script map[string][]Reaction
 	log    []string
-	err    error // the last error of ResolverError
+	err    error
 }
 
-// NewOracle returns an Oracle without a configuration.
 func NewOracle() *Oracle {
 	o := &Oracle{model: model.New(nil)}
 	o.model.React, o.model.Log = o.react, o.write
@@ -28,7 +27,6 @@ func NewOracle() *Oracle {
 // order.
 func (o *Oracle) Tie() bool { return o.model.Tie }
 
-// write logs an action of the model as a line.
 func (o *Oracle) write(e model.Event) {
 	line := strings.TrimSpace(e.Verb + " " + e.Child)
 	switch e.Verb {
@@ -71,10 +69,8 @@ func reportOf(child string, r Report) model.Report {
 	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyPart, Unproven: r.Unproven}
 }
 
-// Script implements Target.
 func (o *Oracle) Script(s map[string][]Reaction) { o.script = s }
 
-// Update implements Target.
 func (o *Oracle) Update(u Update) {
 	config := model.Config{
 		Children:              map[string]model.Child{},
@@ -108,28 +104,21 @@ func (o *Oracle) Update(u Update) {
 	}
 }
 
-// Report implements Target.
 func (o *Oracle) Report(child string, r Report) { o.model.Report(child, child, reportOf(child, r)) }
 
-// Advance implements Target.
 func (o *Oracle) Advance(d time.Duration) { o.model.Advance(d) }
 
-// ExitIdle implements Target.
 func (o *Oracle) ExitIdle() { o.model.ExitIdle() }
 
-// ResolverError implements Target.
 func (o *Oracle) ResolverError(err error) {
 	o.err = err
 	o.model.ResolverError(err.Error())
 }
 
-// Resolve implements Target.
 func (o *Oracle) Resolve(child string) { o.model.ResolveNow(child) }
 
-// Close implements Target.
 func (o *Oracle) Close() { o.model.Close() }
 
-// Take implements Target.
 func (o *Oracle) Take() []string {
 	log := o.log
 	o.log = nil

@@ -12,7 +12,6 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
-// Step is one event of a schedule.
 type Step struct {
 	Text   string
 	Script map[string][]Reaction

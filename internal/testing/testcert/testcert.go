@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority.
 type Authority struct {
 	t    *testing.T
 	cert *x509.Certificate

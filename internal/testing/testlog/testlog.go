@@ -42,7 +42,6 @@ func (l *Log) Take() string {
 	return text
 }
 
-// Write adds a line.
 func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -67,7 +67,6 @@ func (r *Relay) Close() {
 	r.running.Wait()
 }
 
-// Cut stops the relay from forwarding.
 func (r *Relay) Cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +77,6 @@ func (r *Relay) Cut() {
 	}
 }
 
-// Mend lets the relay forward again.
 func (r *Relay) Mend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,10 +20,8 @@ import (
 // channel is open.
 type Source struct{ Receiver *discovery.Receiver }
 
-// Check implements discovery.Source.
 func (*Source) Check(bool) error { return nil }
 
-// Start implements discovery.Source.
 func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	s.Receiver = settle.Receiver(r)
 	return discovery.Started{}, nil

@@ -74,7 +74,6 @@ func caOf(s *httptest.Server) []byte {
 
 func data(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
 
-// configOf returns a kubeconfig with one context.
 func configOf(server, cluster, user string) string {
 	return fmt.Sprintf(`
 current-context: here

@@ -75,7 +75,6 @@ func TestClustersInAFile(t *testing.T) {
 	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
 		t.Errorf("%v are restored", got)
 	}
-	// The cluster's type changes, and nothing else.
 	write(t, path, strings.Replace(shop, "type: STATIC", "type: STRICT_DNS", 1))
 	l2 := clustersUntil(t, s, "near", func(c *clusterv3.Cluster) bool { return c.GetType() == clusterv3.Cluster_STRICT_DNS })
 	if l2.GetLoadAssignment() == nil {

@@ -23,10 +23,8 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-// patience bounds the wait for events that must happen.
 const patience = 30 * time.Second
 
-// logs keeps the log lines of a server. A test waits for lines with wait.
 type logs struct {
 	mu    sync.Mutex
 	lines []map[string]any

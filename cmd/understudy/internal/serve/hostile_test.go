@@ -75,7 +75,6 @@ func TestTypeThatIsNotServed(t *testing.T) {
 	}
 }
 
-// reject sends a NACK for a response.
 func reject(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, version, reason string, names ...string) {
 	t.Helper()
 	send(t, stream, &discoveryv3.DiscoveryRequest{

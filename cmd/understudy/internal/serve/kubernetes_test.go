@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// pod returns one endpoint of an EndpointSlice as JSON.
 func pod(host int, zone, conditions string) string {
 	return fmt.Sprintf(`{"addresses":["10.0.0.%[1]d"],"zone":%[2]q,"nodeName":"n%[1]d","conditions":{%[3]s},"hints":{"forZones":[{"name":%[2]q}]}}`, host, zone, conditions)
 }
@@ -24,7 +23,6 @@ func fleet(t *testing.T, api *kubetest.Server) Options {
 	return Options{From: []string{"web=kubernetes:///web.shop:grpc"}, Kubeconfig: kubeconfig.Options{Path: api.Kubeconfig(t)}}
 }
 
-// servedAs returns the endpoints that are served for the cluster web, as text.
 func servedAs(t *testing.T, s *Server) string {
 	t.Helper()
 	var c endpointv3.ClusterLoadAssignment

@@ -58,7 +58,6 @@ func telling(called chan<- bool) grpc.ServerOption {
 	})
 }
 
-// running is a watch whose output is read line by line.
 type running struct {
 	t     *testing.T
 	lines chan string
@@ -68,7 +67,6 @@ type running struct {
 	passed []string // lines that await has skipped
 }
 
-// begin starts a watch that ends with the test.
 func begin(t *testing.T, o Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
