@@ -15,49 +15,46 @@ import (
 	"time"
 )
 
-// The maximum duration of a watch of the API server, and the interval of its bookmarks.
+// A watch lasts at most that long. Bookmarks come at this interval.
 const (
 	longestWatch = 90 * time.Second
 	bookmarkEach = 20 * time.Second
 )
 
-// trouble is a fault of an API server.
 type trouble int
 
 const (
 	noTrouble   trouble = iota
-	apiDown             // it refuses connections
-	apiSilent           // it does not respond to existing or new requests
-	apiBusy             // it answers 429
-	apiForgets          // it discards old versions and ends watches
-	apiEnds             // it ends watches early
-	apiReplaced         // it is down, and comes back with lower versions
+	apiDown             // refuses connections
+	apiSilent           // answers neither old nor new requests
+	apiBusy             // answers 429
+	apiForgets          // discards old versions and ends watches
+	apiEnds             // ends watches early
+	apiReplaced         // is down, and comes back with lower versions
 	troubles
 )
 
-// String describes the fault.
 func (t trouble) String() string {
 	return "the API server " + [...]string{"is well", "refuses connections", "does not answer", "is too busy", "forgets old versions", "ends watches soon", "is replaced from a backup"}[t]
 }
 
-// apiServer is an API server for EndpointSlices. It is an http.RoundTripper.
+// apiServer is an API server for EndpointSlices, as an http.RoundTripper.
 type apiServer struct {
 	ctx context.Context //nolint:containedctx // ends when the server stops
-	old bool            // it does not support sendInitialEvents
+	old bool            // does not know sendInitialEvents
 
 	mu      sync.Mutex
 	rand    *rand.Rand
 	slices  map[string]kubeSlice
-	without map[string]time.Time // when a Service that has had slices last had none
-	log     []apiEvent           // events since version oldest
+	without map[string]time.Time
+	log     []apiEvent // events after version oldest
 	version int
 	oldest  int
 	trouble trouble
-	epoch   int           // watches of earlier epochs end
-	changed chan struct{} // closed after each change
+	epoch   int           // watches that began in an earlier epoch end
+	changed chan struct{} // closed at each change
 }
 
-// apiEvent is one event, or a slice as it was when it was added.
 type apiEvent struct {
 	version       int
 	service, text string
@@ -67,7 +64,6 @@ func newAPIServer(ctx context.Context, r *rand.Rand) *apiServer {
 	return &apiServer{ctx: ctx, rand: r, old: r.IntN(3) == 0, slices: make(map[string]kubeSlice), without: make(map[string]time.Time), version: 1_000_000, oldest: 1_000_000, changed: make(chan struct{})}
 }
 
-// change changes the state under the lock.
 func (s *apiServer) change(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +84,7 @@ func (s *apiServer) get(name string) kubeSlice {
 	return s.slices[name]
 }
 
-// set adds or changes a slice, and reports whether the slice differs from its previous version.
+// set adds or changes a slice, and reports whether that is a change.
 func (s *apiServer) set(name string, to kubeSlice) bool {
 	s.mu.Lock()
 	before, known := s.slices[name]
@@ -106,7 +102,7 @@ func (s *apiServer) set(name string, to kubeSlice) bool {
 	return true
 }
 
-// serves reports whether a Service has a slice. The caller must hold the lock.
+// serves reports whether a Service has a slice. The caller holds the lock.
 func (s *apiServer) serves(service string) bool {
 	for _, sl := range s.slices {
 		if sl.service == service {
@@ -116,7 +112,7 @@ func (s *apiServer) serves(service string) bool {
 	return false
 }
 
-// servesFor returns how long a Service has had slices, or 0 if it has none.
+// servesFor returns for how long a Service has had slices, or 0 if it has none.
 func (s *apiServer) servesFor(service string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +129,7 @@ func (s *apiServer) remove(name string) {
 	})
 }
 
-// add adds an event to the log. The caller must hold the lock.
+// add adds an event to the log. The caller holds the lock.
 func (s *apiServer) add(kind, name string, of kubeSlice) {
 	s.version++
 	s.log = append(s.log, apiEvent{s.version, of.service, eventText(kind, of.json(name, s.version))})
@@ -151,7 +147,7 @@ func bookmarkText(version int, initial bool) string {
 	return eventText("BOOKMARK", fmt.Sprintf(`{"metadata":{"resourceVersion":"%d"%s}}`, version, annotations))
 }
 
-// forget discards all versions except the last. The caller must hold the lock.
+// forget discards all versions except the last. The caller holds the lock.
 func (s *apiServer) forget() { s.oldest, s.log = s.version, nil }
 
 func (s *apiServer) fail(t trouble) string {
@@ -166,7 +162,7 @@ func (s *apiServer) fail(t trouble) string {
 	return t.String()
 }
 
-// restore ends the fault. Hanging requests continue.
+// restore ends the fault. Requests that hang then go on.
 func (s *apiServer) restore() {
 	s.change(func() {
 		if s.trouble == apiReplaced {
@@ -177,14 +173,13 @@ func (s *apiServer) restore() {
 	})
 }
 
-// now returns the current fault, and a channel that is closed after the next change.
+// now returns the current fault, and a channel that is closed at the next change.
 func (s *apiServer) now() (t trouble, epoch int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trouble, s.epoch, s.changed
 }
 
-// RoundTrip answers a request.
 func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	t, epoch, changed := s.now()
 	for ; t == apiSilent; t, epoch, changed = s.now() {
@@ -229,8 +224,8 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// refusal returns the error response to a request, or code 0 for a request that is served. The
-// caller must hold the lock.
+// refusal returns the error response to a request, or code 0 if the request is served. The caller
+// holds the lock.
 func (s *apiServer) refusal(t trouble, r *http.Request, version int) (code int, text string) {
 	switch {
 	case t == apiBusy:
@@ -255,7 +250,7 @@ func answered(code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// life draws the duration of a watch. The caller must hold the lock.
+// life draws how long a watch lasts. The caller holds the lock.
 func (s *apiServer) life() time.Duration {
 	if s.trouble == apiEnds || s.trouble == apiForgets {
 		return time.Duration(s.rand.IntN(5000)) * time.Millisecond
@@ -267,12 +262,12 @@ func (s *apiServer) life() time.Duration {
 type apiWatch struct {
 	*apiServer
 	services []string
-	at       int // the last version sent
-	born     int // the epoch in which it began
+	at       int // the last version that was sent
+	born     int // the epoch in which the watch began
 	until    time.Time
 }
 
-// all returns the slices of the watch. The caller must hold the lock.
+// all returns the slices of the watch. The caller holds the lock.
 func (w *apiWatch) all() (texts []string) {
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		if sl := w.slices[name]; slices.Contains(w.services, sl.service) {
@@ -282,7 +277,7 @@ func (w *apiWatch) all() (texts []string) {
 	return texts
 }
 
-// run sends the current state and then its changes, until the watch ends.
+// run sends the slices and then their changes, until the watch ends.
 func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 	stop := context.AfterFunc(ctx, func() { _ = to.Close() })
 	defer stop()
@@ -329,14 +324,14 @@ func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 	}
 }
 
-// news returns the events that the watch has not yet sent.
+// news returns the events that the watch has not sent.
 func (w *apiWatch) news() (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unsent()
 }
 
-// unsent returns the events that the watch has not yet sent. The caller must hold the lock.
+// unsent returns the events that the watch has not sent. The caller holds the lock.
 func (w *apiWatch) unsent() (text string) {
 	for _, e := range w.log {
 		if e.version > w.at {
@@ -348,8 +343,8 @@ func (w *apiWatch) unsent() (text string) {
 	return text
 }
 
-// bookmark returns a bookmark, after events that have come meanwhile, or "" while the watch waits
-// for a future version.
+// bookmark returns a bookmark, after events that have come meanwhile. While the watch waits for a
+// version of the future, it returns "".
 func (w *apiWatch) bookmark() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// If an update and a failover happen at the same time in a world with standbys, their order is not
-// judged until the failover timers of the children created at that time have expired.
+// An update and a failover happen at the same time in a world with standbys. Which of them was
+// first is not judged until the failover timers of the children created at that time have fired.
 func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		standbys int
@@ -51,7 +51,7 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 						c.failover("p0 a", "p1 b")
 					case "update":
 						c.updating()
-					case "report": // of a child that the model does not have
+					case "report": // a report of a child that the model does not have
 						c.report(prioritymodel.Report{State: prioritymodel.Connecting, Text: "z"})
 					}
 				}
@@ -63,14 +63,14 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// If two reports arrive at the same time in a world with a failback delay, their order is not
-// judged while the delay lasts. A single report has no order, and the order of reports that arrive
-// at different times is known.
+// Two reports come at the same time in a world with a failback delay. Which of them was first is
+// not judged while the delay lasts. Reports of different times are judged, and so is a single
+// report.
 func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		failback time.Duration
 		slow     time.Duration // slowStart
-		second   time.Duration // time of the second report after the update
+		second   time.Duration // time between the update and the second report
 		later    time.Duration // time until the result is judged
 		want     bool
 	}{
@@ -98,8 +98,8 @@ func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// A failover from a READY child up to one that is CONNECTING breaks a rule, unless A56 alone decides:
-// the calls of the child in use fail, and no priority above it is poor.
+// A failover from a READY child to a higher one that is CONNECTING breaks a rule. The exception is
+// gRFC A56's own choice: the calls of the child in use fail, and no priority above it is poor.
 func TestAFailoverUpToAConnectingChild(t *testing.T) {
 	ready := func(condition shell.Condition) *seen {
 		return &seen{state: connectivity.Ready, tier: shell.Tier{Condition: condition, ReadyPart: 1}}
@@ -129,11 +129,11 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 	}
 }
 
-// While an update is in progress, a log line may be about the priorities before it or after it, and
-// both may have a priority of this number and title.
+// During an update, a log line may be about the priorities before it or after it, and both may have
+// one of this number and title.
 func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
-		later  time.Duration // after the update
+		later  time.Duration // since the update
 		broken bool
 	}{
 		"during the update": {0, false},

@@ -17,28 +17,26 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// method is the backends' unary method, and streamMethod is their streaming method. Both answer
-// with the backend's address.
+// The backends' unary and streaming methods. Both answer with the backend's address.
 const (
 	method       = "/sim.Backend/Who"
 	streamMethod = "/sim.Backend/Stay"
 )
 
-// Backend is a gRPC server at one address. All methods may be called from any goroutine of the
-// bubble.
+// Backend is a gRPC server at one address of the simulated network.
 type Backend struct {
 	Address string
 	network *Network
 	calls   func(address string) // called for each call that arrives
 
 	mu     sync.Mutex
-	server *grpc.Server   // nil if the backend is down
+	server *grpc.Server   // nil while the backend is down
 	old    []*grpc.Server // servers that have sent GOAWAY
 	health *health.Server
-	answer codes.Code    // OK, unless the backend answers with errors
+	answer codes.Code    // OK, or the error that the backend answers with
 	takes  time.Duration // how long an answer takes
-	hang   chan struct{} // open while calls hang, otherwise nil
-	sick   bool          // NOT_SERVING
+	hang   chan struct{} // open while calls hang; nil if they do not
+	sick   bool          // reports NOT_SERVING
 }
 
 // NewBackend returns a backend that is down. calls is called for each call that arrives.
@@ -46,7 +44,6 @@ func NewBackend(n *Network, address string, calls func(address string)) *Backend
 	return &Backend{Address: address, network: n, calls: calls}
 }
 
-// Up starts the backend. It does nothing if it is up.
 func (b *Backend) Up() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,10 +55,9 @@ func (b *Backend) Up() {
 func (b *Backend) start() {
 	listener, err := b.network.Listen(b.Address)
 	if err != nil {
-		panic(err) // a world must not have two backends at one address
+		panic(err) // two backends at one address are a mistake of the world
 	}
-	// If the server refused a client's pings, the client would permanently double its ping
-	// interval.
+	// A client whose pings are refused pings half as often from then on.
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestKeepalive / 2, PermitWithoutStream: true}))
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
@@ -84,7 +80,7 @@ func (b *Backend) setHealth() {
 	b.health.SetServingStatus("", serving)
 }
 
-// Down stops the backend: existing connections are reset, and new connections are refused.
+// Down resets all connections and refuses new ones.
 func (b *Backend) Down() {
 	b.mu.Lock()
 	server, old := b.server, b.old
@@ -101,8 +97,8 @@ func (b *Backend) Down() {
 	}
 }
 
-// GoAway replaces the server with a new one. The old server sends GOAWAY and stops when its calls
-// have ended.
+// GoAway replaces the server by a new one. The old one sends GOAWAY and stops when its calls have
+// ended.
 func (b *Backend) GoAway() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,7 +117,7 @@ func (b *Backend) GoAway() {
 	b.start()
 }
 
-// Drain stops the backend as in a graceful restart: it sends GOAWAY and stops listening.
+// Drain ends the backend as in a graceful restart: it sends GOAWAY and stops listening.
 func (b *Backend) Drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +129,6 @@ func (b *Backend) Drain() {
 	b.server = nil
 }
 
-// SetServing sets the result of health checks.
 func (b *Backend) SetServing(serving bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,21 +138,19 @@ func (b *Backend) SetServing(serving bool) {
 	}
 }
 
-// Answer makes the backend answer each call with the status code.
 func (b *Backend) Answer(code codes.Code) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.answer = code
 }
 
-// Take sets the duration of each answer.
 func (b *Backend) Take(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.takes = d
 }
 
-// Hang makes calls hang, except for health checks, or lets them continue.
+// Hang makes calls hang or, if hang is false, go on. Health checks do not hang.
 func (b *Backend) Hang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,7 +175,7 @@ func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc
 	return wrapperspb.String(b.Address), nil
 }
 
-// stay answers like who, and ends the stream when the requested time has passed.
+// stay answers as who does, and ends the stream after the time in the request.
 func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	var length durationpb.Duration
 	if err := stream.RecvMsg(&length); err != nil {
@@ -197,7 +190,7 @@ func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	return wait(stream.Context(), time.After(length.AsDuration()))
 }
 
-// answered waits until the backend may answer a call, and returns the call's error.
+// answered waits until the backend may answer, and returns the error of the answer.
 func (b *Backend) answered(ctx context.Context) error {
 	b.calls(b.Address)
 	b.mu.Lock()
@@ -219,7 +212,7 @@ func (b *Backend) answered(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for an event, and returns an error if the call ends first.
+// wait waits for an event. If the call ends before, it returns an error.
 func wait[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chooseBalance selects prefer=balance. The shares of the endpoints can be computed only if they
-// depend on connections alone, so other options are reset.
+// chooseBalance sets prefer=balance. The expected shares follow from the connections alone, so
+// options that would change them otherwise are switched off.
 func (s *settings) chooseBalance(r *rand.Rand) {
 	s.near.least = 0
 	s.minReady, s.recovery, s.detects, s.pickFirst = 0, 0, "false", false
@@ -27,14 +27,14 @@ func (s *settings) chooseBalance(r *rand.Rand) {
 	}
 }
 
-// balances reports whether the calls of a priority are balanced. They are not balanced if the
-// location is unknown or the priority has no usable endpoints.
+// balances reports whether the calls of a priority are balanced, for which the client must know its
+// location and the priority must have usable endpoints.
 func (n nearby) balances(t Tier) bool {
 	return n.prefer == "balance" && n.zone != "" && len(t.Serving()) > 0 && t[0].Zone != ""
 }
 
-// balance returns the channel's priorities for one priority of the source: one with all zones,
-// followed by one with the zones that have no share. Weights between zones have no effect.
+// balance returns the channel's priorities for one priority of the source: one with all zones, and
+// one with the zones without a share. The weights of zones do not matter.
 func (n nearby) balance(t Tier) Truth {
 	if !n.balances(t) {
 		return Truth{t}
@@ -53,13 +53,13 @@ func (n nearby) balance(t Tier) Truth {
 	return Truth{all, rest}
 }
 
-// own reports whether a zone, given with or without its region, is the client's zone.
+// own reports whether a zone is the client's. The zone may come with or without its region.
 func (n nearby) own(zone string) bool {
 	region, name := placeOf(zone)
 	return name == n.zone && (n.region == "" || region == "" || n.region == region)
 }
 
-// callersIn returns the number of callers in a zone.
+// callersIn returns how many callers a zone has.
 func (n nearby) callersIn(l Locality) float64 {
 	if n.callers == nil && n.listed {
 		return 1
@@ -69,15 +69,15 @@ func (n nearby) callersIn(l Locality) float64 {
 	return float64(n.callers[l.Zone[strings.LastIndex(l.Zone, "/")+1:]])
 }
 
-// zoneShares returns each zone's share of the calls, computed with the formula in docs/near.md.
-// left returns the capacity of a zone that has not failed.
+// zoneShares returns the share of the calls of each zone, by the formula in docs/near.md. left
+// returns the capacity that a zone has left.
 func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float64 {
 	var capacity, callers float64
 	for _, l := range t {
 		capacity += left(l)
 		callers += n.callersIn(l)
 	}
-	if n.callers != nil { // callers in zones that the source does not name also count
+	if n.callers != nil { // callers in zones that the source does not name count, too
 		callers = 0
 		named := func(zone string) bool {
 			return slices.ContainsFunc(t, func(l Locality) bool { return l.Zone == zone || strings.HasSuffix(l.Zone, "/"+zone) })
@@ -116,12 +116,12 @@ func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float
 	return shares
 }
 
-// balanced returns the possible shares of a priority's endpoints. A zone whose endpoints are
-// unreachable may still count as usable while it has no share, because the channel does not connect
+// balanced returns the shares that a priority's endpoints may have. A zone whose endpoints cannot
+// be reached may still count as usable while it has no share, because the channel does not connect
 // to it.
 //
-// If a zone has no endpoints in the channel's update, it may have draining endpoints in the source.
-// In that case it may or may not have callers.
+// If a zone has no endpoints in the channel's update, it may have draining ones in the source, and
+// so it may or may not have callers.
 func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64) {
 	if n.callers == nil && !n.listed && slices.ContainsFunc(t, func(l Locality) bool { return len(l.Endpoints) == 0 }) {
 		listed := n
@@ -155,7 +155,7 @@ func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64
 	return all
 }
 
-// slack returns the allowed deviation of the shares. Shares change in steps of 1/64 of the total
+// slack returns how much the shares may deviate. They change in steps of 1/64 of the total
 // capacity.
 func (n nearby) slack(t Tier) float64 {
 	callers, own := 0.0, 0.0
@@ -166,7 +166,7 @@ func (n nearby) slack(t Tier) float64 {
 		}
 	}
 	for _, number := range n.callers {
-		callers += float64(number) // an overestimate, because callers in the priority's zones are counted twice
+		callers += float64(number) // too many: callers in the zones of the priority count twice
 	}
 	if own == 0 {
 		return 0.01 + 2./64
@@ -174,7 +174,6 @@ func (n nearby) slack(t Tier) float64 {
 	return 0.01 + callers/own/64
 }
 
-// checkBalance compares the counts of calls with the possible shares.
 func (w *World) checkBalance(q quiet, counts map[string]int) {
 	if len(q.balanced) == 0 {
 		return
@@ -192,7 +191,7 @@ func (w *World) checkBalance(q quiet, counts map[string]int) {
 	}
 }
 
-// zonesLine checks a log line about callers in zones without endpoints.
+// zonesLine checks the log line about callers in zones without endpoints.
 func (w *World) zonesLine([]string) string {
 	if w.settings.near.callers == nil {
 		return "zoneCallers is not set"

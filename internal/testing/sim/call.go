@@ -16,27 +16,24 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// call is one call of the traffic.
 type call struct {
 	start time.Time
-	made  int // the call's number
+	made  int // the number of the call
 
 	mu     sync.Mutex
-	to     string    // where the last attempt was sent, "" while it waits for a pick
+	to     string    // where the last attempt was sent; "" while the call waits for a pick
 	sentAt time.Time // when it was sent
 }
 
 type callKey struct{}
 
-// sent returns the destination and the time of the last attempt. The destination is "" if the call
-// is queued.
 func (c *call) sent() (string, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.to, c.sentAt
 }
 
-// make makes the call and waits for the answer until the deadline. If wait is true, it makes a
+// make makes the call and waits for the answer until the deadline. If wait is set, it is a
 // wait-for-ready call.
 func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
@@ -48,8 +45,8 @@ func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (str
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
-// open opens a stream, which the backend ends after length, and waits for its first message. The
-// stream is canceled when ctx ends.
+// open opens a stream and waits for its first message. The backend ends the stream after length,
+// and the end of ctx cancels it.
 func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Duration, wait bool) (grpc.ClientStream, error) {
 	ctx = context.WithValue(ctx, callKey{}, c)
 	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(wait))
@@ -66,7 +63,7 @@ func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Durati
 	return stream, stream.RecvMsg(&answer)
 }
 
-// observer receives the destinations of attempts and the policies' metrics from gRPC.
+// observer learns from gRPC where attempts are sent, and what the policies count.
 type observer struct {
 	estats.UnimplementedMetricsRecorder
 	sentTo   func(address string)
@@ -74,10 +71,9 @@ type observer struct {
 	failover func(from, to string)
 }
 
-// TagRPC implements stats.Handler.
 func (o *observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC records the destination of an attempt.
+// HandleRPC records where an attempt is sent.
 func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
@@ -98,10 +94,8 @@ func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// TagConn implements stats.Handler.
 func (o *observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn implements stats.Handler.
 func (o *observer) HandleConn(context.Context, stats.ConnStats) {}
 
 // RecordInt64Count records failovers.

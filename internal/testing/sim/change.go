@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// concerns reports whether a change of an address can change the priority in use. It cannot if the
-// address belongs to a lower priority. The caller must hold the lock.
+// concerns reports whether a change of an address may change the priority in use. It does not if
+// the address belongs to a lower priority. The caller holds the lock.
 func (w *World) concerns(address string) bool {
 	return w.lowest < 0 || slices.Contains(w.vital, address)
 }
@@ -27,10 +27,10 @@ func (w *World) publish(truth Truth) {
 	w.source.Publish(truth)
 }
 
-// moves reports whether an update may change the priority in use. It may not if the priority in use
-// and those above it stay the same, except for empty priorities that are added or removed above it.
-// The entries of a failover: target and the clusters of an aggregate cannot move. The caller must
-// hold the lock.
+// moves reports whether an update may change the priority in use. It does not if that priority and
+// those above it stay the same, except for empty priorities added or removed above it. The entries
+// of a failover: target and the clusters of an aggregate keep their positions. The caller holds the
+// lock.
 func (w *World) moves(truth Truth) bool {
 	if w.lowest < 0 || w.lowest >= len(w.known) || !slices.Equal(w.known.detections(), truth.detections()) {
 		return true
@@ -54,15 +54,15 @@ func (w *World) moves(truth Truth) bool {
 }
 
 // partly reports whether a priority takes calls although one of its localities takes none. While
-// Services are written one by one, ready endpoints may briefly share a priority with terminating
-// ones, and the priority then keeps its name.
+// Services are written one by one, ready endpoints may share a priority with terminating ones for a
+// moment. The priority then keeps its name.
 func (t Tier) partly() bool {
 	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
 	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
 }
 
-// places returns the localities and endpoints of a priority that may get calls. A different
-// locality means a different child.
+// places returns the localities and endpoints of a priority that may get calls. Another locality is
+// another child.
 func (t Tier) places() []string {
 	var places []string
 	for _, l := range t {
@@ -83,11 +83,11 @@ func (t Truth) serving() []string {
 	return all
 }
 
-// told receives an update of the channel, and reports whether it equals the previous update.
+// told handles an update of the channel, and reports whether it repeats the last one.
 func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c != w.channel { // the channel is about to be closed
+	if c != w.channel { // the channel is about to close
 		c.settle(false)
 		return false
 	}
@@ -123,18 +123,18 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	if w.judge != nil {
 		w.judge.told(truth)
 	}
-	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // otherwise the update may come from just one of several sources
+	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // before that, the update may come from one of several sources alone
 		w.lastTold = now
 	}
 	w.Log.Event("update of the channel: %v", truth)
 	return again
 }
 
-// oftenEnough limits how often a working source may repeat an answer after an event. Each endpoint
-// that appears or disappears may cause a re-resolution.
+// oftenEnough is how often a working source may repeat an answer after an event. Each endpoint that
+// appears or disappears may cause a re-resolution.
 const oftenEnough = 20
 
-// toldAgain records that the channel accepted a repeated update.
+// toldAgain counts an update that repeats the last one.
 func (w *World) toldAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +146,7 @@ func (w *World) toldAgain() {
 	}
 }
 
-// checkTold compares the channel's update with the source.
+// checkTold compares the channel's last update with the source.
 func (w *World) checkTold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +169,7 @@ func (w *World) checkTold() {
 	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
 }
 
-// disagree reports a broken rule if disagree is true, but only once before the next update.
+// disagree reports a broken rule once per update.
 func (w *World) disagree(disagree bool, what string) {
 	if disagree && !w.disagrees {
 		w.Log.Break(ruleTold, "the channel has received %s", what)
@@ -177,15 +177,15 @@ func (w *World) disagree(disagree bool, what string) {
 	w.disagrees = disagree
 }
 
-// same reports whether two truths have the same priorities, with the same weights and the same
-// outlier detection, regardless of the names of localities.
+// same reports whether two truths have the same priorities with the same weights and outlier
+// detection. Names of localities do not matter.
 func (t Truth) same(other Truth) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.weighted(), b.weighted(), alike) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})
 }
 
-// weighted returns the share of the calls of each locality, identified by its usable endpoints and
+// weighted returns the share of the calls of each locality. The key is its usable endpoints and
 // their weights.
 func (t Tier) weighted() map[string]float64 {
 	all, sum := make(map[string]float64), 0.0
@@ -207,5 +207,5 @@ func (t Tier) weighted() map[string]float64 {
 	return all
 }
 
-// alike reports whether two shares are equal except for rounding.
+// alike allows for rounding.
 func alike(a, b float64) bool { return math.Abs(a-b) < 1e-4 }

@@ -17,44 +17,44 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel is the world's view of one channel: the reports of its policies, and the state of the A56
-// model. The model receives each report before the policy does.
+// channel is what the world knows of one channel: the reports of its policies, and the model of
+// gRFC A56, which gets each report before the policy does.
 type channel struct {
 	w  *World
 	id int
 
-	order sync.Mutex // serializes reports
+	order sync.Mutex // held while a report is handled
 
 	mu         sync.Mutex
-	begin      time.Time // when the model's clock started
+	begin      time.Time // when the clock of the model was last set
 	told       tree      // the last update
-	toldBefore tree      // the update before the last
+	toldBefore tree      // the update before that
 	model      *prioritymodel.Model
 	children   map[string]*seen
-	state      connectivity.State // last published state
-	picker     balancer.Picker    // last published picker
-	disagreed  int                // number of seconds for which the model and the policy have disagreed
-	priorities []string           // of the last update
-	before     []string           // of the previous update
-	lastUpdate time.Time          // the time of the last update
+	state      connectivity.State // the last published state
+	picker     balancer.Picker    // the last published picker
+	disagreed  int                // for how many seconds in a row the model and the policy have disagreed
+	priorities []string           // in the last update
+	before     []string           // in the update before that
+	lastUpdate time.Time
 	inUpdate   bool
-	said       []prioritymodel.Report          // reports of children that the model will create next
-	unheard    map[string]prioritymodel.Report // last reports of children that the model has yet to create
+	said       []prioritymodel.Report          // reports of children that the model creates next
+	unheard    map[string]prioritymodel.Report // last reports of children that the model has not created yet
 	truth      Truth                           // of the last update
-	detects    bool                            // the channel detects outliers or has detected them before
-	failovers  int                             // failovers counted by metrics
-	lastMove   time.Time                       // the time of the last failover
-	met        time.Time                       // the time of an update at which a failover happened, or a child was created earlier than in the model
-	settled    bool                            // no event about priorities has occurred since a quiet period
+	detects    bool                            // the channel detects outliers, or has done so
+	failovers  int                             // as the metrics count them
+	lastMove   time.Time                       // when the last failover was
+	met        time.Time                       // when an update coincided with a failover, or with a child that the policy created earlier than the model
+	settled    bool                            // since the last quiet period, nothing has happened to the priorities
 }
 
 // seen is the last report of a child of the priority policy.
 type seen struct {
 	state  connectivity.State
 	picker balancer.Picker
-	tier   shell.Tier // the child's report about its endpoints
-	since  time.Time  // time of the last change of the state
-	told   time.Time  // time of the last report
+	tier   shell.Tier // what the child reports about its endpoints
+	since  time.Time  // when the state last changed
+	told   time.Time  // when the last report came
 }
 
 var lastID atomic.Int64
@@ -70,15 +70,14 @@ func newChannel(w *World) *channel {
 
 func (c *channel) forget() { channels.Delete(c.id) }
 
-// advance advances the model's clock.
 func (c *channel) advance() {
 	now := time.Since(c.begin)
 	c.begin = time.Now()
 	c.model.Advance(now)
 }
 
-// updating is called before the priority policy is updated. Reports of children until the call of
-// updated are part of the update, as in A56.
+// updating is called before the priority policy is updated. What children report until updated
+// belongs to the update, as in gRFC A56.
 func (c *channel) updating() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +88,8 @@ func (c *channel) updating() {
 	c.inUpdate = true
 }
 
-// updated is called after the priority policy was updated. Reports of children that the update
-// created come after the choice that created them.
+// updated is called after the priority policy was updated. What children report that the update has
+// created comes after the choice that created them.
 func (c *channel) updated() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +102,9 @@ func (c *channel) updated() {
 	}
 }
 
-// report gives the model the report of a child, or keeps it until the model creates the child: if
-// an update meets a timer or a report, the policy may create a child earlier. The lock is held.
+// report passes the report of a child on to the model. If the model has no such child, it gets the
+// report when it creates one: when an update coincides with a timer or a report, the policy may
+// create a child earlier than the model. The caller holds the lock.
 func (c *channel) report(r prioritymodel.Report) {
 	if c.model.Updating(r.Text) == nil {
 		if c.unheard[r.Text] = r; time.Since(c.lastUpdate) == 0 {
@@ -124,15 +124,15 @@ func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 	return reaction
 }
 
-// decided counts a row of the order of last resorts, by which the model chose a priority.
+// decided counts the row of docs/tiers.md by which the model chose a priority.
 func (c *channel) decided(row int) {
 	if c.w.settings.modelled(c.detects) {
 		c.w.mark(rowMark(row))
 	}
 }
 
-// closed is called when a child is closed. While the channel is open, a child that is still
-// configured closes because it has been deactivated for long enough.
+// closed is called when a child is closed. If the channel is open and the child is configured, the
+// child must have been deactivated for long enough.
 func (c *channel) closed(child string) {
 	open := c.w.isOpen(c)
 	c.mu.Lock()
@@ -143,7 +143,6 @@ func (c *channel) closed(child string) {
 	delete(c.unheard, child)
 }
 
-// reported is called for each report of a child of the priority policy.
 func (c *channel) reported(child string, s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,22 +171,21 @@ func (c *channel) reported(child string, s balancer.State) {
 	c.report(r)
 }
 
-// published is called for each report of the priority policy.
 func (c *channel) published(s balancer.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// uses reports whether the published picker may be the child's. Queueing pickers cannot be told
-// apart.
+// uses reports whether the published picker may be that of the child. Pickers that make calls wait
+// look the same.
 func (c *channel) uses(child *seen) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check compares the priority policy with the model once a second. It ignores recent changes,
-// because the model and the policy may process simultaneous events in a different order.
+// check compares the priority policy with the model, once a second. It leaves out what has just
+// changed, because the two may handle events of the same time in another order.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,8 +197,8 @@ func (c *channel) check() {
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	// In TRANSIENT_FAILURE, the priority policy publishes its own error about all children. If
-	// other children get a few of the calls, the policy publishes its own picker.
+	// In TRANSIENT_FAILURE, the policy publishes its own error about all children. If some children
+	// get trial calls, it publishes its own picker.
 	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Trying) == 0 {
 		agree = c.uses(c.children[child])
 	}
@@ -214,26 +212,24 @@ func (c *channel) check() {
 	}
 }
 
-// meet records that another priority came into use during an update. The caller must hold the lock.
+// meet records that another priority came into use during an update. The caller holds the lock.
 func (c *channel) meet() {
 	if c.lastMove.Equal(c.lastUpdate) {
 		c.met = c.lastUpdate
 	}
 }
 
-// atOnce reports whether the order of simultaneous events during an update may still matter. The
-// caller must hold the lock.
+// atOnce reports whether the order of events at the time of an update may still matter. The caller
+// holds the lock.
 //
-// With standbys, and with near groups that start early, the order matters if another priority came
-// into use at that time, or if the policy created a child that the model has not created. The model
-// creates a standby immediately, but the policy creates it only after the simultaneous events, when
-// it may no longer be needed. Conversely, the policy may create a child below a failing one that
-// begins to connect at the same time. As a result, their failover timers differ, even after another
-// update.
+// With standbys, or with near groups that start early, it matters if another priority came into use
+// at that time, or if the policy has created a child that the model has not. The model creates a
+// standby at once. The policy creates it after all events of that time, when it may not be needed
+// any more. The other way round, the policy may create a child below a failing one that begins to
+// connect at the same time. Their failover timers then differ, even after another update.
 //
-// With a failback delay, the order matters while the delay lasts if two children changed at the
-// same time, because during an update the policy first handles the reports of the child that is
-// being updated.
+// With a failback delay, it matters while the delay lasts if two children changed at the same time:
+// during an update, the policy first handles the reports of the child that is being updated.
 func (c *channel) atOnce() bool {
 	s, since := c.w.settings, time.Since(c.lastUpdate)
 	if (s.standbys > 0 || s.near.prefer != "") && time.Since(c.met) <= time.Duration(len(c.priorities))*s.failover {
@@ -251,7 +247,6 @@ func (c *channel) atOnce() bool {
 	return changed > 1
 }
 
-// states describes the children and their last reports.
 func (c *channel) states() string {
 	var all []string
 	for _, name := range c.priorities {
@@ -264,9 +259,9 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
-// failover is called for each counted failover. Except during an update, no failover may go down
-// from a READY child, to a child without endpoints while the previous child is READY and stays, or
-// up to a child that is not connected, unless A56 alone decides.
+// failover is called for each failover that the metrics count. Apart from updates and from gRFC
+// A56's own choice, calls must not go down from a READY child, to a child without endpoints while
+// the previous one stays READY, or up to a child that is not connected.
 func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -303,8 +298,8 @@ func (c *channel) failover(from, to string) {
 }
 
 // decidedByA56 reports whether row 1 of docs/tiers.md applies although the child in use is READY:
-// its calls fail, and no priority from the first to the entered one is poor. A56 waits for a
-// priority that has time left to connect. The caller must hold the lock.
+// its calls fail, and no priority down to the entered one is poor. gRFC A56 waits for a priority
+// that has time left to connect. The caller holds the lock.
 func (c *channel) decidedByA56(entered int, left *seen) bool {
 	return left.tier.Condition != shell.Usable && !slices.ContainsFunc(c.priorities[:entered+1], func(name string) bool {
 		child := c.children[name]
@@ -312,8 +307,8 @@ func (c *channel) decidedByA56(entered int, left *seen) bool {
 	})
 }
 
-// counted returns the index of a priority such as "p1 title", or -1 if the priority is no longer
-// configured. The caller must hold the lock.
+// counted returns the index of a priority such as "p1 title", or -1 if there is no such priority
+// any more. The caller holds the lock.
 func (c *channel) counted(name string) int {
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
 	if children, wrong := c.named(index, title); wrong == "" {

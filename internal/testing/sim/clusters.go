@@ -11,14 +11,14 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// memberName returns the name of a cluster within the aggregate.
+// memberName returns the name of a cluster in the aggregate.
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
-// innerName is the name of an aggregate within the aggregate.
+// innerName is the name of an aggregate in the aggregate.
 const innerName = cluster + "Inner"
 
-// members divides truth among the clusters of the aggregate. The first cluster gets two priorities,
-// and each other cluster gets one. There is at least one cluster.
+// members divides truth among the clusters of the aggregate. The first one gets two priorities, and
+// the others one each. There is at least one cluster.
 func members(truth Truth) []Truth {
 	n := min(2, len(truth))
 	all := []Truth{truth[:n:n]}
@@ -28,13 +28,13 @@ func members(truth Truth) []Truth {
 	return all
 }
 
-// list holds the random choices for the clusters of an aggregate, by position.
+// list is what was drawn for the clusters of an aggregate, by their positions.
 type list struct {
 	*detections
-	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are given by name
+	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are names
 }
 
-// mostMembers is the number of clusters that may differ from the default.
+// mostMembers is how many clusters may differ from the default.
 const mostMembers = 8
 
 func newList(r *rand.Rand) *list {
@@ -45,8 +45,8 @@ func newList(r *rand.Rand) *list {
 	return l
 }
 
-// clusters returns the aggregate of truth and its member clusters. If there are several members, a
-// second aggregate is nested in the first. If static is true, the members contain their endpoints;
+// clusters returns the aggregate for truth and its clusters. If there are several, some are in a
+// second aggregate within the first. If static is set, the clusters contain their endpoints;
 // otherwise they are of type EDS, except for those whose endpoints are names.
 func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
@@ -74,13 +74,13 @@ func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	}
 	if len(inner) > 0 {
 		outer = append(outer, innerName)
-		// The first cluster occurs twice. Only its first position counts.
+		// The first cluster occurs twice, and only its first position counts.
 		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
 	return append(all, aggregate(cluster, outer))
 }
 
-// withNames replaces addresses with names. It modifies the assignment.
+// withNames replaces addresses by names, in the assignment that it is given.
 func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {

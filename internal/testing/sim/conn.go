@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// window is the number of bytes that a direction holds before a writer blocks.
+// window is how many bytes one direction holds before a writer blocks.
 const window = 64 << 10
 
 var errReset = errors.New("connection reset by peer")
 
-// conn is one connection. Data flows through out from the client and through in to the client.
+// conn is one connection. out carries data from the client, and in carries data to it.
 type conn struct {
 	address string
 	out, in *pipe
@@ -35,8 +35,8 @@ func (c *conn) setLink(link Link) {
 	c.in.set(link.LoseIn || link.Pause, link.Delay, link.Rate)
 }
 
-// reset breaks the host's side of the connection. If tellClient is true, it also breaks the
-// client's side.
+// reset breaks the host's end of the connection. If tellClient is set, it breaks the client's end,
+// too.
 func (c *conn) reset(tellClient bool) {
 	c.out.breakReader(errReset) // the host reads from out and writes to in
 	c.in.breakWriter(errReset)
@@ -71,7 +71,7 @@ func (c *conn) server() net.Conn {
 	return &end{conn: c, read: c.out, write: c.in, local: addr(c.address), remote: "client"}
 }
 
-// end is one side's net.Conn.
+// end is the net.Conn of one end.
 type end struct {
 	conn          *conn
 	read, write   *pipe
@@ -81,7 +81,7 @@ type end struct {
 func (e *end) Read(b []byte) (int, error)  { return e.read.read(b) }
 func (e *end) Write(b []byte) (int, error) { return e.write.writeAll(b) }
 
-// Close notifies the other side through the link, which may lose the notification.
+// Close tells the other end. On the way, this may be lost.
 func (e *end) Close() error {
 	e.read.breakReader(net.ErrClosed)
 	e.write.finish()
@@ -108,25 +108,25 @@ func (e *end) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// pipe transfers bytes in one direction, in order.
+// pipe carries bytes in one direction, in order.
 type pipe struct {
 	mu     sync.Mutex
 	change *sync.Cond
 
 	queue   []parcel
-	held    int // number of queued bytes
+	held    int // how many bytes are in the queue
 	lose    bool
 	delay   time.Duration
 	rate    int
-	last    time.Time // when the previous parcel arrives
-	eof     bool      // the writer has closed its side, and this was sent
+	last    time.Time // when the last parcel arrives
+	eof     bool      // the writer has closed its end, and the reader has seen it
 	readErr error
 	sendErr error
 
 	readBy, writeBy deadline
 }
 
-// parcel is the content of one write. A parcel without bytes marks the end of the stream.
+// parcel is what one write has sent. A parcel without bytes is the end of the stream.
 type parcel struct {
 	bytes []byte
 	at    time.Time
@@ -163,7 +163,6 @@ func (p *pipe) breakWriter(err error) {
 	p.change.Broadcast()
 }
 
-// finish closes the writer's side.
 func (p *pipe) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +173,8 @@ func (p *pipe) finish() {
 	p.change.Broadcast()
 }
 
-// post sends bytes. If bytes are lost, later bytes wait until the lost ones are resent, as in TCP.
-// No byte is lost permanently.
+// post sends bytes. If they are lost, all later bytes wait until the lost ones are sent again, as
+// in TCP.
 func (p *pipe) post(b []byte) {
 	now := time.Now()
 	at := now.Add(p.delay)
@@ -241,7 +240,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// take returns the first parcel, or the part of it that fits into b.
+// take returns the first parcel, or as much of it as fits into b.
 func (p *pipe) take(b []byte) int {
 	first := &p.queue[0]
 	if first.bytes == nil {
@@ -271,7 +270,7 @@ func (p *pipe) setDeadline(d *deadline, t time.Time) {
 	p.change.Broadcast()
 }
 
-// deadline is the timeout of an operation. The zero value means no timeout.
+// deadline is when an operation times out. Zero means never.
 type deadline struct{ at time.Time }
 
 func (d deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }

@@ -17,40 +17,38 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// The types of the management server's resources.
 const (
 	endpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	clustersURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 )
 
-// The addresses of a world's management servers, in order.
 const (
 	controlAddress = "10.9.0.1:18000"
 	secondAddress  = "10.9.0.2:18000"
 )
 
-// control is a management server. It serves the world's cluster, and a neighbour cluster that never
-// changes.
+// control is a management server. It serves the cluster of the world, and a neighbour cluster that
+// never changes.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	address string
 	network *Network
 	log     *Log
-	list    *list // the clusters of the aggregate, nil if the cluster is not an aggregate
+	list    *list // the clusters of the aggregate; nil if the cluster is no aggregate
 
 	mu      sync.Mutex
-	server  *grpc.Server // nil if the server is down
+	server  *grpc.Server // nil while the server is down
 	truth   Truth
 	version int
 	nonces  int
-	changed chan struct{} // closed after each change
+	changed chan struct{} // closed at each change
 
-	hung bool       // streams are accepted but not answered
-	bad  bool       // sends responses that must be refused
-	code codes.Code // the status with which streams end immediately; OK if they do not
+	hung bool       // streams are accepted and get no answers
+	bad  bool       // responses are such that clients must refuse them
+	code codes.Code // the status with which streams end at once; OK if they do not
 }
 
-// newControl returns a running server. Its cluster is an aggregate if list is not nil.
+// newControl returns a running server. If list is not nil, its cluster is an aggregate.
 func newControl(network *Network, log *Log, address string, list *list, truth Truth) *control {
 	c := &control{address: address, network: network, log: log, list: list, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
@@ -65,7 +63,7 @@ func (c *control) up() {
 	}
 	listener, err := c.network.Listen(c.address)
 	if err != nil {
-		panic(err) // the address is not in use
+		panic(err) // no one else uses the address
 	}
 	c.server = grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(c.server, c)
@@ -84,7 +82,6 @@ func (c *control) down() {
 	}
 }
 
-// set changes the state of the server and wakes its streams.
 func (c *control) set(change func(*control)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +90,6 @@ func (c *control) set(change func(*control)) {
 	c.changed = make(chan struct{})
 }
 
-// publish publishes truth as the next version.
 func (c *control) publish(truth Truth) {
 	c.set(func(c *control) { c.truth = truth; c.version++ })
 }
@@ -103,13 +99,12 @@ type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedReso
 // talk is the state of one resource type on one stream.
 type talk struct {
 	url   string
-	names []string // requested names
-	sent  int      // the last version sent; 0 if a name was added since
-	bad   string   // the nonce of an unanswered response that the client must refuse
-	worst int      // the version of that response
+	names []string
+	sent  int    // the last version that was sent; 0 after a new name
+	bad   string // the nonce of a response that the client must still refuse
+	worst int    // the version of that response
 }
 
-// StreamAggregatedResources serves one client.
 func (c *control) StreamAggregatedResources(stream controlStream) error {
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -148,7 +143,6 @@ func (c *control) StreamAggregatedResources(stream controlStream) error {
 	}
 }
 
-// answer sends the pending responses.
 func (c *control) answer(stream controlStream, talks []*talk) (<-chan struct{}, error) {
 	c.mu.Lock()
 	changed, hung, code := c.changed, c.hung, c.code
@@ -196,13 +190,12 @@ func (c *control) send(stream controlStream, t *talk) error {
 	return stream.Send(response)
 }
 
-// own reports whether a name is the name of the world's endpoints.
+// own reports whether the world's endpoints have this name.
 func (c *control) own(name string) bool {
 	return c.list == nil && name == cluster || c.list != nil && name == memberName(0)
 }
 
-// resource returns the resource with a name, or nil if it does not exist. If bad is true, its
-// priorities have a gap.
+// resource returns the resource with this name, or nil. If bad is set, its priorities have a gap.
 func (c *control) resource(url, name string, truth Truth, bad bool) proto.Message {
 	if url == clustersURL {
 		for _, found := range c.list.clusters(truth, false) {
@@ -238,7 +231,7 @@ func (c *control) resource(url, name string, truth Truth, bad bool) proto.Messag
 func (c *control) hear(t *talk, r *discoveryv3.DiscoveryRequest) {
 	for _, name := range r.GetResourceNames() {
 		if !slices.Contains(t.names, name) {
-			t.sent = 0 // only new names get a response
+			t.sent = 0 // only a new name gets a response
 		}
 	}
 	t.names = r.GetResourceNames()

@@ -8,20 +8,20 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A world ends in one of two ways, which the seed draws. Either everything recovers, or only a
-// permanent core does: one endpoint of one priority. All other faults stay, and more are added. The
-// channel must find the core without waiting for anything else to recover.
+// A world ends in one of two ways, which the seed draws. Either everything recovers, or only one
+// endpoint of one priority does: the permanent core. All other faults stay, and more are added. The
+// channel must find the core without anything else recovering.
 
-// visible are the faults that A56 notices, because connections end or cannot be made.
+// visible are the faults that gRFC A56 notices, because connections end or cannot be made.
 var visible = []func(*World, string){(*World).down, (*World).refuse, (*World).blackhole, (*World).oneWay, (*World).pause, (*World).sicken}
 
 // detectable are the faults that only outlier detection notices, because calls fail.
 var detectable = []func(*World, string){(*World).err, (*World).hang}
 
-// coreSample is the number of calls that are made to check the core.
+// coreSample is how many calls are made to check the core.
 const coreSample = 100
 
-// conclude ends the events of a world and checks it for the last time. The traffic continues.
+// conclude ends the events of a world and checks it for the last time. Calls go on.
 func (w *World) conclude() {
 	core := w.rand.IntN(2) == 0
 	if core && w.pair == nil && w.endWithCore() || core && w.pair != nil && w.endPairWithCore() {
@@ -48,9 +48,9 @@ func (w *World) drawCore() string {
 	return known[w.rand.IntN(len(known))]
 }
 
-// endWithCore makes most endpoints fail permanently, heals one, and checks that calls succeed when
-// the timers have run. It returns false if the channel knows no endpoint, or learns during the
-// check that the endpoint is gone.
+// endWithCore makes most endpoints fail for good, heals one, and checks that calls succeed after
+// the timers have fired. It returns false if the channel knows no endpoint, or learns meanwhile
+// that the endpoint is gone.
 func (w *World) endWithCore() bool {
 	core := w.drawCore()
 	if core == "" {
@@ -84,7 +84,7 @@ func (w *World) endWithCore() bool {
 		w.reopen()
 	case 2:
 		w.failSource()
-		w.reopen() // the new channel has the answer that is kept
+		w.reopen() // the new channel has the stored answer
 	}
 	w.touch()
 	w.quiet() // waits for the sum of the timers
@@ -99,8 +99,8 @@ func (w *World) endWithCore() bool {
 	return true
 }
 
-// healCalls ends the faults of a backend that a channel without outlier detection does not notice.
-// A56 would permanently send calls there.
+// healCalls ends the faults of a backend that only outlier detection notices. Without it, gRFC A56
+// would send calls there for good.
 func (w *World) healCalls(address string) {
 	w.mu.Lock()
 	c := w.conditions[address]
@@ -113,7 +113,7 @@ func (w *World) healCalls(address string) {
 	}
 }
 
-// checkCore makes calls in a settled world in which an endpoint works.
+// checkCore makes calls in a world that has settled and has a working endpoint.
 func (w *World) checkCore(core string, sees bool) {
 	w.setChecking(true)
 	defer w.setChecking(false)
@@ -131,16 +131,14 @@ func (w *World) checkCore(core string, sees bool) {
 	w.judgeCore(core, answered, coreSample, sees, last)
 }
 
-// judgeCore judges the results of the calls to a world with a core. All must succeed, except in
-// three cases that outlier detection cannot avoid:
+// judgeCore judges the calls to a world with a core. All must succeed, except in three cases that
+// outlier detection cannot avoid. First, a third may fail, as trial calls or because ejected
+// endpoints come back that still fail. Second, in a priority that works in part, each endpoint that
+// comes back fails up to five calls, or all of its calls if they are rare; the priority must still
+// do nearly as well as without outlier detection. Third, if connections are reset in bursts of 80
+// calls, up to 34 of them are under way.
 //
-//   - A third may fail where endpoints return that still fail, or because they are trials.
-//   - Within a priority that partly works, each endpoint that returns fails up to five calls, or all of
-//     its calls if they are rare. The priority must still do nearly as well as without outlier
-//     detection.
-//   - Where connections are reset in bursts of 80 calls, up to 34 of them are under way.
-//
-// In worlds of pairs, the judge judges each of these calls as well.
+// In worlds of pairs, the judge judges each of these calls, too.
 func (w *World) judgeCore(core string, answered, made int, sees bool, last error) {
 	want := float64(made)
 	if sees {
@@ -177,9 +175,9 @@ func (w *World) leastShare() float64 {
 	return least
 }
 
-// endPairWithCore strikes the faults of a pair permanently, heals one endpoint, and checks that
-// calls succeed. The judge judges each of them, too. Updates end, because they could remove the
-// endpoint.
+// endPairWithCore makes both faults of a pair permanent, heals one endpoint, and checks that calls
+// succeed. The judge judges each of them, too. There are no more updates, because one could remove
+// the endpoint.
 func (w *World) endPairWithCore() bool {
 	core := w.drawCore()
 	if core == "" {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// All calls to a permanent core must succeed. With outlier detection, a third may fail, or as many
-// as without it, because endpoints return that still fail.
+// All calls to a permanent core must succeed. With outlier detection a third may fail, or as many
+// as without it, because endpoints come back that still fail.
 func TestCallsToACoreAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		answered int
@@ -45,7 +45,7 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 	}
 }
 
-// Each world leaves half of the faults out, and none of the repairs.
+// Each world leaves out half of the faults, and no repair.
 func TestSwarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the events let time pass
 		var names []string

@@ -13,17 +13,16 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// detection is the outlier detection of one priority (gRFC A50). The zero value never ejects
-// anything.
+// detection is the outlier detection of one priority (gRFC A50). The zero value ejects nothing.
 type detection struct {
 	interval, base, longest time.Duration
-	most                    uint32 // maximum percentage of ejected endpoints
+	most                    uint32 // how many percent of the endpoints may be ejected
 	rate                    algorithm
 	percentage              algorithm
-	failures                uint32 // consecutive failures; 0 turns this algorithm off
+	failures                uint32 // failures in a row; 0 turns this algorithm off
 }
 
-// algorithm is one of A50's two algorithms. It has no effect if enforced is 0.
+// algorithm is one of the two algorithms of gRFC A50. If enforced is 0, it does nothing.
 type algorithm struct {
 	limit    uint32 // stdev_factor, or threshold
 	enforced uint32 // percent
@@ -31,24 +30,24 @@ type algorithm struct {
 	volume   uint32
 }
 
-// byDefault contains A50's defaults for clusters, without the failure percentage algorithm.
+// byDefault is gRFC A50's default for clusters, without the failure percentage algorithm.
 var byDefault = detection{
 	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 10,
 	rate:       algorithm{limit: 1900, enforced: 100, hosts: 5, volume: 100},
 	percentage: algorithm{limit: 85, hosts: 5, volume: 50},
 }
 
-// byTarget is the effect of outlierDetection=true in a target, as described in docs/options.md.
+// byTarget is what outlierDetection=true in a target means, by docs/options.md.
 var byTarget = detection{
 	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 100,
 	percentage: algorithm{limit: 85, enforced: 100, hosts: 1, volume: 10},
 	failures:   5,
 }
 
-// longestInterval is the longest interval drawn.
+// longestInterval is the longest interval that is drawn.
 const longestInterval = 45 * time.Second
 
-// newDetection draws a cluster's configuration: no detection, A50's defaults (which are meant for
+// newDetection draws the configuration of a cluster: none, gRFC A50's defaults (which are for
 // larger clusters), or random fields.
 func newDetection(r *rand.Rand) detection {
 	d := byDefault
@@ -73,7 +72,7 @@ func newDetection(r *rand.Rand) detection {
 	return d
 }
 
-// ejects reports whether any endpoint may be ejected.
+// ejects reports whether an endpoint may be ejected at all.
 func (d detection) ejects() bool {
 	return d.rate.enforced > 0 || d.percentage.enforced > 0 || d.failures > 0
 }
@@ -93,7 +92,7 @@ func (d detection) plain() detection {
 }
 
 // rest returns how long after its last failure an endpoint may still be ejected: the longest
-// ejection, plus the intervals before and after it.
+// ejection, and the intervals before and after it.
 func (d detection) rest() time.Duration {
 	if !d.ejects() {
 		return 0
@@ -101,12 +100,12 @@ func (d detection) rest() time.Duration {
 	return max(d.base, d.longest) + 3*d.interval
 }
 
-// atMost returns how many of these endpoints may be ejected at the same time. It is at least one.
+// atMost returns how many of these endpoints may be ejected at a time, which is at least one.
 func (d detection) atMost(endpoints int) int {
 	return max(1, int(d.most)*endpoints/100)
 }
 
-// String is short, because it occurs in the log with each locality.
+// String is short, because the log has it with each locality.
 func (d detection) String() string {
 	if !d.ejects() {
 		return ""
@@ -124,7 +123,7 @@ func (d detection) String() string {
 	return text
 }
 
-// proto returns the field of a cluster, without A50's defaults, or nil if there is no detection.
+// proto returns the field of a cluster without gRFC A50's defaults, or nil for no detection.
 func (d detection) proto() *clusterv3.OutlierDetection {
 	if d == (detection{}) {
 		return nil
@@ -157,7 +156,6 @@ func (d detection) proto() *clusterv3.OutlierDetection {
 	}
 }
 
-// detectionIn parses a generated configuration.
 func detectionIn(text json.RawMessage) detection {
 	type algorithmJSON struct {
 		StdevFactor, Threshold, EnforcementPercentage, MinimumHosts, RequestVolume uint32
@@ -172,7 +170,7 @@ func detectionIn(text json.RawMessage) detection {
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			panic(err) // the format of the product's configuration has changed
+			panic(err) // the product's configuration has another form now
 		}
 		return d
 	}
@@ -186,11 +184,11 @@ func detectionIn(text json.RawMessage) detection {
 	}.plain()
 }
 
-// detections holds the outlier detection of an aggregate's clusters, by position.
+// detections has the outlier detection of the clusters in an aggregate, by position.
 type detections struct {
 	mu   sync.Mutex
 	of   [mostMembers]detection
-	ever []detection // all configurations drawn so far
+	ever []detection // all configurations that were ever drawn
 }
 
 func newDetections(r *rand.Rand) *detections {
@@ -211,14 +209,13 @@ func (d *detections) redraw(r *rand.Rand) {
 	d.ever = append(d.ever, drawn)
 }
 
-// at returns a cluster's configuration.
 func (d *detections) at(i int) detection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.of[i%len(d.of)]
 }
 
-// seen returns truth with the configuration of each priority's cluster.
+// seen returns truth with the configuration of the cluster in each priority.
 func (d *detections) seen(truth Truth) Truth {
 	all := Truth{}
 	for i, own := range members(truth) {
@@ -229,7 +226,7 @@ func (d *detections) seen(truth Truth) Truth {
 	return all
 }
 
-// detecting returns the priority with another detection. It modifies the priority.
+// detecting changes the detection of a priority, and returns it.
 func (t Tier) detecting(d detection) Tier {
 	for i := range t {
 		t[i].Detection = d
@@ -237,7 +234,7 @@ func (t Tier) detecting(d detection) Tier {
 	return t
 }
 
-// detection returns a priority's detection, which is the same in all of its localities.
+// detection returns the detection of a priority, whose localities all have the same.
 func (t Tier) detection() detection {
 	if len(t) == 0 {
 		return detection{}
@@ -258,8 +255,8 @@ func (t Truth) detections() []detection {
 	return all
 }
 
-// sees returns truth with the outlier detection that the channel uses. The target takes precedence
-// over the clusters, and a pick_first policy over several endpoints has no outlier detection.
+// sees returns truth with the outlier detection that the channel uses. The target decides before
+// the clusters, and a pick_first over several endpoints has none.
 func (s settings) sees(truth Truth) Truth {
 	truth = truth.Clone()
 	for _, tier := range truth {
@@ -273,7 +270,7 @@ func (s settings) sees(truth Truth) Truth {
 	return truth
 }
 
-// redetect changes the outlier detection of a source with clusters.
+// redetect changes the outlier detection of a source that has clusters.
 func redetect(s Source, r *rand.Rand) {
 	if clusters, ok := s.(interface{ redetect(r *rand.Rand) }); ok {
 		clusters.redetect(r)

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// dialBackend dials for the world's channel, and counts the bounds of connection attempts that it
+// dialBackend dials for the world's channel. It marks the bounds of connection attempts that it
 // sees.
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	if failed, ok := w.dialFailed[address]; ok && failed.Before(time.Now()) {
-		// gRPC's jitter shortens a backoff by up to 20 %.
+		// gRPC's jitter makes a backoff up to 20 % shorter.
 		if pause := time.Since(failed); failed.After(w.openedAt) && pause >= w.settings.maxBackoff*4/5 {
 			w.mark(markBackoff)
 			if w.settings.maxBackoff == 120*time.Second {

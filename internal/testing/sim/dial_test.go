@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// If a link fails during a dial, no connection is established until the link recovers. Then the
-// dial succeeds.
+// If a link fails during a dial, there is no connection until the link works again. Then the dial
+// succeeds.
 func TestALinkIsCutOffDuringADial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const host = "10.0.0.1:443"

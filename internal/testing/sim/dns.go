@@ -12,25 +12,24 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// dns is the DNS of a world. It is a resolver.Builder that replaces gRPC's builder for the dns
-// scheme, which would use the real network.
+// dns is the DNS of a world. It takes the place of gRPC's resolver for the scheme dns, which would
+// use the real network.
 type dns struct {
 	hosts *hosts // nil if no source uses DNS names
 }
 
-// Scheme returns the scheme of gRPC's resolver.
 func (d *dns) Scheme() string { return "dns" }
 
-// Durations of gRPC's resolver.
+// What gRPC's resolver waits for.
 const (
 	resolveTimeout = 30 * time.Second // timeout of a lookup
-	resolvePause   = 30 * time.Second // minimum pause after an answer
-	resolveBackoff = time.Second      // backoff after the first failure
+	resolvePause   = 30 * time.Second // at least, after an answer
+	resolveBackoff = time.Second      // after the first failure
 	longestResolve = 2 * time.Minute  // between two attempts
 )
 
-// Build looks a name up like gRPC's resolver: immediately, then on request, and with a backoff
-// after a failure.
+// Build looks a name up as gRPC's resolver does: at once, then when asked, and with a backoff after
+// a failure.
 func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	name, port, err := net.SplitHostPort(target.Endpoint())
 	if err != nil {
@@ -43,7 +42,7 @@ func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.B
 }
 
 // lookUp returns the addresses of a name and the current fault of the DNS servers. The name of a
-// single host contains its address, so that name is always known.
+// single host has its address in it, so it is always known.
 func (d *dns) lookUp(name, port string) ([]string, fault) {
 	if strings.Contains(name, "-") {
 		return []string{net.JoinHostPort(addressOf(name).String(), port)}, none
@@ -82,7 +81,7 @@ func (l *lookups) run(ctx context.Context) {
 	}
 }
 
-// once looks the name up, and reports whether the channel accepted the answer.
+// once looks the name up, and reports whether the channel has accepted the answer.
 func (l *lookups) once(ctx context.Context) (taken bool) {
 	addresses, fault := l.dns.lookUp(l.name, l.port)
 	limited, cancel := context.WithTimeout(ctx, resolveTimeout)
@@ -91,7 +90,7 @@ func (l *lookups) once(ctx context.Context) (taken bool) {
 	switch {
 	case ctx.Err() != nil:
 		return true
-	case err != nil && fault != unknown: // an unknown name has no addresses
+	case err != nil && fault != unknown: // a name that does not exist has no addresses
 		l.cc.ReportError(fmt.Errorf("dns: A record lookup error: %w", err))
 		return false
 	case err != nil:
@@ -104,7 +103,6 @@ func (l *lookups) once(ctx context.Context) (taken bool) {
 	return l.cc.UpdateState(state) == nil
 }
 
-// ResolveNow requests a lookup.
 func (l *lookups) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case l.asked <- struct{}{}:
@@ -112,24 +110,21 @@ func (l *lookups) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-// Close ends the lookups.
 func (l *lookups) Close() {
 	l.cancel()
 	l.running.Wait()
 }
 
-// fault is a fault of the DNS servers.
 type fault int
 
 const (
 	none    fault = iota
-	refused       // they answer SERVFAIL
-	unknown       // they answer NXDOMAIN
-	silent        // they do not respond
-	noHosts       // only address lookups fail
+	refused       // answer SERVFAIL
+	unknown       // answer NXDOMAIN
+	silent        // do not answer
+	noHosts       // lookups of addresses fail, and others do not
 )
 
-// String describes the fault.
 func (f fault) String() string {
 	return [...]string{
 		none:    "the name servers work",
@@ -140,16 +135,13 @@ func (f fault) String() string {
 	}[f]
 }
 
-// nameOf returns the name of the host with an address.
 func nameOf(address string) string { return "h" + strings.ReplaceAll(address, ".", "-") }
 
-// addressOf returns the address in a host's name.
 func addressOf(name string) netip.Addr {
 	return netip.MustParseAddr(strings.ReplaceAll(strings.TrimPrefix(name, "h"), "-", "."))
 }
 
-// error returns the error that the standard library's resolver would return, after the time that
-// resolver would take.
+// error returns the error of the standard library's resolver, after as long as that would take.
 func (f fault) error(ctx context.Context, name string) error {
 	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
 	switch f {

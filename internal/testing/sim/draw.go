@@ -3,7 +3,7 @@ package sim
 import "slices"
 
 // newTruth draws two or three priorities with one or two localities each. With prefer=balance, the
-// first priority has three localities. All addresses differ.
+// first priority has three localities. All addresses are different.
 func (w *World) newTruth() Truth {
 	pool := slices.Clone(w.addresses)
 	w.rand.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
@@ -53,7 +53,7 @@ func (w *World) changed() Truth {
 		for i := range locality.Endpoints {
 			locality.Endpoints[i].Draining = w.rand.IntN(2) == 0
 		}
-	case 2: // undrain all endpoints
+	case 2: // stop draining everywhere
 		for _, tier := range truth {
 			for _, l := range tier {
 				for i := range l.Endpoints {
@@ -61,10 +61,10 @@ func (w *World) changed() Truth {
 				}
 			}
 		}
-	case 3: // swap priorities
+	case 3: // two priorities change places
 		other := w.rand.IntN(len(truth))
 		truth[tier], truth[other] = truth[other], truth[tier]
-	case 4: // add an endpoint
+	case 4: // a new endpoint
 		if free := w.free(truth); free != "" {
 			locality.Endpoints = append(locality.Endpoints, Endpoint{Address: free, Weight: 1})
 		}
@@ -72,7 +72,7 @@ func (w *World) changed() Truth {
 	return truth
 }
 
-// free returns an address that is not in truth, or "" if there is none.
+// free returns an address that truth does not have, or "" if it has all of them.
 func (w *World) free(truth Truth) string {
 	for _, address := range w.addresses {
 		used := false

@@ -17,24 +17,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The clusters of an eds: world. A channel to the second cluster keeps the shared stream open while
-// the world's channel is replaced.
+// The clusters of an eds: world. A channel to the second one keeps the shared stream open while the
+// world's own channel is replaced.
 const (
 	cluster   = "sim"
 	neighbour = "neighbour"
 )
 
-// passers is the number of temporary channels that are open at the same time.
+// passers is how many temporary channels are open at a time.
 const passers = 8
 
 // edsSource is the source of an eds: target: one or two management servers.
 type edsSource struct {
 	w          *World
 	controls   []*control // in the order of the target
-	list       *list      // the clusters of the aggregate that the target names; nil if the target names endpoints
-	reachable  bool       // the second server is used as soon as the first is unreachable
+	list       *list      // the clusters of the aggregate in the target; nil if the target names endpoints
+	reachable  bool       // the second server is used as soon as the first cannot be reached
 	neighbours []*grpc.ClientConn
-	passers    int // the number of temporary channels so far
+	passers    int // how many temporary channels there were
 }
 
 func newEDS(w *World, truth Truth) *edsSource {
@@ -49,7 +49,6 @@ func newEDS(w *World, truth Truth) *edsSource {
 	return s
 }
 
-// Target returns a target with the servers in order.
 func (s *edsSource) Target() string {
 	target, given := "eds://"+controlAddress, url.Values{}
 	if len(s.controls) > 1 {
@@ -77,7 +76,7 @@ func (s *edsSource) Options() []given.Option {
 	}
 }
 
-// open opens a channel to a neighbor cluster, which shares the world's stream.
+// open opens a channel to another cluster, which shares the stream of the world.
 func (s *edsSource) open(name string) error {
 	cc, err := grpc.NewClient("eds://"+controlAddress+"/"+name,
 		grpc.WithResolvers(s.w.builders...),
@@ -92,8 +91,7 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// passBy opens so many channels to new clusters that some requests are still queued when others
-// arrive.
+// passBy opens channels to so many new clusters that requests still wait when more come.
 func (s *edsSource) passBy() {
 	for range passers {
 		s.passers++
@@ -103,7 +101,6 @@ func (s *edsSource) passBy() {
 	}
 }
 
-// leave closes the temporary channels.
 func (s *edsSource) leave() {
 	for _, cc := range s.neighbours[1:] {
 		_ = cc.Close()
@@ -111,7 +108,7 @@ func (s *edsSource) leave() {
 	s.neighbours = s.neighbours[:1]
 }
 
-// Sees returns truth with the outlier detection of the clusters, if any.
+// Sees adds the outlier detection of the clusters, if there are any.
 func (s *edsSource) Sees(truth Truth) Truth {
 	if s.list != nil {
 		return s.list.seen(truth)
@@ -131,7 +128,7 @@ func (s *edsSource) Publish(truth Truth) {
 	}
 }
 
-// Fail makes the first server fail, the other one, or each in its own way.
+// Fail makes the first server fail, or the other one, or each in its own way.
 func (s *edsSource) Fail(r *rand.Rand) string {
 	if len(s.controls) == 1 || r.IntN(2) == 0 {
 		return s.controls[0].fail(r)
@@ -168,7 +165,7 @@ func (c *control) fail(r *rand.Rand) string {
 	}
 }
 
-// refuse sends a resource that must be refused.
+// refuse sends a resource that clients must refuse.
 func (c *control) refuse() { c.set(func(c *control) { c.bad = true; c.version++ }) }
 
 func (s *edsSource) Restore() {
@@ -188,14 +185,14 @@ func (c *control) restore() {
 	})
 }
 
-// Fixed reports whether clusters have positions.
+// Fixed reports whether the priorities keep their positions: clusters do.
 func (s *edsSource) Fixed() bool { return s.list != nil }
 
-// Lag is the time that a response takes.
+// Lag is how long a response takes.
 func (s *edsSource) Lag() time.Duration { return time.Second }
 
-// Recovery is the sum of the stream's keepalive timeout, the longest backoff, and one connection
-// attempt.
+// Recovery is the sum of the keepalive timeout of the stream, the longest backoff and one
+// connection attempt.
 func (s *edsSource) Recovery() time.Duration {
 	return 5*time.Minute + 20*time.Second + 144*time.Second + attemptTime + 15*time.Second
 }

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ejectedLine checks a log line about an ejection. The outlier detection of the endpoint's priority
-// must explain the ejection. An update in progress may not have reached the policy yet.
+// ejectedLine checks the log line of an ejection, which the outlier detection of the endpoint's
+// priority must explain. An update of the same moment may not have reached the policy yet.
 func (w *World) ejectedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,13 +19,13 @@ func (w *World) ejectedLine(m []string) string {
 	case c == nil || !w.ever[address]:
 		return "it was never one of the channel's"
 	case time.Since(w.openedAt) == 0:
-		return "" // the line may come from the channel that is being closed
+		return "" // the line may be that of the channel that closes
 	case c.works() && c.underWay == 0 && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
 		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
 	}
 	c.out = true
 	if w.shared(address) {
-		c.ejected = time.Time{} // each priority ejects separately, and the line does not name the priority
+		c.ejected = time.Time{} // each priority ejects for itself, and the line does not name the priority
 		return ""
 	}
 	tiers := w.known
@@ -44,13 +44,13 @@ func (w *World) ejectedLine(m []string) string {
 	return wrong
 }
 
-// unfounded returns why an ejection from a priority is wrong, or "" if it is correct. The caller
-// must hold the lock.
+// unfounded returns why an ejection from a priority is wrong, or "" if it is right. The caller
+// holds the lock.
 func (w *World) unfounded(address, by string, tier Tier) string {
 	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
 	interval, changed := d.interval, time.Since(w.detected) < 2*longestInterval
 	if changed {
-		interval = longestInterval // the previous interval had a different length
+		interval = longestInterval // the interval before may have had another length
 	}
 	failed, succeeded, all := c.within(interval)
 	if changed {
@@ -91,7 +91,7 @@ func (w *World) voluminous(addresses []string, within time.Duration, volume uint
 	return n
 }
 
-// out returns how many of the endpoints, apart from the given one, are certainly ejected.
+// out returns how many of the endpoints, except for one, are certainly ejected.
 func (w *World) out(d detection, addresses []string, but string) (n int) {
 	for _, address := range addresses {
 		if address != but && w.isOut(d, address) {
@@ -101,7 +101,7 @@ func (w *World) out(d detection, addresses []string, but string) (n int) {
 	return n
 }
 
-// shared reports whether several priorities contain an endpoint in one of the last two updates.
+// shared reports whether an endpoint was in several priorities in one of the last two updates.
 func (w *World) shared(address string) bool {
 	for _, truth := range []Truth{w.known, w.before} {
 		n := 0
@@ -117,22 +117,22 @@ func (w *World) shared(address string) bool {
 	return false
 }
 
-// isOut reports whether an endpoint is certainly ejected: the shortest ejection time has not
-// passed, and no event can have ended the ejection.
+// isOut reports whether an endpoint is certainly ejected: the shortest ejection is not over, and
+// nothing can have ended it early.
 func (w *World) isOut(d detection, address string) bool {
 	at := w.conditions[address].ejected
 	return time.Since(at) < d.base && at.After(w.knownAt) && at.After(w.phased) && at.After(w.openedAt)
 }
 
-// emptiedLine checks a log line about whether calls to all endpoints of a priority fail. The
-// connected endpoints must have been ejected before the priority is emptied.
+// emptiedLine checks a log line about whether all endpoints of a priority fail their calls. Before
+// a priority is emptied, its connected endpoints must have been ejected.
 func (w *World) emptiedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m[2] {
 	case "not all of its endpoints are ejected any more":
 		w.phased = time.Now()
-	case "a few calls show whether its endpoints are well again": // endpoints may now return without a log line
+	case "a few calls show whether its endpoints are well again": // endpoints may now come back without a log line
 		w.phased = time.Now().Add(longestUnrest)
 	}
 	// A new connection has no health status yet.
@@ -143,10 +143,10 @@ func (w *World) emptiedLine(m []string) string {
 		return tier.detection().ejects() && !slices.ContainsFunc(tier.Serving(), func(address string) bool {
 			c := w.conditions[address]
 			if c.out && !w.answers(address) {
-				return false // the endpoint was ejected from two priorities, and nothing can have ended the ejections
+				return false // it was ejected from two priorities, and nothing can have ended that
 			}
 			if time.Since(c.reset) < 2*time.Second && w.network.Connected(address).IsZero() {
-				return false // reconnecting has failed as well
+				return false // it has also failed to reconnect
 			}
 			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1) && c.answered.After(c.since)
 		})
@@ -157,8 +157,8 @@ func (w *World) emptiedLine(m []string) string {
 	return ""
 }
 
-// checkEjections looks for endpoints that answer each call with an error but are not ejected. It
-// considers only cases in which the result is certain.
+// checkEjections looks for endpoints that answer each call with an error and are not ejected. It
+// leaves out all cases that are not certain.
 func (w *World) checkEjections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,7 +167,7 @@ func (w *World) checkEjections() {
 		for _, address := range serving {
 			c := w.conditions[address]
 			if w.answers(address) && !c.proven.IsZero() && c.answered.Sub(c.proven) > 2*d.interval {
-				c.ejected, c.out = time.Time{}, false // the endpoint has worked for a whole interval, so it has returned although no log line says so
+				c.ejected, c.out = time.Time{}, false // it has worked for a whole interval, so it is back, although no log line says so
 			}
 			full := d.atMost(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
 				return other != address && !w.answers(other)
@@ -180,16 +180,16 @@ func (w *World) checkEjections() {
 			}
 			if wrong := w.overdue(c, d, len(serving)); wrong != "" {
 				w.Log.Break(ruleEjected, "%s: %s", address, wrong)
-				c.ejected = time.Now() // one report suffices
+				c.ejected = time.Now() // one report is enough
 			}
 		}
 	}
 }
 
-// overdue returns why an endpoint should have been ejected by now, or "" if that is uncertain. The
-// caller must hold the lock.
+// overdue returns why an endpoint should have been ejected by now, or "" if that is not certain.
+// The caller holds the lock.
 func (w *World) overdue(c *condition, d detection, endpoints int) string {
-	begin := c.since // when the current conditions began
+	begin := c.since // when nothing was different any more
 	for _, t := range []time.Time{w.knownAt, w.openedAt} {
 		if t.After(begin) {
 			begin = t
@@ -212,7 +212,7 @@ func (w *World) overdue(c *condition, d detection, endpoints int) string {
 	if d.percentage.enforced < 100 || d.percentage.limit == 100 || endpoints < int(d.percentage.hosts) || time.Since(begin) < 2*d.interval+time.Second {
 		return ""
 	}
-	// Within the last two intervals, some sweep must have covered exactly one interval.
+	// One of the last sweeps covered exactly one interval, which began at most two intervals ago.
 	for start := 2 * d.interval; start >= d.interval; start -= time.Second / 2 {
 		from := time.Now().Add(-start)
 		n := 0

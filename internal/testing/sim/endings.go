@@ -9,19 +9,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ending is the result of an attempt.
+// ending is how an attempt has ended.
 type ending struct {
 	sent   time.Time
 	at     time.Time
 	failed bool
 }
 
-// history is the number of results that are kept per endpoint. It exceeds the number of results in
-// an interval.
+// history is how many endings are kept for each endpoint, which is more than an interval has.
 const history = 2000
 
-// attemptEnded receives the result of each attempt that was sent, shortly after outlier detection
-// has received it.
+// attemptEnded learns how each attempt has ended, shortly after outlier detection does.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,7 +32,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		w.mark(markKeepalive)
 	}
 	if status.Code(err) == codes.Canceled {
-		return // a cancellation says nothing about the backend
+		return // a cancellation tells nothing about the backend
 	}
 	if len(c.ended) >= history {
 		c.ended = slices.Clone(c.ended[history/2:])
@@ -46,7 +44,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		return
 	}
 	if !sent.After(c.failed) {
-		return // the result of a long stream says nothing about the backend's current condition
+		return // how a long stream ends tells nothing about the backend as it is now
 	}
 	if c.answered = time.Now(); c.proven.IsZero() {
 		c.proven = c.answered
@@ -56,9 +54,9 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 }
 
-// within returns bounds for a period: how many attempts may have failed, how many have certainly
-// succeeded, and how many there may have been. Attempts in progress may be about to fail. Attempts
-// that ended exactly at the beginning or the end of the period may lie outside it.
+// within returns, for a period: how many attempts may have failed, how many have certainly
+// succeeded, and how many there may have been. Attempts that have not ended may be about to fail.
+// Those that ended exactly at the beginning or the end of the period may be outside of it.
 func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	begin := time.Now().Add(-d)
 	failed, all = c.underWay, c.underWay
@@ -76,11 +74,11 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns an upper limit for the number of consecutive failures among the latest attempts. A
-// success ends a row of failures if its attempt was sent after the first failure. The first failure
-// is uncertain, because a row that ejects the endpoint ends there.
+// row returns how many of the last attempts may have failed in a row, at most. A success ends a row
+// if its attempt was sent after the first failure. The first failure is not certain, because a row
+// that ejects the endpoint ends there.
 func (c *condition) row() (longest int) {
-	n, sent := 0, time.Time{} // n counts failures; sent is when the last successful attempt was sent
+	n, sent := 0, time.Time{} // n counts failures; sent is when the last attempt that succeeded was sent
 	for _, e := range slices.Backward(c.ended) {
 		switch {
 		case !e.failed && e.at.Before(time.Now()):

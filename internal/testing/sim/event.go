@@ -9,12 +9,12 @@ import (
 // event is one kind of event in a world.
 type event struct {
 	name   string
-	weight int // the weight on average; each world draws its own
+	weight int // on average; each world draws its own
 	do     func(*World)
 }
 
-// repairs are the events that end faults. No world leaves one out. Each function is called
-// without the lock.
+// repairs are the events that end faults. No world leaves one out. They are called without the
+// lock.
 var repairs = []event{
 	{"backend up", 14, func(w *World) { w.each("recovers", (*World).heal) }},
 	{"priority up", 8, func(w *World) { w.eachOfTier("recovers", (*World).heal) }},
@@ -23,7 +23,7 @@ var repairs = []event{
 	{"source works", 4, (*World).restoreSource},
 }
 
-// disturbances are the other events, of which each world leaves out half.
+// disturbances are the other events. Each world leaves out half of them.
 var disturbances = []event{
 	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
 	{"priority down", 6, func(w *World) { w.eachOfTier("is killed", (*World).down) }},
@@ -54,7 +54,6 @@ var disturbances = []event{
 	{"refuse and reopen", 2, (*World).refuseAndReopen},
 }
 
-// next draws an event and performs it.
 func (w *World) next() {
 	sum := 0
 	for _, e := range w.events {
@@ -63,7 +62,7 @@ func (w *World) next() {
 	n := w.rand.IntN(sum)
 	for _, e := range w.events {
 		if n -= e.weight; n < 0 {
-			w.touch() // the event's effects may show before it returns
+			w.touch() // what the event does may show before it returns
 			e.do(w)
 			w.mark("event: " + e.name)
 			w.touch()
@@ -72,15 +71,14 @@ func (w *World) next() {
 	}
 }
 
-// touch records that an event has happened.
+// touch records that something has happened.
 func (w *World) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.happened, w.repeated = time.Now(), 0
 }
 
-// each, eachOfTier and all apply an event to one backend, to all backends of a priority, and to all
-// backends.
+// each, eachOfTier and all do something to one backend, to all of a priority, and to all.
 func (w *World) each(what string, do func(*World, string)) {
 	address := w.addresses[w.rand.IntN(len(w.addresses))]
 	w.Log.Event("%s %s", address, what)
@@ -110,8 +108,7 @@ func (w *World) all(what string, do func(*World, string)) {
 	}
 }
 
-// change changes the condition of a backend. The backend counts as unreachable until the present
-// time.
+// change changes the condition of a backend. It counts as unreachable up to this moment.
 func (w *World) change(address string, change func(*condition)) {
 	w.mu.Lock()
 	c := w.conditions[address]
@@ -134,8 +131,7 @@ func (w *World) down(address string) {
 	w.backends[address].Down()
 }
 
-// heal marks a backend as healthy before the backend actually recovers, because clients notice the
-// recovery immediately.
+// heal marks a backend as healthy before it recovers, because clients notice the recovery at once.
 func (w *World) heal(address string) {
 	w.mu.Lock()
 	well := w.conditions[address].works()
@@ -184,12 +180,12 @@ func (w *World) slow(address string) {
 	w.change(address, func(c *condition) { c.link.Delay, c.link.Rate = delay, 4096 })
 }
 
-// pause stops a backend's process. The kernel still accepts connections.
+// pause stops the process of a backend. The kernel still accepts connections.
 func (w *World) pause(address string) {
 	w.change(address, func(c *condition) { c.link.Pause = true })
 }
 
-// resume continues a backend's process. It does nothing if the process is not paused.
+// resume lets the process of a backend go on, if it is paused.
 func (w *World) resume(address string) {
 	w.mu.Lock()
 	paused := w.conditions[address].link.Pause
@@ -199,8 +195,7 @@ func (w *World) resume(address string) {
 	}
 }
 
-// pauseBriefly pauses a backend's process for up to a minute, so that keepalive may or may not
-// notice.
+// pauseBriefly pauses a backend for up to a minute, so that keepalive may notice or not.
 func (w *World) pauseBriefly(address string) {
 	w.pause(address)
 	w.touch()
@@ -209,8 +204,8 @@ func (w *World) pauseBriefly(address string) {
 	w.resume(address)
 }
 
-// sicken has no effect with a pick_first policy over several endpoints, because that policy does
-// not use health checks.
+// sicken does nothing if a pick_first is used over several endpoints, because that one does not use
+// health checks.
 func (w *World) sicken(address string) {
 	w.change(address, func(c *condition) { c.sick = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)

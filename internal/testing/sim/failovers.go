@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// failoverLine checks a log line about a change of the priority in use: both priorities, the
+// failoverLine checks the log line of a change of the priority in use: both priorities, the
 // duration and the reason.
 func (w *World) failoverLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
-		return "" // the line comes from the neighbor, or from the channel that is being closed
+		return "" // the line is that of the neighbour, or of the channel that closes
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *World) failoverLine(m []string) string {
 	return wrong
 }
 
-// failover checks a log line about a change to the child to. The caller must hold the lock.
+// failover checks the log line of a change to a child. The caller holds the lock.
 func (w *World) failover(c *channel, m []string, to string) string {
 	what, state, why := m[2], m[7], m[9]
 	if is := c.children[to]; is != nil && !is.now() && state != is.state.String() && (state != "TRANSIENT_FAILURE" || is.state != connectivity.Connecting) {
@@ -54,7 +54,7 @@ func (w *World) failover(c *channel, m []string, to string) string {
 	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
 		return "wrong direction"
 	}
-	// A move to a higher priority may lead to one that is only the last resort.
+	// A change to a higher priority may go to one that is only the last resort.
 	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
 		return wrong
 	}
@@ -70,20 +70,19 @@ func (w *World) failover(c *channel, m []string, to string) string {
 	return wrong
 }
 
-// anotherOne matches the suffix that distinguishes children with the same name.
+// anotherOne matches the suffix that tells children of the same name apart.
 var anotherOne = regexp.MustCompile(`'\d+$`)
 
-// nearness matches the description of a near group in a title.
+// nearness matches what a title says about a near group.
 var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
 
-// opened returns the channel and when it was opened.
 func (w *World) opened() (*channel, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.channel, w.openedAt
 }
 
-// number parses a number. It returns -1 for a text that is not a number.
+// number returns -1 for a text that is not a number.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -92,13 +91,13 @@ func number(text string) int {
 	return n
 }
 
-// now reports whether a child has reported at the present time. The order of simultaneous events is
-// unknown.
+// now reports whether a child has reported at this very moment: the order of such events is not
+// known.
 func (s *seen) now() bool { return time.Since(s.told) == 0 }
 
-// named returns the children with a number and a title, or why there are none. There is more than
-// one only while an update is in progress, which may not have reached the policy yet. The caller
-// must hold the lock.
+// named returns the children with this number and title, or why there is none. There is more than
+// one only at the moment of an update, which may not have reached the policy yet. The caller holds
+// the lock.
 func (c *channel) named(index, title string) (children []string, wrong string) {
 	i := number(index)
 	add := func(priorities []string, t tree) {
@@ -108,7 +107,7 @@ func (c *channel) named(index, title string) (children []string, wrong string) {
 	}
 	add(c.priorities, c.told)
 	if time.Since(c.lastUpdate) == 0 {
-		add(c.priorities, c.toldBefore) // a second update at the same time has not reached the policy yet
+		add(c.priorities, c.toldBefore) // a second update of this moment has not reached the policy yet
 		add(c.before, c.toldBefore)
 	}
 	if len(children) == 0 {
@@ -117,8 +116,8 @@ func (c *channel) named(index, title string) (children []string, wrong string) {
 	return children, wrong
 }
 
-// titled reports whether a title belongs to a child. The title consists of the child's mechanism,
-// its localities, or both. Long titles are truncated.
+// titled reports whether a title is that of a child: its mechanism, its localities, or both. Long
+// titles are cut.
 func (c *channel) titled(child, title string, t tree) bool {
 	part := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
@@ -142,13 +141,13 @@ func (c *channel) titled(child, title string, t tree) bool {
 	return some && !slices.ContainsFunc(localities, lacks) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
-// poor reports whether a READY child has reported that its calls should go elsewhere, or may count
-// as too small.
+// poor reports whether a READY child has reported that its calls should go elsewhere, or may be too
+// small.
 func (s *seen) poor(with settings) bool {
 	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
 }
 
-// longAgo returns why a duration in a log line is wrong, or "" if it is correct.
+// longAgo returns why a duration in a log line is wrong, or "" if it is right.
 func longAgo(text string, opened time.Time) string {
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	switch {
@@ -160,8 +159,8 @@ func longAgo(text string, opened time.Time) string {
 	return ""
 }
 
-// explainsBack returns why the reason of a failback is wrong, or "" if it is correct. It also
-// returns whether the reason concerns the child.
+// explainsBack returns why the reason of a failback is wrong, or "" if it is right, and whether the
+// reason is about this child.
 func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	takes := strings.Contains(why, " can take calls")
 	if takes && s != nil && !s.now() && s.state != connectivity.Ready && s.state != connectivity.Idle {
@@ -171,7 +170,7 @@ func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	return wrong, takes || isSo || strings.HasSuffix(why, " is given time to connect")
 }
 
-// explains returns why the reason of a failover is wrong, or "" if it is correct. detects reports
+// explains returns why the reason of a failover is wrong, or "" if it is right. detects reports
 // whether the channel has ever detected outliers.
 func (s *seen) explains(why string, with settings, detects bool) string {
 	_, why, _ = strings.Cut(why, " ")
@@ -197,7 +196,7 @@ func (s *seen) explains(why string, with settings, detects bool) string {
 	return ""
 }
 
-// noneLine checks a log line saying that no priority can take calls.
+// noneLine checks the log line that no priority can take calls.
 func (w *World) noneLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
@@ -214,7 +213,7 @@ func (w *World) noneLine(m []string) string {
 	return w.blames(m[2])
 }
 
-// againLine checks a log line saying that a priority can take calls again.
+// againLine checks the log line that a priority can take calls again.
 func (w *World) againLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {

@@ -9,20 +9,18 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// mishap is a fault in a world of pairs, in which two faults occur at a time. It affects the
-// endpoints of one priority. A fault that has neither strike nor again is a fault of the client and
-// lasts as long as the world.
+// mishap is a fault in a world of pairs, in which there are two faults at a time. It hits the
+// endpoints of one priority. If it has neither strike nor again, it is one of the client and lasts
+// as long as the world.
 type mishap struct {
 	name   string
 	strike func(w *World, tier []string)
-	again  func(w *World, tier []string) // called repeatedly while the fault lasts
-	each   [2]time.Duration              // the shortest and the longest interval
+	again  func(w *World, tier []string) // called again and again while the fault lasts
+	each   [2]time.Duration              // at an interval between these two
 }
 
-// faultNames are the names of the twelve faults.
 var faultNames = strings.Fields("kill refuse hang errors some below ends resets update seldom streams source")
 
-// twelve returns the faults.
 func twelve() []mishap {
 	return []mishap{
 		{name: "kill", strike: each((*World).down)},
@@ -40,7 +38,6 @@ func twelve() []mishap {
 	}
 }
 
-// pairs returns the names of all pairs.
 func pairs() (all []string) {
 	for i, a := range faultNames {
 		for _, b := range faultNames[i+1:] {
@@ -50,7 +47,6 @@ func pairs() (all []string) {
 	return all
 }
 
-// faultsOf returns the faults of a pair.
 func faultsOf(pair string) []mishap {
 	var all []mishap
 	known := twelve()
@@ -75,8 +71,7 @@ func each(do func(*World, string)) func(*World, []string) {
 	}
 }
 
-// refuseAll makes all endpoints of a priority refuse new connections. Existing connections may
-// stay.
+// refuseAll makes all endpoints of a priority refuse new connections. The old ones may stay.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -87,8 +82,8 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. Streams
-// without a deadline do not notice that calls hang.
+// hangAll makes the calls to a priority hang, loses its packets, or pauses its processes. A stream
+// without a deadline does not notice that calls hang.
 func (w *World) hangAll(tier []string) {
 	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.limited {
@@ -107,22 +102,21 @@ func (w *World) errAll(tier []string) {
 
 func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
 
-// loseSome makes all endpoints of a priority except one fail, or its only endpoint if it has just
-// one.
+// loseSome makes all endpoints of a priority fail except one, or the only one if there is just one.
 func (w *World) loseSome(tier []string) {
 	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	do(w, tier[:max(1, len(tier)-1)])
 }
 
-// part draws some of a priority's endpoints. If there are several, it does not draw all of them.
+// part draws some endpoints of a priority, and not all of them if there are several.
 func (w *World) part(tier []string) []string {
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
 }
 
-// endConnections ends the connections to one or all endpoints with GOAWAY, like a server that
-// limits connection age.
+// endConnections ends the connections to one or all endpoints by GOAWAY, like a server that limits
+// the age of connections.
 func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
@@ -134,8 +128,8 @@ func (w *World) endConnections(tier []string) {
 		if small {
 			w.judge.away = time.Now().Add(time.Second + 10*w.link.Delay)
 		}
-		// While an endpoint reconnects, its priority may be too small, and another priority may be
-		// failing. With fastFailover, calls leave a priority that has lost all connections.
+		// While an endpoint reconnects, its priority may be too small, and another priority may
+		// fail. With fastFailover, calls leave a priority that has lost all connections.
 		if w.settings.minReady > 0 || several && w.settings.fast {
 			w.judge.resets++
 		}
@@ -152,10 +146,9 @@ func (w *World) endConnections(tier []string) {
 	w.inBurst(end)
 }
 
-// belowSmall reports whether a priority would lose its last connections with the given endpoints
-// while an endpoint of a higher priority, which may be too small, answers. In that case calls go to
-// the higher priority, because they need not wait if some priority answers. The caller must hold
-// the lock.
+// belowSmall reports whether a priority is about to lose its last connections while an endpoint of
+// a higher one, which may be too small, answers. Calls then go to the higher one, because none need
+// wait while a priority answers. The caller holds the lock.
 func (w *World) belowSmall(endpoints []string) bool {
 	for i, tier := range w.known {
 		if !slices.Contains(tier.Serving(), endpoints[0]) {
@@ -189,7 +182,7 @@ func (w *World) resetInUse(tier []string) {
 	})
 }
 
-// updateOnce publishes a change, or returns to an earlier truth.
+// updateOnce publishes a change or goes back to an earlier truth.
 func (w *World) updateOnce([]string) {
 	if w.rand.IntN(3) == 0 {
 		w.older()
@@ -200,8 +193,8 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
-// drawTier draws a priority, usually the first, and returns its endpoints. If several is true, it
-// prefers a priority with several endpoints.
+// drawTier draws a priority, usually the first, and returns its endpoints. If several is set, it
+// prefers one with several endpoints.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

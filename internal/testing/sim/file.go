@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// file is the source of a file: target. The file is real, but its modification times come from the
-// world's clock. It is polled, because file notifications of the system come from outside the
-// bubble.
+// file is the source of a file: target. The file is real, and its modification times are those of
+// the world's clock. It is polled, because the system's notifications would come from outside of
+// the bubble.
 type file struct {
 	w       *World
 	dir     string
@@ -45,7 +45,7 @@ func (f *file) Target() string {
 	return "file://" + f.path()
 }
 
-// Fixed reports whether clusters have positions.
+// Fixed reports whether the priorities keep their positions: clusters do.
 func (f *file) Fixed() bool { return f.list != nil }
 
 func (f *file) Options() []given.Option {
@@ -55,7 +55,7 @@ func (f *file) Options() []given.Option {
 	}
 }
 
-// Sees returns truth with the outlier detection of the clusters, if any.
+// Sees adds the outlier detection of the clusters, if there are any.
 func (f *file) Sees(truth Truth) Truth {
 	if f.list != nil {
 		return f.list.seen(truth)
@@ -91,7 +91,7 @@ func (f *file) content() []byte {
 	return marshal(map[string]any{"clusters": list})
 }
 
-// write replaces the file atomically.
+// write replaces the file in one step.
 func (f *file) write(content []byte) {
 	f.must(os.MkdirAll(f.dir, 0o700))
 	next := f.path() + ".next"
@@ -102,7 +102,7 @@ func (f *file) write(content []byte) {
 
 func (f *file) must(err error) {
 	if err != nil {
-		panic(err) // failures of the machine's disk are not part of the world
+		panic(err) // the disk of the machine is not part of the world
 	}
 }
 
@@ -132,7 +132,7 @@ func (f *file) Restore() {
 	f.Publish(f.truth)
 }
 
-// Lag is the time of polling and of detecting a complete file.
+// Lag is how long it takes to poll the file and to see that it is complete.
 func (f *file) Lag() time.Duration      { return 1500 * time.Millisecond }
 func (f *file) Recovery() time.Duration { return f.Lag() }
 

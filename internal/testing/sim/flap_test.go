@@ -22,7 +22,7 @@ import (
 // recommended is the query that docs/options.md recommends.
 const recommended = "?warmStandby=1&fastFailover=true&failbackDelay=10s&failbackJitter=20s&maxFailbackDelay=30s&outlierDetection=true"
 
-// changes collects the changes of the priority in use from the log.
+// changes collects from the log how the priority in use changes.
 type changes struct {
 	slog.Handler
 	mu  sync.Mutex
@@ -46,9 +46,9 @@ func (c *changes) count() int {
 	return len(c.all)
 }
 
-// For half a minute, a priority is repeatedly up for 2 s and down for 2 s. With the recommended
-// options, the priority in use changes at most four times, and the first priority has its calls
-// back a minute after it becomes stable. Without the options, each outage causes a change.
+// For half a minute, a priority is up for 2 s and down for 2 s in turn. With the recommended
+// options, the priority in use changes at most four times, and the first one has its calls back a
+// minute after it is stable. Without the options, each outage causes a change.
 func TestATierFlaps(t *testing.T) {
 	if options, err := os.ReadFile("../../../docs/options.md"); err != nil || !strings.Contains(string(options), recommended) {
 		t.Fatalf("docs/options.md does not recommend %s, %v", recommended, err)
@@ -72,8 +72,8 @@ func TestATierFlaps(t *testing.T) {
 	}
 }
 
-// flap returns how often the priority in use changed, and how long the first priority took to get
-// its calls back after it became stable.
+// flap returns how often the priority in use changed, and how long it took until the first one had
+// its calls back after it was stable.
 func flap(t *testing.T, query string) (n int, back time.Duration) {
 	network := NewNetwork(func(string, ...any) {})
 	tiers := map[string][]*Backend{}
@@ -99,7 +99,7 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 		t.Fatal(err)
 	}
 	defer cc.Close()
-	// calls makes calls for d, and returns how many went to the first priority.
+	// calls makes calls for d and returns how many went to the first priority.
 	calls := func(d time.Duration) (first int) {
 		for range d / (100 * time.Millisecond) {
 			to, err := new(call).make(cc, time.Second, true)

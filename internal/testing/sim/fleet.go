@@ -17,48 +17,47 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// FleetConfig is the size of a fleet.
 type FleetConfig struct {
 	Clients  int
 	Backends int           // in each of the two priorities
-	CallEach time.Duration // interval between the calls of each client
+	CallEach time.Duration // time between the calls of a client
 }
 
-// Second holds the counts of one second. Calls and Connections have one count per backend, starting
-// with the backends of p0.
+// Second has the counts of one second. Calls and Connections have one for each backend, those of p0
+// first.
 type Second struct {
 	Calls       []int // received
 	Connections []int // requested
-	Control     int   // requested from the management server
-	Failed      int   // failed calls of all clients
+	Control     int   // connections requested from the management server
+	Failed      int   // calls of all clients
 }
 
-// FleetRecord is the result of a fleet's run.
+// FleetRecord is what a run of a fleet has shown.
 type FleetRecord struct {
 	Seconds []Second
-	Cost    Cost // cost of each client
+	Cost    Cost // of each client
 }
 
-// Cost is an amount of memory (heap and stacks) and a number of goroutines.
+// Cost is memory (heap and stacks) and goroutines.
 type Cost struct{ Bytes, Goroutines int }
 
-// The events of a fleet, in seconds.
+// What happens to a fleet, in seconds from the start.
 const (
-	FleetRestart = 60  // p0's backends restart one after the other
+	FleetRestart = 60  // p0's backends restart one after another
 	FleetLoss    = 180 // p0 fails
-	FleetReturn  = 240 // p0 returns
+	FleetReturn  = 240 // p0 is back
 	FleetNoPlane = 420 // the management server fails
-	FleetPlane   = 480 // the management server returns
+	FleetPlane   = 480 // the management server is back
 	FleetEnd     = 600
 )
 
-// The interval between restarts, and the duration of each restart.
+// A restart begins every restartEach seconds and takes restartTakes seconds.
 const (
 	restartEach  = 20
 	restartTakes = 5
 )
 
-// fleet consists of many clients of one management server, each with its own connection.
+// fleet is many clients of one management server, each with its own connection to it.
 type fleet struct {
 	config   FleetConfig
 	network  *Network
@@ -69,7 +68,7 @@ type fleet struct {
 	channels []*grpc.ClientConn
 }
 
-// RunFleet runs a fleet for ten minutes. It must be called inside a bubble.
+// RunFleet runs a fleet for ten minutes, in the bubble of its caller.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
 	before := costOfAll()
 	f, stop, err := beginFleet(config)
@@ -92,8 +91,8 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 	return record, nil
 }
 
-// FleetCost returns the cost of each client half a minute after the start. It must be called inside
-// a bubble.
+// FleetCost returns the cost of each client half a minute after the start, in the bubble of its
+// caller.
 func FleetCost(config FleetConfig) (Cost, error) {
 	before := costOfAll()
 	_, stop, err := beginFleet(config)
@@ -105,7 +104,7 @@ func FleetCost(config FleetConfig) (Cost, error) {
 	return costOfAll().less(before).each(config.Clients), nil
 }
 
-// costOfAll returns the current cost of the process.
+// costOfAll returns what the process costs now.
 func costOfAll() Cost {
 	var m runtime.MemStats
 	runtime.GC()
@@ -120,7 +119,6 @@ func (c Cost) less(before Cost) Cost {
 
 func (c Cost) each(clients int) Cost { return Cost{c.Bytes / clients, c.Goroutines / clients} }
 
-// beginFleet starts a fleet and its calls.
 func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 	f = &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
 	truth := make(Truth, len(f.tiers))
@@ -152,10 +150,9 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 	}, nil
 }
 
-// start opens the channels.
 func (f *fleet) start() error {
 	for range f.config.Clients {
-		own := &adsclient.Network{Dial: f.network.Dial} // the network of one client, which does not share its stream
+		own := &adsclient.Network{Dial: f.network.Dial} // the network of one client, which so does not share its stream
 		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = own })))
 		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
 			grpc.WithResolvers(builders...),
@@ -170,7 +167,7 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// traffic makes the calls of one client. It makes the first call immediately.
+// traffic makes the calls of one client, the first one at once.
 func (f *fleet) traffic(cc *grpc.ClientConn, done <-chan struct{}) {
 	f.call(cc)
 	pause := time.NewTimer(time.Duration(rand.Int64N(int64(f.config.CallEach)))) //nolint:gosec // draws the load
@@ -192,7 +189,7 @@ func (f *fleet) call(cc *grpc.ClientConn) {
 	}
 }
 
-// befall performs the events that belong to a second.
+// befall lets happen what belongs to a second.
 func (f *fleet) befall(second int) {
 	for i, b := range f.tiers[0] {
 		switch second {
@@ -218,10 +215,9 @@ func (f *fleet) befall(second int) {
 	}
 }
 
-// refuse makes a host refuse connections.
 func (f *fleet) refuse(address string) { f.network.SetLink(address, Link{Refuse: true}) }
 
-// totals are the counts of calls and connections since the start.
+// totals are the calls and connections since the start.
 type totals map[string][2]int
 
 func (f *fleet) totals() totals {

@@ -15,8 +15,8 @@ var (
 	clients   = flag.Int("sim.clients", 2000, "number of clients in the large fleet")
 )
 
-// A fleet does not lose a call when backends restart gracefully, when the control plane fails, or
-// when a priority is refused or returns.
+// A fleet loses no call when backends restart gracefully, when the management server fails, and
+// when a priority refuses connections or is back.
 func TestFleet(t *testing.T) {
 	config := FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second}
 	if *fleetFile != "" {
@@ -53,7 +53,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// connectionCost returns the cost of a connection to a backend, which includes both of its ends.
+// connectionCost returns what a connection to a backend costs, both of its ends together.
 func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	t.Helper()
 	const few, many = 1, 5
@@ -71,7 +71,7 @@ func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	return costs[1].less(costs[0]).each(many - few)
 }
 
-// Each connection adds to the cost of a client, by an amount within bounds.
+// Each connection adds a bounded amount to the cost of a client.
 func TestFleetCost(t *testing.T) {
 	each := connectionCost(t, FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second})
 	t.Logf("%d KB and %d goroutines a connection", each.Bytes>>10, each.Goroutines)
@@ -80,7 +80,7 @@ func TestFleetCost(t *testing.T) {
 	}
 }
 
-// table returns a record as comma-separated values. The first line describes the fleet.
+// table returns a record as comma-separated values. Its first line describes the fleet.
 func table(c FleetConfig, r FleetRecord, connection Cost) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d,%d,%d,%d,%d,%d,%d\n", c.Clients, c.Backends, c.CallEach/time.Millisecond, r.Cost.Bytes, r.Cost.Goroutines, connection.Bytes, connection.Goroutines)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// leastPart is the minimum share of an endpoint's weight during slow start, as in Envoy's
+// leastPart is the least share of its weight that an endpoint has in slow start, as in Envoy's
 // slow_start.
 const leastPart = 0.1
 
-// checkGrowth disconnects an endpoint of the priority in use, and checks the endpoint's share of
-// the calls while the share grows again.
+// checkGrowth disconnects an endpoint of the priority in use, and checks that its share of the
+// calls grows again as it should.
 func (w *World) checkGrowth(q quiet) {
 	locality, back := w.replaceable(q)
 	if back.Address == "" {
@@ -42,9 +42,9 @@ func (w *World) checkGrowth(q quiet) {
 	w.mark(markSlowStart)
 }
 
-// replaceable returns an endpoint of the priority in use and its locality if other reachable
-// endpoints can replace it, so that nothing else changes. It returns no endpoint without slowStart,
-// with pickFirst, or if calls take time.
+// replaceable returns an endpoint of the priority in use, and its locality, if other endpoints can
+// take its calls and nothing else changes. It returns none without slowStart, with pickFirst, or if
+// calls take time.
 func (w *World) replaceable(q quiet) (Locality, Endpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

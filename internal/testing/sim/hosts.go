@@ -13,19 +13,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// hosts is the source of a failover: target whose entries are DNS names, which are looked up at
-// intervals.
+// hosts is the source of a failover: target of DNS names, which are looked up at an interval.
 type hosts struct {
 	dns     *dns
 	refresh time.Duration
 	first   int // the number of the first entry
 
 	mu        sync.Mutex
-	addresses [][]string // addresses of each entry
+	addresses [][]string // by entry
 	fault     fault
 }
 
-// newHosts returns names for the priorities, starting with the given one.
+// newHosts returns names for the priorities. first is the number of the first name.
 func newHosts(w *World, truth Truth, first int) *hosts {
 	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, first: first, addresses: make([][]string, len(truth))}
 	h.Publish(truth)
@@ -33,7 +32,6 @@ func newHosts(w *World, truth Truth, first int) *hosts {
 	return h
 }
 
-// Target returns a target with the refresh interval.
 func (h *hosts) Target() string {
 	parts := make([]string, len(h.addresses))
 	for i := range parts {
@@ -42,12 +40,11 @@ func (h *hosts) Target() string {
 	return fmt.Sprintf("failover:///%s?refresh=%s", strings.Join(parts, ","), h.refresh)
 }
 
-// Options returns the option that resolves the names in the world.
 func (h *hosts) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(h.dns))}
 }
 
-// Sees returns the addresses of each name, without other attributes.
+// Sees keeps only the addresses of each name.
 func (h *hosts) Sees(Truth) Truth {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +67,6 @@ func (h *hosts) Publish(truth Truth) {
 	}
 }
 
-// Fail makes the DNS servers fail.
 func (h *hosts) Fail(r *rand.Rand) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,24 +74,21 @@ func (h *hosts) Fail(r *rand.Rand) string {
 	return h.fault.String()
 }
 
-// Restore makes the DNS servers work again.
 func (h *hosts) Restore() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fault = none
 }
 
-// Lag implements Source. An address is removed after the second lookup that does not return it.
+// An address is removed after the second lookup that lacks it.
 func (h *hosts) Lag() time.Duration { return 2*h.refresh*11/10 + time.Second }
 
-// Recovery implements Source. Before Lag begins, a lookup without a response and the pause after it
-// may have to end.
+// Before Lag begins, a lookup without an answer and the pause after it may have to end.
 func (h *hosts) Recovery() time.Duration { return resolveTimeout + h.refresh*11/10 + h.Lag() }
 
-// Fixed implements Source: entries keep their numbers.
+// Fixed reports whether the priorities keep their positions: entries do.
 func (h *hosts) Fixed() bool { return true }
 
-// Close does nothing: lookups end with their channels.
 func (h *hosts) Close() {}
 
 // lookUp returns the addresses of a name and the current fault of the DNS servers.

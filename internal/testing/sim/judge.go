@@ -7,41 +7,39 @@ import (
 	"time"
 )
 
-// noticed is the number of consecutive failures of each endpoint after which a priority counts as
-// failing.
+// noticed is how many failures in a row each endpoint needs before its priority counts as failing.
 const noticed = 5
 
-// judge checks one rule: if any priority answers, the priority in use answers. It uses the world
-// and the results of calls, but no decision of the product. Its methods are called with the world's
-// lock held.
+// judge checks one rule: if any priority answers, the one in use answers. It knows the world and
+// how calls end, and no decision of the product. Its methods are called with the lock of the world
+// held.
 //
-// A priority answers if one of its endpoints has been reachable for settings.longEnough and calls to
-// that endpoint succeed. A priority with any working endpoint is not blamed, because the choice
-// between its endpoints is a separate matter.
+// A priority answers if one of its endpoints could be reached for settings.longEnough and calls to
+// it succeed. A priority in use with one such endpoint is not blamed, because the choice between
+// its endpoints is another matter.
 type judge struct {
 	w     *World
-	tiers map[string]*tierState // priorities, by their endpoints
-	order []string              // the keys of tiers in order
-	of    map[string]*tierState // the priority of each endpoint
-	made  int                   // number of calls
+	tiers map[string]*tierState // by the endpoints of the priority
+	order []string              // the keys of tiers, the highest priority first
+	of    map[string]*tierState // by endpoint
+	made  int                   // how many calls were made
 
-	changed moment    // the last event, or the last time that a failure was noticed
-	inUse   string    // key of the priority that gets the calls
-	other   string    // key of another priority that got the latest calls
-	row     int       // number of those calls
-	moves   int       // moves since the last event
-	resets  int       // resets since the last event
-	away    time.Time // calls may go elsewhere until this time, because the priority in use reconnects
+	changed moment    // the last event, or when a failure was last noticed
+	inUse   string    // the key of the priority that gets the calls
+	other   string    // the key of another priority that got the last calls
+	row     int       // how many these were
+	moves   int       // since the last event
+	resets  int       // since the last event
+	away    time.Time // until then, calls may go elsewhere, because the priority in use reconnects
 	to      []string
 }
 
-// moment is a time and the number of calls made by then.
 type moment struct {
 	at   time.Time
 	made int
 }
 
-// tierState is the state of the calls to one priority.
+// tierState is how the calls to one priority go.
 type tierState struct {
 	key       string
 	endpoints []string
@@ -49,9 +47,9 @@ type tierState struct {
 	since     moment // when the condition of one of its endpoints last changed
 	failures  map[string]int
 	known     map[string]time.Time // when an endpoint had failed often enough to be noticed
-	noticed   moment               // when all connected endpoints had failed often enough; zero before
-	slow, few tokens               // tokens for trials
-	blamed    int                  // number of calls blamed
+	noticed   moment               // when all connected endpoints had failed often enough; zero before that
+	slow, few tokens               // allowances for trial calls
+	blamed    int                  // how many calls were blamed
 }
 
 func latest(a, b time.Time) time.Time {
@@ -68,8 +66,8 @@ func (j *judge) now() moment { return moment{time.Now(), j.made} }
 // happen records an event after which calls may fail for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told receives an update of the channel. A priority that has the same endpoints as before is
-// treated as the same priority.
+// told handles an update of the channel. A priority with the same endpoints as before is the same
+// priority.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
@@ -90,7 +88,7 @@ func (j *judge) told(truth Truth) {
 		order = append(order, key)
 		for _, address := range endpoints {
 			if of[address] = s; j.w.shared(address) {
-				of[address] = nil // a call to it could belong to either priority
+				of[address] = nil // a call to it may belong to either priority
 			}
 		}
 	}
@@ -100,7 +98,7 @@ func (j *judge) told(truth Truth) {
 	j.tiers, j.of, j.order = tiers, of, order
 }
 
-// turned records that an endpoint's condition has changed.
+// turned records that the condition of an endpoint has changed.
 func (j *judge) turned(address string) {
 	c := j.w.conditions[address]
 	c.turned = time.Now()
@@ -120,7 +118,7 @@ func (s *tierState) turn(now moment) {
 	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
 }
 
-// sent records the destination of an attempt.
+// sent records where an attempt was sent.
 func (j *judge) sent(address string) {
 	if time.Now().After(j.away) {
 		j.to = append(j.to, address)
@@ -147,8 +145,8 @@ func (j *judge) sent(address string) {
 	}
 }
 
-// mostMoves limits how often calls may move to another priority. Calls may leave each priority and
-// return to it when timers fire, when an endpoint connects later, and when connections end.
+// mostMoves is how often calls may move to another priority. They may leave each priority and
+// return when timers fire, when an endpoint connects later, and when connections end.
 func (j *judge) mostMoves() int {
 	pairs := len(j.tiers) + j.resets
 	for address := range j.of {
@@ -159,7 +157,7 @@ func (j *judge) mostMoves() int {
 	return 2 * pairs
 }
 
-// ended records the result of a call. If the call was not sent, to is "".
+// ended records how a call has ended. to is "" if it was not sent.
 func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	s := j.of[to]
 	switch {
@@ -174,7 +172,7 @@ func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	}
 }
 
-// fails counts a failed call, and reports whether this call shows that all endpoints fail.
+// fails counts a failed call, and reports whether this one shows that all endpoints fail.
 func (s *tierState) fails(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == noticed {
 		s.known[address] = now.at
@@ -191,7 +189,7 @@ func (s *tierState) works(w *World) bool {
 	return slices.ContainsFunc(s.endpoints, func(address string) bool {
 		c := *w.conditions[address]
 		if c.link.Refuse && !w.network.Connected(address).IsZero() {
-			c.link.Refuse = false // existing connections stay
+			c.link.Refuse = false // the connections that it has stay
 		}
 		return c.works()
 	})
@@ -203,13 +201,13 @@ func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 	if r == "" {
 		return
 	}
-	if s.blamed++; s.blamed == 1 { // one report suffices
+	if s.blamed++; s.blamed == 1 { // one report is enough
 		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; the failure was detectable %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
 	}
 }
 
-// answering returns an endpoint that has been answering since the given time, as the channel must
-// know, and how the channel knows. It returns "" if there is no such endpoint.
+// answering returns an endpoint that has answered since the given time, as the channel must know,
+// and how it knows that. It returns "" if there is none.
 func (j *judge) answering(since time.Time) (address, why string) {
 	for _, r := range j.tiers {
 		for _, address := range r.endpoints {
@@ -227,16 +225,16 @@ func (j *judge) answering(since time.Time) (address, why string) {
 	return "", ""
 }
 
-// cutShort reports whether all calls to an endpoint may end because their connections are reset
-// before it answers.
+// cutShort reports whether all calls to an endpoint may end early, because its connections are
+// reset before it answers.
 func (j *judge) cutShort(c *condition, at time.Time) bool {
 	return j.w.pair != nil && at.Sub(c.reset) < 3*j.w.pair.takes
 }
 
 // proven reports whether the channel must have known at a given time that an endpoint answers. The
-// endpoint must have been connected. If a call to it has succeeded after a failure, another call
-// must have succeeded in a later interval, at least an interval ago. Otherwise, every endpoint of
-// the priority that has failed a call must have answered a later one.
+// endpoint must have been connected. If a call has succeeded after a failure, another one must have
+// succeeded in a later interval, at least an interval ago. Otherwise, each endpoint of the priority
+// that has failed a call must have answered a later one.
 func (j *judge) proven(r *tierState, c *condition, address string, at time.Time) bool {
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || at.Sub(begin) < 2*time.Second {
@@ -251,13 +249,13 @@ func (j *judge) proven(r *tierState, c *condition, address string, at time.Time)
 	})
 }
 
-// patience is how long it may take after an event until an unused priority gets the calls: timers
-// must fire, the priority must connect, and each of its endpoints must be tried and swept.
+// patience is how long after an event another priority may take to get the calls: timers must fire,
+// the priority must connect, and each of its endpoints must be tried and swept.
 func (j *judge) patience(r *tierState) time.Duration {
 	return j.w.settings.patience(len(j.tiers)) + time.Duration(len(r.endpoints)+2)*byTarget.interval
 }
 
-// calls is the minimum number of calls needed for this: eleven for each trial.
+// calls is how many calls this takes, at least: eleven for each trial.
 func (j *judge) calls(r *tierState) int { return 11 * (len(r.endpoints) + 1) }
 
 // unsent judges a call that failed before it was sent.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// judged is a world of two priorities with one endpoint each. The test makes up the calls.
+// judged is a world of two priorities with one endpoint each, whose calls the test makes up.
 type judged struct {
 	t *testing.T
 	w *World
@@ -39,7 +39,7 @@ func newJudged(t *testing.T) judged {
 	return judged{t, w}
 }
 
-// calls makes n calls a second apart to an endpoint, which succeed or fail.
+// calls makes n calls to an endpoint, one a second, which succeed or fail.
 func (j judged) calls(n int, to string, succeed bool) {
 	var err error
 	if !succeed {
@@ -55,14 +55,12 @@ func (j judged) calls(n int, to string, succeed bool) {
 	}
 }
 
-// turn changes the code with which an endpoint answers.
 func (j judged) turn(address string, code codes.Code) {
 	pass(time.Second)
 	j.w.conditions[address].answer = code
 	j.w.judge.turned(address)
 }
 
-// wants checks the number of rules broken so far.
 func (j judged) wants(n int) {
 	j.t.Helper()
 	if broken := j.w.Log.Broken(); len(broken) != n {
@@ -70,7 +68,7 @@ func (j judged) wants(n int) {
 	}
 }
 
-// If one priority fails and another answers, the failing priority may get the calls that reveal its
+// One priority fails and another one answers. The first one may get the calls that show its
 // failure, and then only trial calls.
 func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,8 +86,8 @@ func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	})
 }
 
-// No call is judged while no priority answers, or before there have been enough time and enough
-// calls to find out that the other priority answers again.
+// Calls are not judged while no priority answers, nor before there was enough time and enough calls
+// to find out that the other priority answers again.
 func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -106,7 +104,7 @@ func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	})
 }
 
-// Calls may move when timers fire or endpoints connect, but must not move back and forth.
+// Calls may move when timers fire or endpoints connect, but not back and forth.
 func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -120,7 +118,7 @@ func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
 	})
 }
 
-// A call that is not sent is judged after the timers have fired.
+// A call that is not sent is judged once the timers have fired.
 func TestCallsThatWaitAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)

@@ -15,21 +15,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// kubeServices holds two names for each possible priority, in order. They are short because the log
+// kubeServices has two names for each possible priority, in order. They are short, because the log
 // cuts long targets.
 const kubeServices = "abcdefgh"
 
-// kube is the source of a kubernetes: target: an API server and the controller that writes its
+// kube is the source of a kubernetes: target: an API server, and the controller that writes its
 // EndpointSlices. Each priority has two Services with different weights.
 type kube struct {
 	api  *apiServer
 	stop context.CancelFunc
-	wake chan struct{} // there is something to write
-	rand *rand.Rand    // random generator of the controller
+	wake chan struct{} // something must be written
+	rand *rand.Rand    // the controller's
 
 	mu     sync.Mutex
 	truth  Truth
-	layout int // changes the distribution of endpoints over slices
+	layout int // changes how endpoints are spread over slices
 }
 
 func newKube(w *World, truth Truth) *kube {
@@ -43,7 +43,7 @@ func newKube(w *World, truth Truth) *kube {
 	return k
 }
 
-// kubeService returns the Service of a priority with a weight, and the weight in its label.
+// kubeService returns the Service of a priority for a weight, and the weight in its label.
 func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	if weight > 2 {
 		return kubeServices[2*tier+1:][:1], 3
@@ -51,7 +51,7 @@ func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	return kubeServices[2*tier:][:1], 1
 }
 
-// Target returns a target that names all Services, including those that do not exist yet.
+// Target names all Services, also those that do not exist yet.
 func (k *kube) Target() string {
 	return "k8s://sim/" + strings.Join(strings.Split(kubeServices, ""), ",")
 }
@@ -60,8 +60,8 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Sees returns truth with the weights of the Services, but without regions and without empty
-// priorities and localities. If no endpoint is ready, terminating endpoints take the calls.
+// Sees keeps the weights of the Services, and leaves out regions and empty priorities and
+// localities. If no endpoint is ready, terminating ones take the calls.
 func (k *kube) Sees(truth Truth) Truth {
 	seen, last := Truth{}, len(truth.serving()) == 0
 	for i, tier := range truth {
@@ -99,30 +99,30 @@ func (k *kube) Publish(truth Truth) {
 func (k *kube) Fail(r *rand.Rand) string { return k.api.fail(trouble(1 + r.IntN(int(troubles)-1))) }
 func (k *kube) Restore()                 { k.api.restore() }
 
-// The longest times for writing all slices, between two deletions of a Service's slices, and before
-// the Service is created again.
+// At most: to write all slices, between two deletions of slices of a Service, and before the
+// Service is created again.
 const (
 	kubeWrites = 8 * time.Second
-	kubeApart  = 3 * time.Second // at most 9 s for four slices, which is shorter than deleted slices continue to count
+	kubeApart  = 3 * time.Second // at most 9 s for four slices, which is shorter than deleted slices still count
 	kubeAgain  = 8 * time.Second
 )
 
 // Lag is the sum of the controller's time, the 10 s for which deleted slices count, and the time to
-// replace a watch that ended meanwhile.
+// begin a new watch if one has ended meanwhile.
 func (k *kube) Lag() time.Duration { return kubeWrites + 10*time.Second + 3*time.Second }
 
-// Recovery is the sum of the longest backoff before a watch of an expired version, another backoff
-// after that watch, and the time for a complete list.
+// Recovery is the sum of the longest backoff before a watch of a version that is gone, another
+// backoff after it, and the time for a whole list.
 func (k *kube) Recovery() time.Duration {
 	return 144*time.Second + longestWatch + 144*time.Second + time.Minute + k.Lag()
 }
 
-// Fixed implements Source: an empty priority does not exist in the source.
+// Fixed reports whether the priorities keep their positions: an empty priority does not exist here.
 func (k *kube) Fixed() bool { return false }
 
 func (k *kube) Close() { k.stop() }
 
-// wanted returns the slices that the controller wants. The first Service always has a slice.
+// wanted returns the slices that the controller wants. The first Service always has one.
 func (k *kube) wanted() map[string]kubeSlice {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -142,8 +142,8 @@ func (k *kube) wanted() map[string]kubeSlice {
 	return all
 }
 
-// control writes the wanted slices. Sometimes it moves endpoints to other slices, or deletes a
-// Service and creates it again. Neither must affect a channel.
+// control writes the slices that are wanted. Sometimes it moves endpoints to other slices, or
+// deletes a Service and creates it again. A channel must not notice either.
 func (k *kube) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -162,8 +162,8 @@ func (k *kube) control(ctx context.Context) {
 	}
 }
 
-// write writes slices one by one: first it adds endpoints, then it removes endpoints, and finally
-// it deletes unused slices.
+// write writes slices one by one: it first adds endpoints, then removes some, and then deletes
+// slices without any.
 func (k *kube) write(ctx context.Context) {
 	want := k.wanted()
 	names := slices.Sorted(maps.Keys(want))
@@ -193,7 +193,7 @@ func (k *kube) put(ctx context.Context, name string, s kubeSlice) {
 	}
 }
 
-// rest waits for a time of up to most. Half of the time it does not wait at all.
+// rest waits for up to most or, half of the times, not at all.
 func (k *kube) rest(ctx context.Context, most time.Duration) {
 	if k.rand.IntN(2) == 0 {
 		return
@@ -204,14 +204,14 @@ func (k *kube) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// again deletes a Service slice by slice, and creates it again before its last deleted slice stops
-// counting.
+// again deletes a Service slice by slice, and creates it again while its last deleted slice still
+// counts.
 func (k *kube) again(ctx context.Context) {
 	all := k.api.names()
 	service := k.api.get(all[k.rand.IntN(len(all))]).service
 	all = slices.DeleteFunc(all, func(name string) bool { return k.api.get(name).service != service })
 	k.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	pause := func(most time.Duration) (over bool) { // over if the controller must write other slices
+	pause := func(most time.Duration) (over bool) { // over: the controller must write other slices
 		select {
 		case <-ctx.Done():
 			return true
@@ -230,7 +230,6 @@ func (k *kube) again(ctx context.Context) {
 	pause(kubeAgain)
 }
 
-// kubeSlice is an EndpointSlice.
 type kubeSlice struct {
 	service   string
 	priority  int
@@ -243,7 +242,7 @@ type kubeEndpoint struct {
 	draining      bool
 }
 
-// json returns the slice in the API server's format.
+// json returns the slice as an API server writes it.
 func (s kubeSlice) json(name string, version int) string {
 	named := func(names []string) (all []any) {
 		for _, n := range names {
@@ -270,7 +269,7 @@ func (s kubeSlice) json(name string, version int) string {
 	}))
 }
 
-// sliceLine checks a log line about Services without slices.
+// sliceLine checks the log line about Services without slices.
 func (w *World) sliceLine(m []string) string {
 	k := part[*kube](w)
 	for part := range strings.SplitSeq(m[1], "; ") {

@@ -15,20 +15,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// living is the world that receives the product's log. Only one world runs at any time.
+// living is the world that gets the product's log. Only one world runs at a time.
 var living atomic.Pointer[World]
 
-// Listen redirects the product's log to the running world. It must be called once, before any use
-// of gRPC.
+// Listen sends the product's log to the world that runs. It must be called once, before gRPC is
+// used.
 func Listen() { grpclog.SetLoggerV2(logs{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)}) }
 
-// logs is gRPC's logger.
 type logs struct{ grpclog.LoggerV2 }
 
-// line is a format of the product's log lines, with a function that checks whether a line is true.
+// line is a form of the product's log lines, and a function that checks whether such a line is
+// true.
 type line struct {
 	form  *regexp.Regexp
-	check func(w *World, m []string) string // what is wrong with it, "" for nothing
+	check func(w *World, m []string) string // returns what is wrong, or ""
 }
 
 var lines = []line{
@@ -58,7 +58,7 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no call can be made$`), (*World).goneLine},
 	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
-	// All channels of a world have the same options, including those for a single source.
+	// All channels of a world have the same options, also those that are for one source.
 	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).sliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
@@ -90,23 +90,22 @@ func (w *World) said(level, text string) {
 	w.Log.Break(ruleNames, "%q: unknown log line", text)
 }
 
-// toldLine checks a log line about an update of the channel.
+// toldLine checks the log line about an update of the channel.
 func (w *World) toldLine(m []string) string {
 	if m[1] != w.target {
 		return ""
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The line precedes the update, which must match it.
+	// The line comes before the update, which must match it.
 	w.announced = m[2] + " in " + m[3]
 	return ""
 }
 
-// settling is how long a file may seem to be in the middle of a write, and how long a source may be
-// silent.
+// settling is how long a file may seem to be half written, and how long a source may be silent.
 const settling = 5 * time.Second
 
-// keptLine checks a log line about a stored answer.
+// keptLine checks the log line about a stored answer.
 func (w *World) keptLine(m []string) string {
 	age, err := time.ParseDuration(m[2])
 	if err != nil {
@@ -116,20 +115,20 @@ func (w *World) keptLine(m []string) string {
 	last, changed := w.lastTold, w.changedAt
 	w.mu.Unlock()
 	if strings.Contains(m[1], "nothing was heard") && time.Since(changed) < settling {
-		return "" // a new channel may consider the file incomplete
+		return "" // a new channel may take the file for incomplete
 	}
 	if n := part[*names](w); n != nil && n.everEmpty() {
-		return "" // a name without addresses does not confirm the answer, unlike the others
+		return "" // a name without addresses does not confirm the answer, unlike the other names
 	}
-	// If a channel opens while another one closes, it may have to wait for the other channel's
-	// answer, which nothing else has confirmed. If no channel received an update while all sources
-	// worked, the times of confirmation are unknown.
+	// If a channel opens while another one closes, it may wait for the answer of that one, which
+	// nothing else has confirmed. If no channel got an update while all sources worked, it is not
+	// known when the answer was confirmed.
 	if last.IsZero() {
 		return w.sourceLine(m)
 	}
 	slack := w.source.Lag() + time.Second
 	if part[*kube](w) != nil {
-		slack += longestWatch // a watch confirms the list when it starts and with bookmarks
+		slack += longestWatch // a watch confirms the list at its start and by bookmarks
 	}
 	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+slack {
 		return fmt.Sprintf("the last update was %v ago", time.Since(last))
@@ -147,8 +146,8 @@ func (w *World) sourceLine([]string) string {
 	return ""
 }
 
-// renewedLine checks a log line about the answers of temporary channels, which exceed the limit of
-// the store.
+// renewedLine checks the log line about the answers of temporary channels, which are more than the
+// store may have.
 func (w *World) renewedLine([]string) string {
 	if s := part[*edsSource](w); s.passers <= 100 {
 		return fmt.Sprintf("only %d other channels were opened", s.passers)
@@ -156,7 +155,7 @@ func (w *World) renewedLine([]string) string {
 	return ""
 }
 
-// quietLine checks a log line saying that a stream was silent for 30 s while endpoints failed.
+// quietLine checks the log line that a stream was silent for 30 s while endpoints failed.
 func (w *World) quietLine(m []string) string {
 	if len(m) > 1 {
 		if quiet, err := time.ParseDuration(m[1]); err != nil || quiet < 30*time.Second {
@@ -169,11 +168,11 @@ func (w *World) quietLine(m []string) string {
 	return ""
 }
 
-// emptyLine checks a log line saying that a mechanism has no addresses.
+// emptyLine checks the log line that a mechanism has no addresses.
 func (w *World) emptyLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // two updates may be in progress
+	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // two updates may be on their way
 		if i := int(m[1][0] - '0'); i >= len(t) || len(t[i].Serving()) == 0 {
 			return ""
 		}
@@ -181,8 +180,8 @@ func (w *World) emptyLine(m []string) string {
 	return "it has addresses: " + w.truth.String()
 }
 
-// emptyHostLine checks a log line saying that a host has no addresses: the look-up fails, or the
-// world began with an empty priority.
+// emptyHostLine checks the log line that a host has no addresses: the lookup fails, or the world
+// began with an empty priority.
 func (w *World) emptyHostLine(m []string) string {
 	if w.sourceLine(m) == "" {
 		return ""
@@ -190,7 +189,7 @@ func (w *World) emptyHostLine(m []string) string {
 	return w.emptyLine(m)
 }
 
-// goneLine checks a log line about a service without records.
+// goneLine checks the log line about a service without records.
 func (w *World) goneLine([]string) string {
 	s := part[*records](w)
 	s.mu.Lock()
@@ -201,7 +200,7 @@ func (w *World) goneLine([]string) string {
 	return ""
 }
 
-// emptyClusterLine checks a log line about a mechanism without usable endpoints.
+// emptyClusterLine checks the log line about a mechanism without usable endpoints.
 func (w *World) emptyClusterLine([]string) string {
 	m, _ := w.source.(*mixed)
 	w.mu.Lock()
@@ -219,7 +218,7 @@ func (w *World) emptyClusterLine([]string) string {
 	return "endpoints can take calls: " + w.truth.String()
 }
 
-// rejectedLine checks a log line about a child without endpoints.
+// rejectedLine checks the log line about a child without endpoints.
 func (w *World) rejectedLine(m []string) string {
 	c := w.channelNow()
 	c.mu.Lock()
@@ -239,10 +238,10 @@ func (w *World) rejectedLine(m []string) string {
 	return wrong
 }
 
-// failsInPart reports whether a priority may refuse its update although it has endpoints. A locality
-// without endpoints refuses its update, and weighted_target returns that if its other localities
-// have failed, because their endpoints are ejected. Outlier detection nevertheless reports READY
-// while all endpoints are ejected, so the line occurs.
+// failsInPart reports whether a priority may refuse its update although it has endpoints. A
+// locality without endpoints refuses its update. weighted_target returns that error if its other
+// localities have failed, because their endpoints are ejected. Outlier detection still reports
+// READY while all endpoints are ejected, so there is such a line.
 func (t Tier) failsInPart() bool {
 	return t.detection().ejects() && slices.ContainsFunc(t, func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
 }
@@ -254,13 +253,13 @@ var refusedAddress = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is that of 
 
 var anAddress = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
-// blames returns why a connection error is wrong, or "" if it is correct. The channel must have
-// known the endpoints that the error names, and they must have been unreachable recently enough.
+// blames returns why the error of a connection is wrong, or "" if it is right. The channel must
+// have known the endpoints in the error, and they must have been unreachable not long ago.
 func (w *World) blames(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// If a priority did not connect in time, its error quotes the last connection error, which may
-	// be old.
+	// The error of a priority that did not connect in time quotes the last error of a connection,
+	// which may be old.
 	text = refusedAddress.ReplaceAllString(anOldError.ReplaceAllString(text, ""), "")
 	for _, address := range anAddress.FindAllString(text, -1) {
 		c := w.conditions[address]
@@ -274,19 +273,15 @@ func (w *World) blames(text string) string {
 	return ""
 }
 
-// InfoDepth implements grpclog.DepthLoggerV2.
 func (logs) InfoDepth(_ int, args ...any) { hear("info:", args) }
 
-// WarningDepth implements grpclog.DepthLoggerV2.
 func (logs) WarningDepth(_ int, args ...any) { hear("warning:", args) }
 
-// ErrorDepth implements grpclog.DepthLoggerV2.
 func (logs) ErrorDepth(_ int, args ...any) { hear("error:", args) }
 
-// FatalDepth implements grpclog.DepthLoggerV2.
 func (logs) FatalDepth(_ int, args ...any) { panic(fmt.Sprint(args...)) }
 
-// hear receives the product's log lines. It ignores gRPC's own.
+// hear gets the product's log lines, and leaves out gRPC's own.
 func hear(level string, args []any) {
 	w := living.Load()
 	if w == nil || len(args) < 2 || args[0] != "[understudy]" {

@@ -7,32 +7,30 @@ import (
 	"time"
 )
 
-// Log records the events of a world in order, so that they can be read after a rule was broken. It
-// is safe for concurrent use.
+// Log records what happens in a world, so that it can be read after a rule was broken. Its methods
+// may be called by several goroutines.
 type Log struct {
 	mu    sync.Mutex
 	begin time.Time
 	lines []string
-	// broken holds the reports of broken rules, at most maxBroken of them.
+	// broken has the reports of broken rules, up to maxBroken.
 	broken []string
-	// repeated is the last text passed to Repeat, and times is how often it occurred.
+	// repeated is the last text given to Repeat, and times is how often it came.
 	repeated string
 	times    int
 }
 
-// maxBroken limits the number of broken rules that are kept.
 const maxBroken = 20
 
 func newLog() *Log { return &Log{begin: time.Now()} }
 
-// Event adds a line.
 func (l *Log) Event(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.add("", format, args...)
 }
 
-// Repeat adds a line if what differs from the previous call, and otherwise counts a repetition.
+// Repeat adds a line if what is new, and otherwise counts how often it came.
 func (l *Log) Repeat(what, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,21 +62,18 @@ func (l *Log) add(prefix, format string, args ...any) string {
 	return line
 }
 
-// Broken returns the broken rules.
 func (l *Log) Broken() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.broken...)
 }
 
-// String returns all lines.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.lines, "\n") + "\n"
 }
 
-// Len returns the number of lines.
 func (l *Log) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// A mark is something that the worlds must reach, so that the rules are not kept merely because
-// nothing happens. A world counts once for each mark that it reaches.
+// A mark is something that worlds must reach: rules that hold because nothing happens prove
+// nothing. A world counts once for each mark that it reaches.
 
-// Marks counts the worlds that have reached each mark. It is safe for concurrent use.
+// Marks counts how many worlds have reached each mark. Its methods may be called by several
+// goroutines.
 type Marks struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// add counts a world.
 func (m *Marks) add(reached map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *Marks) Unreached() (names []string) {
 	return names
 }
 
-// String returns a table with a line for each mark: the number of worlds, the mark, and where it is
+// String returns a table with a line for each mark: how many worlds, the mark, and where it is
 // counted.
 func (m *Marks) String() string {
 	m.mu.Lock()
@@ -60,7 +60,7 @@ func (m *Marks) String() string {
 // mark is a mark and where it is counted.
 type mark struct{ name, where string }
 
-// The marks that several places of the code name.
+// The marks that the code names in several places.
 const (
 	markHealed       = "end: everything recovers"
 	markCore         = "end: a permanent core"
@@ -82,9 +82,9 @@ const (
 	markSecondServer = "bound: the second management server"
 )
 
-// bounds are the marks that are not generated. Missing are bounds that a world of an hour cannot
-// reach (an answer is kept for an hour) and those that cannot be told from outside: the longest
-// ejection, HushOfPart, and the waits within one source.
+// bounds are the marks that are not generated. Two kinds are left out: bounds that a world of an
+// hour cannot reach (an answer is stored for an hour), and those that cannot be seen from outside,
+// which are the longest ejection, HushOfPart and the waits within one source.
 var bounds = []mark{
 	{markHealed, "conclude"},
 	{markCore, "judgeCore"},
@@ -106,7 +106,7 @@ var bounds = []mark{
 	{markSecondServer, "watch, from its connections"},
 }
 
-// loggedMarks are the marks that said counts when the product logs a line.
+// loggedMarks are the marks that count when the product logs a line.
 var loggedMarks = []struct {
 	name string
 	form *regexp.Regexp
@@ -131,16 +131,17 @@ var loggedMarks = []struct {
 	{"wait: a resource is rejected", regexp.MustCompile(`eds: rejected version`)},
 }
 
-// rowMark returns the mark of a row of the order of last resorts.
+// rowMark returns the mark of a row in docs/tiers.md's order of last resorts.
 func rowMark(row int) string { return fmt.Sprintf("row %d of the order of last resorts", row) }
 
-// pairMark returns the mark of two faults of worlds of pairs.
+// pairMark returns the mark of two faults in a world of pairs.
 func pairMark(names []string) string {
 	in := slices.DeleteFunc(slices.Clone(faultNames), func(name string) bool { return !slices.Contains(names, name) })
 	return "pair: " + strings.Join(in, "+")
 }
 
-// sights are the faults that ordinary worlds can have at the same time, in the order of their names.
+// sights are the faults that ordinary worlds can have at the same time, in the order of their
+// names.
 var sights = []struct {
 	name string
 	is   func(c *condition) bool
@@ -161,8 +162,8 @@ const sourceSight = "source"
 
 func sightMark(a, b string) string { return "together: " + a + ", " + b }
 
-// eventNames are the names of all events. The events themselves let time pass, and internal/arch
-// would take a test that looks at the marks for one that waits.
+// eventNames are the names of all events. They are repeated here, because the events let time pass:
+// internal/arch would take a test that uses them for one that waits.
 var eventNames = []string{
 	"backend up", "priority up", "everything up", "resume", "source works", "backend down",
 	"priority down", "reset", "half open", "go away", "blackhole", "priority blackhole",
@@ -172,7 +173,6 @@ var eventNames = []string{
 	"source fails", "reopen", "refuse and reopen",
 }
 
-// allMarks returns all marks, in the order in which they are printed.
 func allMarks() (all []mark) {
 	for row := 1; row <= 7; row++ {
 		all = append(all, mark{rowMark(row), "A56's model, in worlds in which the policy is compared with it"})
@@ -196,7 +196,7 @@ func allMarks() (all []mark) {
 	return all
 }
 
-// mark counts the world for a mark.
+// mark counts this world for a mark.
 func (w *World) mark(name string) {
 	w.marked.mu.Lock()
 	defer w.marked.mu.Unlock()
@@ -206,7 +206,6 @@ func (w *World) mark(name string) {
 	w.marked.reached[name] = true
 }
 
-// marked holds the marks that a world has reached.
 type marked struct {
 	mu      sync.Mutex
 	reached map[string]bool
@@ -218,7 +217,7 @@ func (m *marked) all() map[string]bool {
 	return maps.Clone(m.reached)
 }
 
-// markLine counts the marks of a line that the product logged.
+// markLine counts the marks of a line that the product has logged.
 func (w *World) markLine(text string) {
 	for _, m := range loggedMarks {
 		if m.form.MatchString(text) {
@@ -260,7 +259,7 @@ func (w *World) lookAround() {
 	}
 }
 
-// markBack counts what a change to a higher priority shows. The caller must hold the lock.
+// markBack counts what a change to a higher priority shows. The caller holds the lock.
 func (c *channel) markBack(entered *seen) {
 	s := c.w.settings
 	if entered == nil || entered.state != connectivity.Ready || s.failback == 0 {
@@ -278,7 +277,8 @@ func (c *channel) markBack(entered *seen) {
 	}
 }
 
-// markParts counts a priority between its two marks. The caller must hold the lock.
+// markParts counts priorities whose READY share is between minReady and minReadyRecovery. The
+// caller holds the lock.
 func (c *channel) markParts() {
 	s := c.w.settings
 	for _, child := range c.children {
@@ -288,7 +288,7 @@ func (c *channel) markParts() {
 	}
 }
 
-// markFirst counts how the first update of a channel came about. The caller must hold the lock.
+// markFirst counts how a channel got its first update. The caller holds the lock.
 func (w *World) markFirst() {
 	if w.known != nil {
 		return

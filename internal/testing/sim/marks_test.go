@@ -9,7 +9,6 @@ import (
 
 var marksFlag = flag.Int("sim.marks", 0, "run so many worlds, half of them of pairs of faults, and require that each mark is reached")
 
-// marks counts what the worlds of this process have reached.
 var marks Marks
 
 // TestMarks requires that enough worlds reach each mark. The other tests only count.
@@ -32,7 +31,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A mark that no world reached is reported. Each mark has a name of its own, and says where it is
+// A mark that no world has reached is reported. Each mark has its own name, and says where it is
 // counted.
 func TestMissingMarks(t *testing.T) {
 	names := make(map[string]bool)

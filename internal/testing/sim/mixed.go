@@ -10,20 +10,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// mixed is a failover: target with several sources, each of which has its own priorities.
+// mixed is a failover: target of several sources, each with its own priorities.
 type mixed struct {
 	parts  []mixedPart
-	nested int // entries from this one on are in a nested list; 0 if there is no nested list
+	nested int // entries from this one on are in a list within the list; 0 if there is none
 }
 
-// mixedPart is one of the sources of mixed.
 type mixedPart struct {
 	Source
-	tiers   int // the number of its priorities; the last source has all remaining priorities
+	tiers   int // how many priorities it has; the last source has all that are left
 	failing bool
 }
 
-// newMixed draws different sources for truth, in a random order.
+// newMixed draws different sources for truth, in any order.
 func newMixed(w *World, config Config) *mixed {
 	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -42,7 +41,6 @@ func newMixed(w *World, config Config) *mixed {
 	return m
 }
 
-// Target returns the list of the sources' targets.
 func (m *mixed) Target() string {
 	list := func(parts []mixedPart) string {
 		var targets []string
@@ -94,7 +92,6 @@ func (m *mixed) lacks(truth Truth) bool {
 	return false
 }
 
-// Sees returns the combined view of the sources.
 func (m *mixed) Sees(truth Truth) Truth {
 	var seen Truth
 	for i, own := range m.split(truth) {
@@ -109,7 +106,7 @@ func (m *mixed) Publish(truth Truth) {
 	}
 }
 
-// Fail makes one source fail, or each source with a probability of one half.
+// Fail makes one source fail, or each with a probability of one half.
 func (m *mixed) Fail(r *rand.Rand) string {
 	one := r.IntN(2 * len(m.parts))
 	var what []string
@@ -131,10 +128,10 @@ func (m *mixed) Restore() {
 	}
 }
 
-// Lag is the longest lag of all sources.
+// Lag is that of the slowest source.
 func (m *mixed) Lag() time.Duration { return m.longest(Source.Lag) }
 
-// Recovery is the longest recovery of all sources.
+// Recovery is that of the slowest source.
 func (m *mixed) Recovery() time.Duration { return m.longest(Source.Recovery) }
 
 func (m *mixed) longest(of func(Source) time.Duration) time.Duration {
@@ -151,8 +148,8 @@ func (m *mixed) Close() {
 	}
 }
 
-// part returns the world's source of type T, which may be one of several sources, or the zero value
-// if there is none.
+// part returns the source of type T in the world, which may be one of several, or the zero value if
+// there is none.
 func part[T Source](w *World) (found T) {
 	all := []Source{w.source}
 	if m, ok := w.source.(*mixed); ok {
@@ -166,5 +163,5 @@ func part[T Source](w *World) (found T) {
 	return found
 }
 
-// Fixed implements Source: entries keep their numbers.
+// Fixed reports whether the priorities keep their positions: entries do.
 func (m *mixed) Fixed() bool { return true }

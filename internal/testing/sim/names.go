@@ -16,21 +16,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// names is the source of a failover: target whose entries are names. It also resolves these names,
-// as a resolver.Builder.
+// names is the source of a failover: target of names. It is also the resolver of these names.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
-	last      [][]string // the last addresses of each entry, never empty
+	last      [][]string // the last addresses of each entry, which are never none
 	failing   bool
 	watchers  map[*nameResolver]bool
 	first     int // the number of the first entry
 	parts     int
-	empty     time.Time // when the source last began to have an entry without addresses; zero if no entry lacks them
-	was       bool      // whether any entry has ever had no addresses
+	empty     time.Time // since when an entry has no addresses; zero if all have some
+	was       bool      // an entry has ever been without addresses
 }
 
-// newNames returns names for the priorities, starting with the given one.
+// newNames returns names for the priorities. first is the number of the first name.
 func newNames(truth Truth, first int) *names {
 	n := &names{first: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), last: make([][]string, len(truth)), parts: len(truth)}
 	n.set(truth)
@@ -61,7 +60,7 @@ func (n *names) set(truth Truth) {
 
 func (n *names) partName(i int) string { return "p" + strconv.Itoa(n.first+i) }
 
-// Fixed implements Source: names keep their numbers.
+// Fixed reports whether the priorities keep their positions: names do.
 func (n *names) Fixed() bool { return true }
 
 func (n *names) Target() string {
@@ -76,8 +75,8 @@ func (n *names) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
-// Sees implements Source. Names have no localities and no weights, and the target has a fixed
-// number of entries. A name without addresses keeps its previous addresses.
+// Sees leaves out localities and weights, which names do not have. The target has a fixed number of
+// entries, and a name without addresses keeps its last ones.
 func (n *names) Sees(Truth) Truth {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,8 +139,8 @@ func (n *names) Restore() {
 	}
 }
 
-// Lag implements Source. It is unlimited while a name has no addresses, because a channel that was
-// opened after they disappeared uses the last addresses, which are stored for an hour.
+// Lag is unlimited while a name has no addresses: a channel that opens then uses the last
+// addresses, which are stored for an hour.
 func (n *names) Lag() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,10 +153,8 @@ func (n *names) Lag() time.Duration {
 func (n *names) Recovery() time.Duration { return time.Second }
 func (n *names) Close()                  {}
 
-// Scheme returns the scheme of the entries.
 func (n *names) Scheme() string { return "sim" }
 
-// Build resolves one name.
 func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	w := &nameResolver{names: n, name: target.Endpoint(), cc: cc}
 	n.mu.Lock()
@@ -189,13 +186,12 @@ func (w *nameResolver) send() {
 	for _, address := range addresses {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	_ = w.cc.UpdateState(state) // an error would request another resolution, but there is no other answer
+	_ = w.cc.UpdateState(state) // an error would ask for another resolution, and there is no other answer
 }
 
 // ResolveNow does nothing, because changes are pushed.
 func (w *nameResolver) ResolveNow(resolver.ResolveNowOptions) {}
 
-// Close ends the updates.
 func (w *nameResolver) Close() {
 	w.names.mu.Lock()
 	defer w.names.mu.Unlock()

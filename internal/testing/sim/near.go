@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// nearby is the channel's preference for near endpoints and its client's location. Its methods
-// implement docs/near.md independently of the product.
+// nearby is the channel's preference for near endpoints and the location of its client. Its methods
+// compute docs/near.md a second time, apart from the product.
 type nearby struct {
-	prefer             string // "zone", "node", "hints" or "balance", "" for nothing
+	prefer             string // "zone", "node", "hints", "balance", or "" for none
 	zone, region, node string
-	least              int            // zoneMinEndpoints, 0 if it is not set
-	callers            map[string]int // zoneCallers, nil if it is not set
-	listed             bool           // zones without endpoints have callers
+	least              int            // zoneMinEndpoints; 0 if it is not set
+	callers            map[string]int // zoneCallers; nil if it is not set
+	listed             bool           // zones without endpoints have callers, too
 }
 
 // newNearby draws a preference. Two of three worlds have none.
@@ -32,16 +32,16 @@ func newNearby(r *rand.Rand) nearby {
 		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
 	}
 	switch r.IntN(6) {
-	case 0: // the region is unknown
+	case 0: // the region is not known
 	case 1:
-		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the zone may not exist in the region
+		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the region may not have the zone
 	default:
 		n.region = regionOf(n.zone)
 	}
 	return n
 }
 
-// set writes the preference into a target's query.
+// set writes the preference into the query of a target.
 func (n nearby) set(given url.Values) {
 	if n.prefer == "" {
 		return
@@ -63,7 +63,7 @@ func (n nearby) set(given url.Values) {
 	}
 }
 
-// regionOf returns the region of a zone. There are two regions.
+// regionOf returns one of two regions for a zone.
 func regionOf(zone string) string {
 	if zone != "" && strings.Contains("abc", zone) {
 		return "sim"
@@ -71,8 +71,8 @@ func regionOf(zone string) string {
 	return "far"
 }
 
-// placeOf returns the region and the name of a zone in the form "region/zone" that channels use.
-// The region is "" if it is unknown.
+// placeOf returns the region and the name of a zone in the channel's form, "region/zone". An
+// unknown region is "".
 func placeOf(zone string) (region, name string) {
 	if region, name, told := strings.Cut(zone, "/"); told {
 		return region, name
@@ -103,7 +103,7 @@ func forZones(address string) []string {
 	return []string{string(rune('a' + digit(address)%5)), string(rune('a' + (digit(address)+1)%5))}
 }
 
-// groups returns the near groups of each priority in order, and the priority of each group.
+// groups returns the near groups of all priorities in order, and for each group its priority.
 func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 	for i, tier := range truth {
 		split := Truth{tier}
@@ -122,8 +122,8 @@ func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 // ranks is the number of distances: same node, same zone, same region, and the rest.
 const ranks = 4
 
-// split returns the near groups of a priority. A group with too few usable endpoints is merged with
-// the next group.
+// split returns the near groups of a priority. A group with too few usable endpoints is joined with
+// the next one.
 func (n nearby) split(tier Tier) (groups Truth) {
 	rank := n.ranking(tier)
 	in := make([]bool, ranks)
@@ -144,7 +144,7 @@ func (n nearby) split(tier Tier) (groups Truth) {
 	return groups
 }
 
-// ranking returns a function that maps an endpoint to its distance.
+// ranking returns the function that gives the distance of an endpoint.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
 		return func(zone, address string) int {
@@ -179,10 +179,10 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// part returns the part of a priority that lies at the given distances. A locality's weight is
-// divided in proportion to the usable endpoints.
+// part returns what a priority has at the given distances. The weight of a locality is divided in
+// proportion to its usable endpoints.
 func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
-	const finer = 1 << 20 // gives more precision than locality weights have
+	const finer = 1 << 20 // more precise than the weights of localities
 	all := func(string) bool { return true }
 	for _, l := range t {
 		some := l
@@ -203,7 +203,7 @@ func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 	return part
 }
 
-// placelessLine checks a log line saying that nothing can be preferred.
+// placelessLine checks the log line that nothing can be preferred.
 func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Network transfers bytes between clients and the hosts of the world. A host is an address such as
-// "10.0.0.1:443". All methods may be called from any goroutine of the bubble.
+// Network carries bytes between clients and the hosts of the world. A host is an address such as
+// "10.0.0.1:443".
 type Network struct {
 	event func(format string, args ...any)
 
@@ -20,23 +20,22 @@ type Network struct {
 	hosts map[string]*host
 }
 
-// Link describes the network path to a host.
+// Link is the way to a host.
 type Link struct {
-	// Refuse makes new connections fail immediately.
+	// Refuse makes new connections fail at once.
 	Refuse bool
-	// LoseOut drops the packets that clients send, and LoseIn drops the packets that the host
-	// sends. Existing connections hang, and new ones are not established.
+	// LoseOut loses the packets of clients, and LoseIn those of the host. Connections hang, and
+	// none is made.
 	LoseOut, LoseIn bool
-	// Pause stops the host's process: connections are established, but nothing is read or sent.
+	// Pause stops the process of the host: connections are made, and nothing is read or sent.
 	Pause bool
-	// Delay is the latency of each write.
+	// Delay is how long each write takes to arrive.
 	Delay time.Duration
-	// Rate limits the bytes per second of a connection in each direction. If it is 0, there is no
-	// limit.
+	// Rate bounds the bytes per second in each direction of a connection. 0 means any number.
 	Rate int
 }
 
-// host is one address with its listener, link and connections.
+// host is one address: its listener, its link and its connections.
 type host struct {
 	link     Link
 	listener *listener // nil if nothing listens
@@ -44,7 +43,7 @@ type host struct {
 	dials    int
 }
 
-// NewNetwork returns a network without hosts. event receives changes of connections.
+// NewNetwork returns a network without hosts. event logs what happens to connections.
 func NewNetwork(event func(format string, args ...any)) *Network {
 	return &Network{event: event, hosts: make(map[string]*host)}
 }
@@ -58,7 +57,7 @@ func (n *Network) host(address string) *host {
 	return h
 }
 
-// SetLink changes the link to a host, for existing connections as well.
+// SetLink changes the link to a host, also for the connections that it has.
 func (n *Network) SetLink(address string, link Link) {
 	n.mu.Lock()
 	n.host(address).link = link
@@ -68,28 +67,26 @@ func (n *Network) SetLink(address string, link Link) {
 	}
 }
 
-// Reset resets all connections to a host.
 func (n *Network) Reset(address string) {
 	for _, c := range n.connections(address) {
 		c.reset(true)
 	}
 }
 
-// HalfOpen breaks the host's side of all its connections without notifying clients.
+// HalfOpen breaks the host's end of its connections, and clients do not learn of it.
 func (n *Network) HalfOpen(address string) {
 	for _, c := range n.connections(address) {
 		c.reset(false)
 	}
 }
 
-// connections returns the connections to a host.
 func (n *Network) connections(address string) []*conn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-// Dials returns how many connections to a host have been requested so far, and how many are open.
+// Dials returns how many connections to a host were ever requested, and how many are open.
 func (n *Network) Dials(address string) (asked, open int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,7 +94,6 @@ func (n *Network) Dials(address string) (asked, open int) {
 	return h.dials, len(h.conns)
 }
 
-// Open returns the number of open connections.
 func (n *Network) Open() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,8 +106,7 @@ func (n *Network) Open() int {
 
 var errRefused = errors.New("connection refused")
 
-// Connected returns when the oldest open connection to a host was established, or the zero time if
-// there is none.
+// Connected returns when the oldest open connection to a host was made, or zero if there is none.
 func (n *Network) Connected(address string) (oldest time.Time) {
 	for _, c := range n.connections(address) {
 		if oldest.IsZero() || c.begin.Before(oldest) {
@@ -121,7 +116,6 @@ func (n *Network) Connected(address string) (oldest time.Time) {
 	return oldest
 }
 
-// Dial connects to a host. It is intended for grpc.WithContextDialer.
 func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()
 	h := n.host(address)
@@ -153,8 +147,8 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c.client(), nil
 }
 
-// reach waits until packets get through in both directions. The link may change in the meantime.
-// Lost packets are resent every second, roughly as in TCP.
+// reach waits until packets arrive in both directions, while the link may change. Lost packets are
+// sent again every second, much as in TCP.
 func (n *Network) reach(ctx context.Context, h *host) error {
 	for arrives := false; ; {
 		n.mu.Lock()
@@ -179,7 +173,7 @@ func (n *Network) reach(ctx context.Context, h *host) error {
 	}
 }
 
-// Listen listens on a host. It fails if the host already has a listener.
+// Listen fails if the host already has a listener.
 func (n *Network) Listen(address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,7 +193,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListener removes the listener of a host. Accepted connections remain open.
+// closeListener removes the listener of a host. Connections that were accepted stay open.
 func (n *Network) closeListener(address string) {
 	n.mu.Lock()
 	l := n.host(address).listener
@@ -212,14 +206,14 @@ func (n *Network) closeListener(address string) {
 // listener is the result of Listen.
 type listener struct {
 	address addr
-	queue   chan *conn // connections not yet accepted
+	queue   chan *conn // connections that were not accepted yet
 	left    func()
 	once    sync.Once
 	done    chan struct{}
 }
 
-// offer queues a connection. If the listener is closed, the connection is reset, like those in the
-// queue.
+// offer puts a connection into the queue. If the listener is closed, it resets the connection, as
+// it has reset those in the queue.
 func (l *listener) offer(c *conn) bool {
 	if l.closed() {
 		return false
@@ -256,7 +250,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close resets the connections that have not been accepted, as a kernel does.
+// Close resets the connections that were not accepted, as a kernel does.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.left()
@@ -279,7 +273,6 @@ func (l *listener) resetQueue() {
 
 func (l *listener) Addr() net.Addr { return l.address }
 
-// addr is an address of the world.
 type addr string
 
 func (addr) Network() string  { return "sim" }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A connection to a paused host is established, but nothing arrives before the host is resumed.
+// A connection to a paused host is made, but nothing arrives until the host goes on.
 func TestPausedHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNetwork(func(string, ...any) {})
@@ -38,7 +38,7 @@ func TestPausedHost(t *testing.T) {
 	})
 }
 
-// A backend that stops frees its address at once, even if its server has not yet begun to serve.
+// A backend that stops frees its address at once, even if its server has not begun to serve.
 func TestABackendThatStopsBeforeItServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBackend(NewNetwork(func(string, ...any) {}), firstTier, func(string) {})
@@ -49,8 +49,8 @@ func TestABackendThatStopsBeforeItServes(t *testing.T) {
 	})
 }
 
-// Closing a listener resets the connections that have not been accepted, as a kernel does. Accepted
-// connections remain open.
+// A listener that closes resets the connections that were not accepted, as a kernel does. Those
+// that were accepted stay open.
 func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewNetwork(func(string, ...any) {})

@@ -25,7 +25,7 @@ func (d *detections) idle(field, without string) bool {
 
 var aNote = regexp.MustCompile(`(\w+) has no effect without (\w+)`)
 
-// noteLine checks a log line about fields of outlier detection that have no effect.
+// noteLine checks the log line about fields of outlier detection that have no effect.
 func (w *World) noteLine(m []string) string {
 	all := w.clusters()
 	notes := aNote.FindAllStringSubmatch(m[0], -1)
@@ -40,8 +40,8 @@ func (w *World) noteLine(m []string) string {
 	return ""
 }
 
-// uselessLine checks a log line saying that outlier detection has no effect if it is used with a
-// pick_first policy over several endpoints.
+// uselessLine checks the log line that outlier detection has no effect with pick_first over several
+// endpoints.
 func (w *World) uselessLine([]string) string {
 	if !w.settings.pickFirst || len(w.clusters()) == 0 {
 		return "the channel has no pickFirst, or no clusters"
@@ -49,7 +49,7 @@ func (w *World) uselessLine([]string) string {
 	return ""
 }
 
-// clusters returns the outlier detection of each source's clusters.
+// clusters returns the outlier detection of the clusters of each source.
 func (w *World) clusters() (all []*detections) {
 	if s := part[*edsSource](w); s != nil && s.list != nil {
 		all = append(all, s.list.detections)

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// pair is the configuration of a world with pairs of faults.
+// pair configures a world in which two faults occur together.
 type pair struct {
 	faults          []mishap
-	each            time.Duration // the interval between calls
+	each            time.Duration // between two calls
 	deadline        time.Duration
-	takes           time.Duration // the duration of an answer
+	takes           time.Duration // how long an answer takes
 	seldom, streams bool
 	limited         bool            // streams have a deadline
 	stay            int             // decides when the client cancels a stream
-	calls           *sync.WaitGroup // calls in progress
+	calls           *sync.WaitGroup // calls that have not ended
 	done            chan struct{}
 }
 
-// choosePair draws a world in which two faults occur together. Failing calls are detected only with
-// outlierDetection.
+// choosePair draws a world in which two faults occur together. If calls fail, only outlierDetection
+// notices.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
@@ -47,7 +47,7 @@ func (w *World) choosePair(name string) {
 	}
 	p.limited = p.streams && (has("hang") || w.rand.IntN(2) == 0)
 	p.stay = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call need this many round trips
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call take so many round trips
 	if !w.hitBy(p) {
 		hitting := []int{0, 1, 2, 3, 4} // indices of faults that make calls fail
 		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
@@ -60,7 +60,6 @@ func (w *World) choosePair(name string) {
 	w.Log.Event("pair %s: a call each %v, deadline %v, answers take %v, delay %v", name, p.each, p.deadline, p.takes, w.link.Delay)
 }
 
-// has reports whether the pair has a fault.
 func (p *pair) has(name string) bool {
 	return slices.ContainsFunc(p.faults, func(f mishap) bool { return f.name == name })
 }
@@ -68,7 +67,7 @@ func (p *pair) has(name string) bool {
 // hitBy reports whether a fault of the pair makes calls fail.
 func (w *World) hitBy(p *pair) bool { return slices.ContainsFunc(p.faults, mishap.hits) }
 
-// livePair repeatedly makes faults occur together. Between these episodes, it checks which priority
+// livePair lets both faults occur together, again and again. In between, it checks which priority
 // gets the calls.
 func (w *World) livePair(length time.Duration) {
 	end := time.Now().Add(length)
@@ -81,7 +80,7 @@ func (w *World) livePair(length time.Duration) {
 	}
 }
 
-// struck is an active fault.
+// struck is a fault that has begun.
 type struck struct {
 	mishap
 	tier []string
@@ -89,7 +88,7 @@ type struck struct {
 	each time.Duration
 }
 
-// strikeAll starts the faults of a pair, in a random order.
+// strikeAll begins the faults of a pair, in any order.
 func (w *World) strikeAll() (all []*struck) {
 	first := w.drawTier(w.rand, false)
 	for _, i := range w.rand.Perm(len(w.pair.faults)) {
@@ -118,7 +117,7 @@ func (w *World) strikeAll() (all []*struck) {
 	return all
 }
 
-// episode starts the faults of a pair, keeps them active together, and ends them.
+// episode begins the faults of a pair, lets them last together, and ends them.
 func (w *World) episode() {
 	all := w.strikeAll()
 	w.sustain(all)
@@ -150,7 +149,7 @@ func (w *World) markPair(all []*struck) {
 	}
 }
 
-// sustain keeps faults active for longer than any of their consequences take.
+// sustain lets faults last for longer than anything that they may cause.
 func (w *World) sustain(all []*struck) {
 	w.mu.Lock()
 	longest := 2*w.settings.patience(3) + 8*byTarget.interval
@@ -181,8 +180,8 @@ func (w *World) madeNow() int {
 	return w.judge.made
 }
 
-// inBurst performs an action while many calls are made. In some cases, and always if the client
-// makes few calls, it performs only the action.
+// inBurst does something while many calls are made. Sometimes, and always if the client makes few
+// calls, it makes no calls.
 func (w *World) inBurst(do func()) {
 	calls := func(n int) {
 		for range n {
@@ -203,8 +202,8 @@ func (w *World) inBurst(do func()) {
 	calls(n)
 }
 
-// checkHealed waits after the last fault until nothing changes, and checks which priority gets the
-// calls.
+// checkHealed waits after the last fault until nothing changes any more, and checks which priority
+// gets the calls.
 func (w *World) checkHealed() {
 	for begin := time.Now(); !w.rested(); pass(w.pair.each) {
 		if time.Since(begin) > 100*longestUnrest {
@@ -221,8 +220,8 @@ func (w *World) checkHealed() {
 	w.checkInUse()
 }
 
-// rested reports whether nothing has changed for a sufficient time and number of calls since the
-// last event.
+// rested reports whether nothing has changed since the last event, for long enough and for enough
+// calls.
 func (w *World) rested() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -231,7 +230,7 @@ func (w *World) rested() bool {
 	return time.Since(j.changed.at) > wait && j.made-j.changed.made > 11*(len(j.of)+2)
 }
 
-// checkInUse checks where the last calls went, after the world has settled.
+// checkInUse checks where the last calls went, once the world has settled.
 func (w *World) checkInUse() {
 	if !w.rested() {
 		return
@@ -242,7 +241,7 @@ func (w *World) checkInUse() {
 	kept := func(address string) bool { return !w.connects(address) && !w.network.Connected(address).IsZero() }
 	cut := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
 	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) || slices.ContainsFunc(w.known.serving(), cut) {
-		return // a connection made before a refusal is still used; an endpoint whose connections are always reset never answers
+		return // a connection from before a refusal is still used, and an endpoint whose connections are always reset never answers
 	}
 	w.calls.Checks++
 	var endpoints []string

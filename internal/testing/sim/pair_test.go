@@ -10,8 +10,8 @@ import (
 
 var pairFlag = flag.String("sim.pair", "", "pairs of simultaneous faults, such as kill+hang,hang+ends, or all; empty for none")
 
-// TestPairs runs each pair of faults in as many worlds as -sim.seeds specifies, or new worlds of
-// one pair for as long as -sim.for specifies.
+// TestPairs runs each pair of faults in as many worlds as -sim.seeds says, or new worlds of one
+// pair for as long as -sim.for says.
 func TestPairs(t *testing.T) {
 	all := pairs()
 	if len(all) != 66 {

@@ -32,7 +32,7 @@ func (w *World) pairCall(wait bool) {
 	to, at := c.sent()
 	w.mu.Lock()
 	w.calls.add(to, err)
-	if to == "" || status.Code(err) != codes.Canceled { // otherwise the client canceled the call
+	if to == "" || status.Code(err) != codes.Canceled { // if not, the client has canceled the call
 		j.ended(c, to, at, err)
 	}
 	w.mu.Unlock()
@@ -42,7 +42,6 @@ func (w *World) pairCall(wait bool) {
 	rest()
 }
 
-// add counts a call that has ended.
 func (c *Calls) add(to string, err error) {
 	c.Made++
 	switch {
@@ -55,12 +54,12 @@ func (c *Calls) add(to string, err error) {
 	}
 }
 
-// firstMessage limits how long a client without a deadline waits for the first message of a stream.
+// firstMessage is how long a client without a deadline waits for the first message of a stream, at
+// most.
 const firstMessage = 2 * time.Minute
 
-// pairStream starts a stream and waits for its answer. The function rest waits for the end of the
-// stream: either the backend ends it or the client cancels it, possibly after hours. A deadline may
-// end it earlier.
+// pairStream begins a stream and waits for its answer. rest waits for the end of the stream, which
+// the backend ends or the client cancels, perhaps after hours. A deadline may end it earlier.
 func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand) (rest func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	length, first := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
@@ -94,8 +93,8 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand
 	}, nil
 }
 
-// enough draws when a client cancels a stream of this length: never, always before its end, or for
-// every second one.
+// enough draws when a client cancels a stream of this length: never, always before its end, or
+// every second stream.
 func (p *pair) enough(length time.Duration, r *rand.Rand) time.Duration {
 	if p.stay == 0 || p.stay == 3 && r.IntN(2) == 0 {
 		return 2 * length

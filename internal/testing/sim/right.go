@@ -2,11 +2,10 @@ package sim
 
 import "slices"
 
-// right returns the priorities that may be in use after the world has settled, in order. In A56,
-// the highest reachable priority is in use. Several priorities are possible if a priority is
-// between its mark and its recovery mark, or if calls to some endpoints fail and these endpoints
-// may or may not be ejected. If no endpoint is reachable, the result is empty. The caller must hold
-// the lock.
+// right returns the priorities that may be in use once the world has settled, in order. By gRFC
+// A56, this is the highest one that can be reached. There may be several if the READY share of a
+// priority is between minReady and minReadyRecovery, or if calls to some endpoints fail, which so
+// may be ejected or not. There is none if no endpoint can be reached. The caller holds the lock.
 func (w *World) right(truth Truth) []int {
 	var some, all []int
 	detects := false
@@ -17,7 +16,7 @@ func (w *World) right(truth Truth) []int {
 			continue
 		}
 		all = append(all, i)
-		tried := tier.detection().ejects() && good < there // a few of the calls try the other endpoints
+		tried := tier.detection().ejects() && good < there // a few calls try the other endpoints
 		if there >= w.settings.minReady || tried {
 			some = append(some, i)
 		}
@@ -34,10 +33,10 @@ func (w *World) right(truth Truth) []int {
 	return all
 }
 
-// connects reports whether an endpoint is reachable, which is all that A56 sees.
+// connects reports whether an endpoint can be reached, which is all that gRFC A56 sees.
 func (w *World) connects(address string) bool { return w.conditions[address].connects() }
 
-// answers reports whether an endpoint is reachable and cannot be ejected. Only outlier detection
+// answers reports whether an endpoint can be reached and cannot be ejected. Only outlier detection
 // sees the difference.
 func (w *World) answers(address string) bool {
 	c := w.conditions[address]
@@ -49,9 +48,8 @@ func (w *World) answers(address string) bool {
 	return c.connects()
 }
 
-// part returns the share of a priority's weight that belongs to endpoints that are up. With
-// pickFirst, one endpoint gets all calls of a locality, so the locality counts either completely or
-// not at all.
+// part returns the share of a priority's weight whose endpoints are up. With pickFirst, one
+// endpoint gets all calls of a locality, so the whole locality counts or none of it.
 func (s settings) part(t Tier, up func(address string) bool) float64 {
 	part, whole := 0.0, 0.0
 	for _, l := range t {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The names of the rules as they appear in logs.
+// The names of the rules in logs.
 const (
 	ruleWait     = "a call that waits is answered while an endpoint can be reached"
 	ruleRemoved  = "no call goes to an endpoint a second after it was removed"
@@ -55,7 +55,7 @@ func (w *World) call(wait bool) {
 	}
 	if w.checking || cc == nil {
 		w.mu.Unlock()
-		return // a check is counting its own calls, or the channel is being replaced
+		return // a check counts its own calls, or the channel is being replaced
 	}
 	w.calls.Made++
 	w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 	}
 }
 
-// checkError checks a call without wait-for-ready that was never sent.
+// checkError checks a call that may fail at once and was never sent.
 func (w *World) checkError(c *call, err error) {
 	text := status.Convert(err).Message()
 	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
@@ -123,8 +123,8 @@ func (w *World) checkError(c *call, err error) {
 	}
 }
 
-// reachableSince returns an endpoint that the channel has known and could have reached since the
-// given time, or "" if there is none.
+// reachableSince returns an endpoint that the channel has known since the given time and could have
+// reached, or "" if there is none.
 func (w *World) reachableSince(t time.Time) string {
 	if w.knownAt.After(t) {
 		return ""
@@ -145,9 +145,9 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet checks a settled world: the right priority must get all calls, divided by weight. It
-// returns false if the channel received an update meanwhile, which may happen because calls to a
-// slow endpoint take long.
+// checkQuiet checks a world that has settled: the right priority must get all calls, divided by
+// weight. It returns false if the channel has got an update meanwhile. That may happen because
+// calls to a slow endpoint take long.
 func (w *World) checkQuiet() (calm bool) {
 	q := w.newQuiet()
 	if len(q.right) == 0 {
@@ -166,8 +166,8 @@ func (w *World) checkQuiet() (calm bool) {
 	return !w.disturbed(q)
 }
 
-// sample makes calls and counts where they went. It returns false if a call went to a wrong
-// endpoint or if the channel received an update meanwhile.
+// sample makes calls and counts where they went. It returns false if one went to a wrong endpoint,
+// or if the channel has got an update meanwhile.
 func (w *World) sample(q quiet) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
@@ -190,19 +190,19 @@ func (w *World) sample(q quiet) (map[string]int, bool) {
 	return counts, true
 }
 
-// quiet holds the expectations for a settled world.
+// quiet is what is expected of a world that has settled.
 type quiet struct {
 	right     []int                // priorities that may be in use
-	endpoints []string             // endpoints of these priorities
-	shares    []share              // expected shares, nil if they are unclear
-	calls     int                  // number of calls to make
-	balanced  []map[string]float64 // possible shares if calls are balanced between zones
-	slack     float64              // tolerance for balanced
-	known     time.Time            // time of the last update
+	endpoints []string             // the endpoints of these
+	shares    []share              // expected shares; nil if they are not certain
+	calls     int                  // how many calls to make
+	balanced  []map[string]float64 // the shares that are possible if calls are balanced between zones
+	slack     float64              // how far balanced may be off
+	known     time.Time            // when the last update was
 }
 
-// newQuiet returns the current expectations. It also records the priority in use, so that later
-// failovers can be checked against it.
+// newQuiet returns what is expected now. It also notes the priority in use, for checking later
+// failovers.
 func (w *World) newQuiet() quiet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,24 +233,23 @@ func (w *World) newQuiet() quiet {
 	return q
 }
 
-// sure reports whether the endpoints in use are certain. The caller must hold the lock.
+// sure reports whether it is certain which endpoints are in use. The caller holds the lock.
 func (q quiet) sure(w *World) bool {
 	uncertain := func(address string) bool { return w.connects(address) && !w.answers(address) }
 	return len(q.right) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
 
-// disturbed reports whether the channel received an update meanwhile, as it does if a source is
-// late.
+// disturbed reports whether the channel has got an update meanwhile, from a source that is late.
 func (w *World) disturbed(q quiet) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.knownAt != q.known
 }
 
-// checkConnections looks for superfluous connections. The caller must hold the lock.
+// checkConnections looks for connections that are not needed. The caller holds the lock.
 func (w *World) checkConnections() {
 	for _, address := range w.addresses {
-		// A hanging call keeps the connection to a removed endpoint open until the call's deadline.
+		// A call that hangs keeps the connection to a removed endpoint open until its deadline.
 		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*(w.settleTime()+w.rest()) {
 			continue
 		}

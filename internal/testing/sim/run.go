@@ -1,9 +1,9 @@
 // Package sim is a simulator for tests. It runs a channel with its source, its backends and the
-// network between them under testing/synctest. A seed draws the faults, and rules judge the
-// results.
+// network between them under testing/synctest. A seed draws the faults, and rules judge what
+// happens.
 //
-// The expected results follow from the faults and from the model of gRFC A56, but never from a
-// decision of the product.
+// What is expected follows from the faults and from a model of gRFC A56, and never from a decision
+// of the product.
 package sim
 
 import (
@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// Config configures a world.
 type Config struct {
-	Length    time.Duration // simulated time
+	Length    time.Duration // in simulated time
 	EventEach time.Duration // on average, without quiet times
 	CallEach  time.Duration
 	Kind      string // of the source; "" lets the seed draw it
-	Dir       string // directory for files
+	Dir       string // for files
 	PickFirst bool   // the target has pickFirst
 	Pair      string // of faults, such as "kill+hang"; "" for a world in which anything happens
 	Marks     *Marks // counts what the world reaches; may be nil
 }
 
-// Run runs a world, and returns its log and the counts of its calls. It must be called inside a
-// bubble, and by only one goroutine at a time.
+// Run runs a world, and returns its log and what became of its calls. It must be called in a
+// bubble, and by one goroutine at a time.
 func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w, err := newWorld(seed, config)
 	if err != nil {
@@ -56,7 +55,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	return w.Log, w.calls, nil
 }
 
-// live makes events happen repeatedly.
+// live lets events happen again and again.
 func (w *World) live(config Config) {
 	end := time.Now().Add(config.Length)
 	for time.Now().Before(end) {
@@ -73,11 +72,11 @@ func (w *World) live(config Config) {
 	}
 }
 
-// pass lets time pass in the world's bubble.
+// pass lets time pass in the bubble of the world.
 func pass(d time.Duration) { <-time.After(d) }
 
-// unsettled reports whether the last event may still have consequences. Updates of the source may
-// reach the channel long after the event.
+// unsettled reports whether the last event may still have consequences. An update of the source may
+// reach the channel long after it.
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +84,7 @@ func (w *World) unsettled() bool {
 	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
 }
 
-// longestUnrest limits how long sources and timers may remain active after the last event.
+// longestUnrest is how long sources and timers may be busy after the last event.
 const longestUnrest = 2 * time.Hour
 
 // quiet waits until the world must have settled, and then checks it.
@@ -118,7 +117,7 @@ func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.Wa
 	}
 }
 
-// watch checks invariants every second.
+// watch checks, every second, what must always hold.
 func (w *World) watch(done <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

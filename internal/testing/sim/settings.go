@@ -10,22 +10,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// settings are the channel options that a seed draws. They are passed as parameters of the
-// channel's target.
+// settings are the options of the channel that a seed draws. They are parameters of its target.
 type settings struct {
 	timing
 
 	failover, failback, slowStart time.Duration
 
-	// longestFailback is at least failback: the delay doubles while a priority flaps.
+	// longestFailback is not less than failback: the delay doubles while a priority comes and goes.
 	longestFailback time.Duration
-	// jitter is the window of a random delay, which the A56 model does not predict.
+	// jitter is the window of a random delay, which the model of gRFC A56 does not predict.
 	jitter time.Duration
 
-	minReady, recovery float64 // recovery is at least minReady
+	minReady, recovery float64 // recovery is not less than minReady
 
-	// detects is the target's outlierDetection: "true", "false", or "" for the clusters' own
-	// configuration.
+	// detects is outlierDetection in the target: "true", "false", or "" if the clusters decide.
 	detects string
 
 	// pickFirst sends the calls of each locality to one of its endpoints.
@@ -34,24 +32,24 @@ type settings struct {
 	standbys int
 	fast     bool // fastFailover
 
-	near nearby // the preference
+	near nearby // the preference for near endpoints
 }
 
-// The values drawn for minReady and minReadyRecovery. No priority of a world has exactly such a
+// What is drawn for minReady and minReadyRecovery. No priority of a world can have exactly such a
 // share, so rounding does not matter.
 var (
 	minReadies = []float64{0.353, 0.553}
 	recoveries = []float64{0, 0.797}
 )
 
-// choosePlace sets the preference and adapts the other options to it.
+// choosePlace sets the preference and fits the other options to it.
 func (s *settings) choosePlace(near nearby, r *rand.Rand) {
 	if s.near = near; s.near.prefer == "balance" {
 		s.chooseBalance(r)
 	}
 }
 
-// newSettings draws options. In every second world on average, it draws only options of gRFC A56.
+// newSettings draws options. On average, every second world has only those of gRFC A56.
 func newSettings(r *rand.Rand) settings {
 	s := settings{failover: failoverTime, timing: newTiming(r)}
 	if r.IntN(2) == 0 {
@@ -83,7 +81,7 @@ func newSettings(r *rand.Rand) settings {
 	return s
 }
 
-// within returns the target with the options added as parameters.
+// within returns the target with the options as parameters.
 func (s settings) within(target string) string {
 	given := url.Values{}
 	if s.failover != failoverTime {
@@ -131,8 +129,8 @@ func (s settings) within(target string) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// model returns the configuration of the A56 model. The priority policy has taps below it instead
-// of pick_first, and it assumes that a child with one endpoint can hold only one connection.
+// model returns the configuration for the model of gRFC A56. The priority policy has taps below it
+// and not pick_first, so it takes a child with one endpoint for one with a single connection.
 func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	priorities := t.priorities
 	config := prioritymodel.Config{
@@ -157,27 +155,28 @@ func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	return config
 }
 
-// modelled reports whether the A56 model can predict the priority in use. It cannot if the result
-// depends on a random number or on the order of two simultaneous events, such as a priority that is
-// too small for an instant. detects reports whether the channel has ever detected outliers.
+// modelled reports whether the model of gRFC A56 can predict the priority in use. It cannot if that
+// depends on a random number, or on which of two events of the same time is first: a priority may
+// be too small for an instant. detects reports whether the channel has ever detected outliers.
 func (s settings) modelled(detects bool) bool {
 	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !detects)
 }
 
-// patience limits how long it takes, after the last event, until the right priority is in use.
+// patience is how long after the last event the right priority is in use at the latest.
 func (s settings) patience(priorities int) time.Duration {
-	if s.near.prefer == "balance" { // zones fail one after the other
+	if s.near.prefer == "balance" { // zones fail one after another
 		priorities += 2 * int(s.longestAttempt()/s.failover)
 	}
 	return time.Duration(priorities)*s.failover + s.keepalive + s.keepaliveTimeout + s.longestAttempt() + s.longestBackoff() + 5*time.Second
 }
 
-// rest is how long changes may continue after patience has passed, apart from ejections.
+// rest is how long changes may go on after patience, apart from ejections.
 func (s settings) rest() time.Duration {
 	return max(s.failback, s.longestFailback) + s.jitter + s.slowStart
 }
 
-// choosePickFirst sets pickFirst and resets outlierDetection=true and slowStart, which it excludes.
+// choosePickFirst sets pickFirst. It unsets outlierDetection=true and slowStart, which cannot be
+// set together with it.
 func (s *settings) choosePickFirst() {
 	s.pickFirst, s.slowStart = true, 0
 	if s.near.prefer == "balance" {

@@ -2,8 +2,8 @@ package sim
 
 import "math"
 
-// share is a fraction of the calls with the endpoints that may receive it: one of a locality's
-// endpoints with pickFirst, or otherwise a single endpoint.
+// share is a fraction of the calls, and the endpoints that may get it: with pickFirst one of a
+// locality's, and otherwise a single one.
 type share struct {
 	endpoints []string
 	part      float64
@@ -32,7 +32,7 @@ func (s settings) shares(t Tier, up func(address string) bool) []share {
 	return all
 }
 
-// checkShares compares the counts of calls with the weights.
+// checkShares compares counts of calls with the weights.
 func (w *World) checkShares(q quiet, counts map[string]int) {
 	for _, s := range q.shares {
 		n, several := 0, 0
@@ -50,7 +50,7 @@ func (w *World) checkShares(q quiet, counts map[string]int) {
 	}
 }
 
-// share returns the share of one endpoint. It must not be used with pickFirst.
+// share returns the share of one endpoint. It is not for pickFirst.
 func (q quiet) share(address string) float64 {
 	for _, s := range q.shares {
 		if s.endpoints[0] == address {

@@ -26,7 +26,7 @@ var (
 	keepLogs  = flag.Bool("sim.log", false, "also keep the event logs of worlds that pass")
 )
 
-// TestWorlds runs worlds and checks the rules. It keeps the log of any world that breaks a rule.
+// TestWorlds runs worlds and checks the rules. It keeps the log of each world that breaks one.
 func TestWorlds(t *testing.T) {
 	if *day {
 		*length, *eventEach = 24*time.Hour, 4*time.Minute
@@ -46,11 +46,11 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// longestLife limits the real time that a world may take. A simulated day takes some seconds, but a
-// world that waits for an event that never comes does not end.
+// longestLife is how long a world may take in real time. A simulated day takes some seconds, and a
+// world that waits for something that never comes does not end.
 const longestLife = 10 * time.Minute
 
-// live runs one world and reports whether the world kept the rules.
+// live runs one world, and reports whether it has kept the rules.
 func live(t *testing.T, seed uint64, pair string) bool {
 	name := strings.TrimSpace(fmt.Sprint("seed ", seed, " ", pair))
 	return t.Run(name, func(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// The checks in this file concern connections other than those of the priority in use and the
-// management server in use.
+// The checks in this file are about connections that are neither those of the priority in use nor
+// those to the management server in use.
 
-// checkStandbys checks that the standbys are connected. The standbys are the warmStandby priorities
-// below the one in use.
+// checkStandbys checks that the standbys are connected: the warmStandby priorities below the one in
+// use.
 func (w *World) checkStandbys(q quiet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,7 +19,7 @@ func (w *World) checkStandbys(q quiet) {
 	inUse := w.knownOf[q.right[0]]
 	for i := range w.known {
 		if of := w.knownOf[i]; of <= inUse || of > inUse+w.settings.standbys {
-			continue // near groups of the priority in use are not standbys
+			continue // near groups of the priority in use are no standbys
 		}
 		for _, s := range w.settings.shares(w.known[i], w.connects) {
 			w.mark(markStandby)
@@ -36,7 +36,7 @@ func (w *World) connected(address string) bool {
 }
 
 // checkServers looks for connections to the second management server after the first one has worked
-// for long enough. The caller must hold the lock.
+// for long enough. The caller holds the lock.
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.divided {
 		w.Log.Break(ruleServer, "it has %d connections, although the source has worked for %v", open, time.Since(w.wellSince))

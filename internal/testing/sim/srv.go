@@ -19,7 +19,7 @@ import (
 // service is the name in the srv: target.
 const service = "sim"
 
-// records is the source of a srv: target: the world's DNS servers.
+// records is the source of an srv: target: the DNS servers of the world.
 type records struct {
 	refresh time.Duration
 
@@ -33,14 +33,13 @@ func newRecords(r *rand.Rand, truth Truth) *records {
 	return &records{refresh: time.Duration(5+r.IntN(26)) * time.Second, truth: truth}
 }
 
-// Target returns a target with the refresh interval.
 func (s *records) Target() string { return fmt.Sprintf("srv:///%s?refresh=%s", service, s.refresh) }
 
 func (s *records) Options() []given.Option {
 	return []given.Option{given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = s }))}
 }
 
-// Sees implements Source. SRV records have no localities and no draining endpoints, and a priority
+// Sees leaves out localities and draining endpoints, which SRV records do not have. A priority
 // exists only if it has endpoints.
 func (s *records) Sees(truth Truth) Truth {
 	seen := Truth{}
@@ -79,19 +78,17 @@ func (s *records) Restore() {
 	s.fault = none
 }
 
-// Lag implements Source. A record is removed after the second lookup that does not return it.
+// A record is removed after the second lookup that lacks it.
 func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
 
-// Recovery implements Source. Before Lag begins, a lookup without a response and the pause after it
-// may have to end.
+// Before Lag begins, a lookup without an answer and the pause after it may have to end.
 func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
 
-// Fixed implements Source: records of an empty priority do not exist.
+// Fixed reports whether the priorities keep their positions: an empty priority has no records.
 func (s *records) Fixed() bool { return false }
 
 func (s *records) Close() {}
 
-// LookupSRV returns the records.
 func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*net.SRV, error) {
 	s.mu.Lock()
 	truth, fault := s.truth, s.fault
@@ -109,12 +106,12 @@ func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, &net.SRV{Target: "."}) // the service does not exist
+		found = append(found, &net.SRV{Target: "."}) // there is no such service
 	}
 	return name, found, nil
 }
 
-// LookupNetIP returns the address of a host, which is part of its name.
+// LookupNetIP returns the address of a host, which is in its name.
 func (s *records) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
 	s.mu.Lock()
 	fault := s.fault

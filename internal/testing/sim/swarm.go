@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// A world of a swarm differs from the others in which faults it has, how often each occurs, and
-// which times its channel has. Faults that hide one another meet in few worlds only.
+// Each world has other faults, which occur more or less often, and another channel with other
+// times. One fault that hides another one does so only in some worlds.
 
 // attemptTime is the shortest timeout of one connection attempt.
 const attemptTime = 20 * time.Second
 
-// timing holds the times of a channel and of its calls that a seed draws. The rules use them as
-// well.
+// timing has the times of a channel and of its calls, which a seed draws. The rules use them, too.
 type timing struct {
 	maxBackoff                  time.Duration // without gRPC's jitter
 	keepalive, keepaliveTimeout time.Duration
-	hang                        time.Duration // the deadline of calls that detect a hanging server
+	hang                        time.Duration // the deadline of calls that find out that a server hangs
 }
 
-// shortestKeepalive is the shortest interval between pings, which is also gRPC's.
+// shortestKeepalive is the shortest interval between pings, for gRPC, too.
 const shortestKeepalive = 10 * time.Second
 
 // newTiming draws the times. gRPC's longest backoff is 120 s by default.
@@ -37,25 +36,24 @@ func newTiming(r *rand.Rand) timing {
 	}
 }
 
-// String names the times.
 func (t timing) String() string {
 	return fmt.Sprintf("backoff up to %v, keepalive %v and %v, short deadlines of %v", t.maxBackoff, t.keepalive, t.keepaliveTimeout, t.hang)
 }
 
-// longestBackoff is the longest backoff, with gRPC's jitter of 20 %.
+// longestBackoff is the longest backoff with gRPC's jitter of 20 %.
 func (t timing) longestBackoff() time.Duration { return t.maxBackoff * 6 / 5 }
 
-// longestAttempt is the longest timeout of one connection attempt, which is at least the backoff
-// after it.
+// longestAttempt is the longest timeout of one connection attempt, which is never shorter than the
+// backoff after it.
 func (t timing) longestAttempt() time.Duration { return max(attemptTime, t.longestBackoff()) }
 
-// longEnough is the longest time that it may take to connect to a reachable endpoint: the longest
-// backoff and the longest attempt.
+// longEnough is how long it takes, at most, to connect to an endpoint that can be reached: the
+// longest backoff and the longest attempt.
 func (t timing) longEnough() time.Duration {
 	return t.longestBackoff() + t.longestAttempt() + 3*time.Second
 }
 
-// drawEvents draws the events of a world: half of the faults, and all repairs, with new weights.
+// drawEvents draws the events of a world: half of the faults and all repairs, with new weights.
 func drawEvents(r *rand.Rand) []event {
 	drawn := slices.Clone(disturbances)
 	r.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })

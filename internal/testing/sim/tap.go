@@ -17,11 +17,11 @@ const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }
 
-// channels maps numbers to the channels of running worlds. Taps use it to find their channel.
+// channels has the channels of the worlds that run, by number. A tap finds its own there.
 var channels sync.Map // int to *channel
 
-// tapJSON is a tap's configuration: the channel, the child of the priority policy ("" for the
-// priority policy itself), and the policy below the tap.
+// tapJSON is the configuration of a tap: the channel, the child of the priority policy ("" for that
+// policy itself), and the policy below the tap.
 type tapJSON struct {
 	Channel int             `json:"channel"`
 	Child   string          `json:"child"`
@@ -39,7 +39,6 @@ type tapBuilder struct{}
 
 func (tapBuilder) Name() string { return tapName }
 
-// ParseConfig also parses the configuration of the policy below the tap.
 func (tapBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	c := &tapConfig{tapJSON: parse[tapJSON](text)}
 	for name, inner := range parse[[]map[string]json.RawMessage](c.Config)[0] {
@@ -52,13 +51,11 @@ func (tapBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancing
 	return c, nil
 }
 
-// Build returns a tap. The tap builds its own child policy when it receives its first
-// configuration.
+// Build returns a tap. It builds the policy below it when it gets its first configuration.
 func (tapBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return &tap{cc: cc, opts: opts}
 }
 
-// tap observes one policy.
 type tap struct {
 	cc   balancer.ClientConn
 	opts balancer.BuildOptions
@@ -88,7 +85,7 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 	return t.inner.UpdateClientConnState(state)
 }
 
-// dawdle yields to other goroutines, so that simultaneous events can occur during a child's update.
+// dawdle lets other goroutines run, so that more may happen during the update of a child.
 func dawdle() {
 	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // the seed does not determine the interleaving
 		runtime.Gosched()
@@ -103,7 +100,7 @@ func (t *tap) ResolverError(err error) {
 	t.cc.UpdateState(balancer.State{ConnectivityState: failing, Picker: failed{err}})
 }
 
-func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {} // gRPC calls listeners instead of this method
+func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {} // gRPC calls listeners instead
 
 func (t *tap) ExitIdle() {
 	if t.inner != nil {
@@ -118,7 +115,7 @@ func (t *tap) Close() {
 	}
 }
 
-// failed is the picker of a channel that has no configuration.
+// failed is the picker of a channel without a configuration.
 type failed struct{ err error }
 
 func (f failed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
@@ -138,13 +135,12 @@ func (c *tapConn) UpdateState(state balancer.State) {
 		c.ClientConn.UpdateState(state)
 		return
 	}
-	// The model must receive the reports of two children in the same order as the policy, which
-	// only queues them.
+	// The model must get the reports of two children in the same order as the policy, which only
+	// queues them.
 	c.t.channel.order.Lock()
 	defer c.t.channel.order.Unlock()
 	c.t.channel.reported(c.t.child, state)
 	c.ClientConn.UpdateState(state)
 }
 
-// ResolveNow passes a request on to the parent.
 func (c *tapConn) ResolveNow(o resolver.ResolveNowOptions) { c.ClientConn.ResolveNow(o) }

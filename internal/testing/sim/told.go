@@ -16,23 +16,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// teller is a builder of the product. It observes the updates of the product's resolvers.
+// teller is a builder of the product that observes the updates of its resolvers.
 type teller struct {
 	resolver.Builder
 	channel *channel
 }
 
-// OverrideAuthority returns the product's authority.
 func (t *teller) OverrideAuthority(target resolver.Target) string {
 	return t.Builder.(resolver.AuthorityOverrider).OverrideAuthority(target)
 }
 
-// Build builds the product's resolver.
 func (t *teller) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	return t.Builder.Build(target, &toldConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
 }
 
-// toldConn observes the updates of a channel. It also inserts a tap above and below the priority
+// toldConn observes the updates of a channel. It puts a tap above and one below the priority
 // policy.
 type toldConn struct {
 	resolver.ClientConn
@@ -42,9 +40,9 @@ type toldConn struct {
 	trees map[*serviceconfig.ParseResult]tree
 }
 
-// ParseServiceConfig inserts the taps into the config and parses it.
+// ParseServiceConfig puts the taps into the config and parses it.
 func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
-	if strings.Contains(text, awaiting.Config) { // the config has no policy to tap
+	if strings.Contains(text, awaiting.Config) { // the config has no policy to observe
 		return c.ClientConn.ParseServiceConfig(text)
 	}
 	t := c.channel.tap(text)
@@ -56,9 +54,8 @@ func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	return result
 }
 
-// UpdateState observes an update and passes it on.
 func (c *toldConn) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the update contains nothing else
+	if awaiting.Is(state) { // the update has nothing else
 		return c.ClientConn.UpdateState(state)
 	}
 	c.mu.Lock()
@@ -66,7 +63,7 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	c.mu.Unlock()
 	size := 0
 	for _, e := range state.Endpoints {
-		if !stateattr.IsReserve(e) { // the endpoint is counted in its other position
+		if !stateattr.IsReserve(e) { // the endpoint also has another position, in which it counts
 			size++
 		}
 	}
@@ -78,11 +75,11 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	return err
 }
 
-// tree is the world's view of a generated configuration.
+// tree is what the world needs of a generated configuration.
 type tree struct {
 	text       string // the configuration with the taps
 	priorities []string
-	of         []int                        // the source's priority of each priority, nil if they are the same
+	of         []int                        // the source's priority of each priority; nil if they are the same
 	weights    map[string]map[string]uint32 // by child and locality
 	detections map[string]detection         // by child
 }
@@ -99,10 +96,10 @@ func (t tree) numbers() []int {
 	return numbers
 }
 
-// config is the part of a policy's configuration that this file reads.
+// config is as much of a policy's configuration as this file reads.
 type config map[string]json.RawMessage
 
-// tap parses a service config and inserts the taps.
+// tap parses a service config and puts the taps in.
 func (c *channel) tap(text string) tree {
 	t := tree{weights: make(map[string]map[string]uint32), detections: make(map[string]detection)}
 	service := parse[config](json.RawMessage(text))
@@ -124,7 +121,7 @@ func (c *channel) tap(text string) tree {
 	return t
 }
 
-// weightsIn returns the weights of the localities at any depth.
+// weightsIn returns the weights of localities, however deep they are.
 func weightsIn(policies json.RawMessage) map[string]uint32 {
 	for name, policy := range parse[[]map[string]config](policies)[0] {
 		if name != "understudy_weighted_target" {
@@ -149,7 +146,7 @@ func (c *channel) tapped(child string, policies json.RawMessage) json.RawMessage
 func parse[T any](text json.RawMessage) T {
 	var v T
 	if err := json.Unmarshal(text, &v); err != nil {
-		panic(err) // the product's configuration has another format
+		panic(err) // the product's configuration has another form now
 	}
 	return v
 }
@@ -162,7 +159,7 @@ func marshal(v any) json.RawMessage {
 	return text
 }
 
-// truth combines the endpoints and the tree.
+// truth combines the tree and the endpoints.
 func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 	truth := make(Truth, len(t.priorities))
 	for _, e := range endpoints {
@@ -180,7 +177,7 @@ func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 		w := max(weight.FromEndpoint(e).Weight, 1)
 		l.Endpoints = append(l.Endpoints, Endpoint{Address: e.Addresses[0].Addr, Weight: w})
 	}
-	for i, name := range t.priorities { // localities without endpoints also have a share of the weight
+	for i, name := range t.priorities { // localities without endpoints have a share of the weight, too
 		for _, zone := range slices.Sorted(maps.Keys(t.weights[name])) {
 			if !slices.ContainsFunc(truth[i], func(l Locality) bool { return l.Zone == zone }) {
 				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})

@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// tokens limits the trial calls to a failing priority. Tokens accrue with calls and with time.
-// Several trials may coincide, because calls are concurrent, and calls that began at different
-// times may end together with their connection.
+// tokens bound the trial calls to a priority that fails. There are more of them with each call and
+// with time. Several trials may come together: calls run at the same time, and calls of different
+// times may end with their connection.
 type tokens struct {
 	n    float64
 	last moment
@@ -21,8 +21,8 @@ func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
 	t.n, t.last = min(t.n, mostTokens), now
 }
 
-// trial reports whether a call to a failing priority may be a trial. Trials are limited to one call
-// in ten, and also to one call in a hundred plus one per interval.
+// trial reports whether a call to a priority that fails may be a trial: one call in ten, and not
+// more than one in a hundred and one an interval.
 func (s *tierState) trial(now moment) bool {
 	s.slow.grow(now, 0.1, 0)
 	s.few.grow(now, 0.01, byTarget.interval)

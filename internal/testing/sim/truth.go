@@ -13,29 +13,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Truth is the content of a source: its priorities, starting with the highest. It must not be
-// modified after it was published.
+// Truth is what a source has: its priorities, the highest one first. Once it was published, it must
+// not be changed.
 type Truth []Tier
 
-// Tier is one priority.
 type Tier []Locality
 
-// Locality is a locality of a priority.
 type Locality struct {
 	Zone      string
 	Weight    uint32
 	Endpoints []Endpoint
-	Detection detection // detection of the locality's cluster, as seen by a channel
+	Detection detection // as the channel sees that of the locality's cluster
 }
 
-// Endpoint is one address. A draining endpoint gets no calls.
+// Endpoint is one address. If it drains, it gets no calls.
 type Endpoint struct {
 	Address  string
 	Weight   uint32
 	Draining bool
 }
 
-// Clone returns a copy that may be modified.
+// Clone returns a copy that may be changed.
 func (t Truth) Clone() Truth {
 	c := make(Truth, len(t))
 	for i, tier := range t {
@@ -47,8 +45,8 @@ func (t Truth) Clone() Truth {
 	return c
 }
 
-// String returns one line: the localities by zone and weight with their endpoints. Draining
-// endpoints are in parentheses.
+// String returns one line: the localities by zone and weight, and their endpoints, with draining
+// ones in parentheses.
 func (t Truth) String() string {
 	tiers := make([]string, len(t))
 	for i, tier := range t {
@@ -69,7 +67,7 @@ func (t Truth) String() string {
 	return strings.Join(tiers, "; ")
 }
 
-// addresses returns the number of distinct addresses.
+// addresses returns how many different addresses there are.
 func (t Tier) addresses() int {
 	different := make(map[string]bool)
 	for _, l := range t {
@@ -93,7 +91,7 @@ func (t Tier) Serving() []string {
 	return addresses
 }
 
-// flat returns a priority that contains addresses without localities, like the addresses of a name.
+// flat returns a priority without localities, like that of a name.
 func flat(addresses []string) Tier {
 	l := Locality{Weight: 1}
 	for _, address := range addresses {
@@ -102,9 +100,8 @@ func flat(addresses []string) Tier {
 	return Tier{l}
 }
 
-// Shares returns each endpoint's share of the calls if only endpoints that are up can be reached.
-// It is the share of the endpoint's locality multiplied by the endpoint's share within that
-// locality.
+// Shares returns the share of the calls of each endpoint while only those that are up can be
+// reached: the share of its locality, times its own share in the locality.
 func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	shares := make(map[string]float64)
 	localities := 0.0
@@ -124,7 +121,7 @@ func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	return shares
 }
 
-// load returns the total weight of the endpoints that are up.
+// load returns the weight of all endpoints that are up.
 func (l Locality) load(up func(address string) bool) float64 {
 	sum := 0.0
 	for _, e := range l.Endpoints {
@@ -135,7 +132,6 @@ func (l Locality) load(up func(address string) bool) float64 {
 	return sum
 }
 
-// Cluster returns the truth as a ClusterLoadAssignment.
 func (t Truth) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	for priority, tier := range t {
@@ -166,7 +162,7 @@ func hintsOf(address string) *corev3.Metadata {
 	}
 	hints, err := structpb.NewStruct(fields)
 	if err != nil {
-		panic(err) // the metadata contains only text
+		panic(err) // the metadata is only text
 	}
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"understudy.dev": hints}}
 }

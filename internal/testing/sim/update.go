@@ -13,8 +13,8 @@ func (w *World) update() {
 	w.publish(w.changed())
 }
 
-// updateAndBack publishes a change and immediately the previous truth again, like a source that is
-// read during a write.
+// updateAndBack publishes a change and at once the truth from before, as a source does that is read
+// in the middle of a write.
 func (w *World) updateAndBack() {
 	w.mu.Lock()
 	truth := w.truth
@@ -23,8 +23,8 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
-// drainedAbove adds a priority without usable endpoints above all others, or removes that priority.
-// A56 continues to use the priority in use.
+// drainedAbove adds a priority without usable endpoints above all others, or removes it. By gRFC
+// A56, the priority in use stays.
 func (w *World) drainedAbove() {
 	w.mu.Lock()
 	truth := w.truth
@@ -37,7 +37,7 @@ func (w *World) drainedAbove() {
 	w.publish(append(Truth{drained}, truth...))
 }
 
-// detectAnew changes a cluster's outlier detection, with or without a change of its endpoints.
+// detectAnew changes the outlier detection of a cluster, with or without a change of its endpoints.
 func (w *World) detectAnew() {
 	redetect(w.source, w.rand)
 	if w.rand.IntN(3) == 0 {
@@ -50,9 +50,9 @@ func (w *World) detectAnew() {
 	w.publish(truth)
 }
 
-// updateOnTime publishes an update exactly when the first priority's failover timer fires. The
-// update gives the second priority, which was empty, its endpoints. Sometimes the lower priorities
-// are unreachable as well, so that the state of the second priority matters.
+// updateOnTime publishes an update at the very moment when the failover timer of the first priority
+// fires. The second priority, which was empty, then has endpoints. Sometimes the lower priorities
+// cannot be reached, either, so that the state of the second one matters.
 func (w *World) updateOnTime() {
 	truth := w.newTruth()
 	w.Log.Event("an update coincides with a timer")
@@ -76,7 +76,7 @@ func (w *World) updateOnTime() {
 	w.publish(truth)
 }
 
-// older makes the source return to an earlier state, like a lagging replica.
+// older makes the source go back to an earlier truth, like a replica that lags.
 func (w *World) older() {
 	w.mu.Lock()
 	history := w.history
@@ -88,7 +88,7 @@ func (w *World) older() {
 }
 
 func (w *World) failSource() {
-	w.restoreSource() // only one fault at a time
+	w.restoreSource() // one fault at a time
 	w.mu.Lock()
 	w.faulty = "it fails"
 	w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *World) restoreSource() {
 	w.source.Restore()
 }
 
-// reopen closes the channel and opens another one, in either order.
+// reopen closes the channel and opens another one, or the other way round.
 func (w *World) reopen() {
 	w.Log.Event("the channel is closed and opened again")
 	w.mu.Lock()

@@ -21,44 +21,44 @@ import (
 
 const (
 	serviceConfig = `{"healthCheckConfig": {"serviceName": ""}}`
-	failoverTime  = 10 * time.Second // A56's
+	failoverTime  = 10 * time.Second // gRFC A56's
 )
 
-// condition is the condition of a backend and its link.
+// condition is the condition of a backend and of the link to it.
 type condition struct {
 	up     bool
-	sick   bool // NOT_SERVING
+	sick   bool // reports NOT_SERVING
 	hang   bool
 	answer codes.Code
 	link   Link
-	// since is when the backend was last unreachable or its condition last changed.
+	// since is when the backend was last unreachable or last changed.
 	since time.Time
-	// turned is when the backend's answers to calls last changed.
+	// turned is when the backend last changed how it answers calls.
 	turned time.Time
 	// proven is when a call to the backend first succeeded after a failure.
 	proven time.Time
 	// shown is when a call succeeded in a later interval. The interval in which a priority was
 	// emptied does not count.
 	shown time.Time
-	// reset is when the backend's connections were last reset during calls.
+	// reset is when the connections of the backend were last reset during calls.
 	reset time.Time
-	// failed is when a call to the backend last failed, and answered is when a call last succeeded.
+	// failed is when a call to the backend last failed, and answered is when one last succeeded.
 	failed, answered time.Time
-	// ended holds the results of attempts at this backend, ending with the latest. underWay counts
-	// the attempts in progress.
+	// ended has how the last attempts at this backend ended, and underWay counts those that have
+	// not ended.
 	ended    []ending
 	underWay int
-	// ejected is when the log last reported the backend's ejection since the channel was opened. It
-	// is zero after the backend must have returned.
+	// ejected is when the log last reported the backend's ejection since the channel opened. It is
+	// zero once the backend must be back.
 	ejected time.Time
-	// out is whether the log has reported the backend's ejection from any priority since then.
+	// out reports whether the log has reported an ejection from any priority since then.
 	out bool
 }
 
-// forget discards what calls have shown about the endpoint.
+// forget drops what calls have shown about the endpoint.
 func (c *condition) forget() { c.proven, c.shown = time.Time{}, time.Time{} }
 
-// look is the part of a condition that calls can observe.
+// look is as much of a condition as calls can see.
 type look struct {
 	connects, works bool
 	answer          codes.Code
@@ -66,84 +66,80 @@ type look struct {
 
 func (c *condition) look() look { return look{c.connects(), c.works(), c.answer} }
 
-// suspect reports whether calls to the backend failed so recently that the backend may still be
+// suspect reports whether calls to the backend have failed so recently that it may still be
 // ejected.
 func (c *condition) suspect(d detection) bool {
 	return time.Since(c.since) < d.rest() || time.Since(c.failed) < d.rest()
 }
 
-// connects reports whether a connection can be made and used, regardless of the answers to calls.
-// This is all that A56 sees.
+// connects reports whether a connection can be made and used, however calls are answered. This is
+// all that gRFC A56 sees.
 func (c *condition) connects() bool {
 	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn && !c.link.Pause
 }
 
-// works reports whether calls succeed.
 func (c *condition) works() bool { return c.connects() && !c.hang && c.answer == codes.OK }
 
-// World is one channel with its source, network and backends. It exists in one bubble of
-// testing/synctest.
+// World is one channel with its source, network and backends, in one synctest bubble.
 type World struct {
-	Log     *Log
-	rand    *rand.Rand
-	network *Network
-	dns     dns
-	source  Source
-	target  string
-	shown   string // the target as it appears in logs
-	// settings are the channel's options.
+	Log      *Log
+	rand     *rand.Rand
+	network  *Network
+	dns      dns
+	source   Source
+	target   string
+	shown    string // the target as it is in logs
 	settings settings
-	// events are the events that the seed has not left out, with their weights.
+	// events are those that the seed has not left out, with their weights.
 	events []event
-	// builders are the product's builders. They store answers while a channel is idle.
+	// builders are the product's. They store answers while a channel is idle.
 	builders   []resolver.Builder
-	goroutines int // number of goroutines before the first channel
+	goroutines int // how many there were before the first channel
 
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
-	channels   []*channel // including closed channels, which may still get updates
+	channels   []*channel // also closed ones, which may still get updates
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
-	truth      Truth   // the last published truth
-	history    []Truth // the truths published before
+	truth      Truth   // the last truth that was published
+	history    []Truth // those published before
 
-	happened  time.Time // time of the last event
-	known     Truth     // the channel's last update, nil if there is none
+	happened  time.Time // when the last event was
+	known     Truth     // the channel's last update; nil if there was none
 	knownOf   []int     // the source's priority of each priority in known
-	before    Truth     // the channel's update before known
+	before    Truth     // the update before known
 	knownAt   time.Time
 	repeated  int                  // how often the same update was accepted since the last event
 	openedAt  time.Time            // when the channel was opened
 	lastTold  time.Time            // when any channel was last updated while the source worked
-	gone      map[string]time.Time // addresses removed from the channel, and when
+	gone      map[string]time.Time // addresses that were removed from the channel, and when
 	ever      map[string]bool      // addresses that any channel has had
 	announced string               // the last log line before an update
 
-	faulty    string // what is wrong with the source, "" for nothing
+	faulty    string // what is wrong with the source; "" for nothing
 	wellSince time.Time
 	changedAt time.Time // when the source last changed
-	lowest    int       // the priority in use when the world was last quiet; -1 if there is none
-	vital     []string  // the endpoints of that priority and of the priorities above it
-	disagrees bool      // the channel's update differs from the source
+	lowest    int       // the priority in use when the world was last quiet; -1 if there was none
+	vital     []string  // the endpoints of that priority and of those above it
+	disagrees bool      // the channel's update is not what the source has
 	divided   bool      // the second management server was in use for too long
 	detected  time.Time // when the channel's outlier detection last changed
-	phased    time.Time // endpoints of some priority may return until this time, according to the log
-	checking  bool      // the traffic pauses
+	phased    time.Time // by the log, endpoints of some priority may come back until then
+	checking  bool      // calls pause
 	calls     Calls
-	link      Link   // the link to a working backend
-	pair      *pair  // the pair of faults, nil in other worlds
+	link      Link   // the link to a backend that works
+	pair      *pair  // the pair of faults; nil in other worlds
 	judge     *judge // nil in other worlds
 	marked    marked // what the world has reached
 	// dialFailed is when the last connection attempt to each backend failed.
 	dialFailed map[string]time.Time
 }
 
-// Calls counts the results of calls, the product's failovers, and the checks in quiet times.
+// Calls counts how calls ended, the product's failovers, and the checks in quiet times.
 type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
 
-// String returns the counts as a sentence.
 func (c Calls) String() string {
 	return fmt.Sprintf("%d calls: %d answered, %d failed, %d were never sent; %d failovers; %d checks in quiet periods", c.Made, c.Answered, c.Failed, c.Waited, c.Failovers, c.Checks)
 }
@@ -151,12 +147,12 @@ func (c Calls) String() string {
 // nobody is an address without a backend.
 const nobody = "10.0.1.1:443"
 
-// rand returns the world's random generator. Each pair has its own.
+// rand returns the random generator of the world, which is another one for each pair.
 func (c Config) rand(seed uint64) *rand.Rand {
 	own := uint64(0)
 	if c.Pair != "" {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(c.Pair)) // Write of a hash never fails
+		_, _ = h.Write([]byte(c.Pair)) // a hash never fails
 		own = h.Sum64()
 	}
 	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // draws a schedule of faults, not a secret
@@ -181,7 +177,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	if config.Pair == "" {
 		near = newNearby(w.rand)
 	}
-	w.settings.near = near // the preference depends on the source's localities
+	w.settings.near = near // the preference depends on the localities of the source
 	w.truth = w.newTruth()
 	kind := config.Kind
 	if drawn := kinds[w.rand.IntN(len(kinds))]; kind == "" {
@@ -217,7 +213,6 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	return w, w.dial()
 }
 
-// addBackends starts the backends.
 func (w *World) addBackends() {
 	for i := range 9 {
 		address := fmt.Sprintf("10.0.0.%d:443", i+1)
@@ -230,7 +225,7 @@ func (w *World) addBackends() {
 	w.conditions[nobody] = &condition{}
 }
 
-// dial opens a channel and discards the updates of the previous one.
+// dial opens a channel, and from then on drops the updates of the one before.
 func (w *World) dial() error {
 	c := newChannel(w)
 	observer := &observer{sentTo: w.sentTo, ended: w.attemptEnded, failover: c.failover}
@@ -270,7 +265,7 @@ func (w *World) dial() error {
 	return nil
 }
 
-// isOpen reports whether a channel is the world's and is not being closed.
+// isOpen reports whether a channel is the world's and does not close.
 func (w *World) isOpen(c *channel) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,11 +278,10 @@ func (w *World) channelNow() *channel {
 	return w.channel
 }
 
-// detects reports whether the channel detects outliers in any priority. The caller must hold the
-// lock.
+// detects reports whether the channel detects outliers in any priority. The caller holds the lock.
 func (w *World) detects() bool { return w.known.detects() }
 
-// rest is how long changes may continue after settleTime. The caller must hold the lock.
+// rest is how long changes may go on after settleTime. The caller holds the lock.
 func (w *World) rest() time.Duration {
 	longest := time.Duration(0)
 	for _, tier := range w.known {
@@ -296,14 +290,15 @@ func (w *World) rest() time.Duration {
 	return w.settings.rest() + longest
 }
 
-// settleTime limits how long the current state takes to settle. The caller must hold the lock.
+// settleTime is how long it takes, at most, until the world as it is now has settled. The caller
+// holds the lock.
 func (w *World) settleTime() time.Duration {
 	wait := w.settings.patience(max(len(w.truth), len(w.known)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
-			// When the deadlines of calls pass, the server resets their streams, and keepalive
-			// counts this as activity.
-			return 2 * wait // the deadline of an earlier call, plus the usual time
+			// When the deadlines of calls pass, the server resets their streams, which keepalive
+			// takes for activity.
+			return 2 * wait // the deadline of an earlier call, and the usual time
 		}
 	}
 	return wait
