@@ -38,7 +38,7 @@ func without(endpoints ...string) map[string]bool {
 	return keep
 }
 
-// If fewer endpoints are READY than MinReady demands, calls go to the next priority, and later
+// If fewer endpoints are READY than MinReady requires, calls go to the next priority, and later
 // return. None of them fails or waits.
 func TestTooLittleOfATierIsLeft(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{

@@ -222,7 +222,7 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	})
 }
 
-// While a policy is watched, it counts the calls to each endpoint. To count allocates nothing.
+// While a policy is watched, it counts the calls to each endpoint. Counting allocates nothing.
 func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// asking builds resolvers that parse a service config and then send one address, each another one.
+// asking builds resolvers that parse a service config and then send one address, each a different
+// one.
 type asking struct {
 	built  int
 	parsed *serviceconfig.ParseResult

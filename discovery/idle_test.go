@@ -50,7 +50,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		if got, want := use(b, here, func() { s.say("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
 			t.Errorf("a source that works: channel saw %q, want its answer alone: %q", got, want)
 		}
-		// To use a stored answer does not confirm it.
+		// Using a stored answer does not confirm it.
 		<-time.After(59 * time.Minute)
 		use(b, here, fail)
 		<-time.After(2 * time.Minute)

@@ -113,7 +113,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 	})
 }
 
-// A source may send an answer after a list, and the other way round.
+// A source may send a list after an answer, and an answer after a list.
 func TestPartsAndAnswersInTurn(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}

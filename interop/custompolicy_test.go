@@ -38,7 +38,7 @@ func init() { balancer.Register(recording{balancer.Get(weightedroundrobin.Name)}
 // newest is the last READY picker of weighted_round_robin.
 var newest atomic.Pointer[balancer.Picker]
 
-// recording is weighted_round_robin in this test binary. It notes its pickers in newest.
+// recording is weighted_round_robin in this test binary. It stores its pickers in newest.
 type recording struct{ balancer.Builder }
 
 func (r recording) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {

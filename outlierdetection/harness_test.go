@@ -131,7 +131,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	return h
 }
 
-// published notes a change of the policy's phase.
+// published records a change of the policy's phase.
 func (h *harness) published(state balancer.State) {
 	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
 		h.tier = tier

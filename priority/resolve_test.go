@@ -52,7 +52,8 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	})
 }
 
-// Children do not get the function, because it expects the names of this policy's children.
+// Children do not get the function for re-resolution, because it expects the names of this policy's
+// children.
 func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -66,7 +66,8 @@ func polylines(t *testing.T, path string) (lines int) {
 	}
 }
 
-// The pages in the repository are those that this program writes for the recording.
+// The pages in the repository are up to date: this program would write the same ones from the
+// recording.
 func TestTiersPageIsThatOfTheRecord(t *testing.T) {
 	r, err := parseRecord(recorded)
 	if err != nil {

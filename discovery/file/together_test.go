@@ -102,8 +102,8 @@ func first(a discovery.Answer) *discovery.Endpoint {
 	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
-// An invalid file is parsed once for all channels, too. To find the position of the mistake costs
-// no more than to parse the file again.
+// An invalid file is parsed once for all channels, too. Finding the position of the mistake costs
+// no more than parsing the file again.
 func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	for what, mistake := range map[string]string{
 		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),

@@ -21,7 +21,7 @@ func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking around")
 	err := r.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{near}}}})
 	if err != nil {
-		r.Fail(discovery.Mistake(err)) // to try again would not help
+		r.Fail(discovery.Mistake(err)) // trying again would not help
 	}
 	return discovery.Started{}, nil
 }

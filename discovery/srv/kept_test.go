@@ -108,7 +108,7 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
 			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // neither can be looked up
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			// To use stored addresses does not confirm them.
+			// Using stored addresses does not confirm them.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
 			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
 			// While the lookups of a host fail, its addresses are not confirmed, even if the

@@ -20,7 +20,7 @@ type talker interface {
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
 }
 
-// frugal is a server that does no more than the protocol demands: it ignores requests with an old
+// frugal is a server that does only what the protocol requires: it ignores requests with an old
 // nonce, and sends only resources that are requested for the first time. longest is the largest
 // number of names in a request.
 func frugal(s talker, longest *int) error {

@@ -32,7 +32,7 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	})
 }
 
-// call starts a call with a deadline. The channel receives its result.
+// call starts a call with a deadline. Its result is sent to the returned Go channel.
 func call(ctx context.Context, cc *grpc.ClientConn, deadline time.Duration, wait bool) <-chan error {
 	over := make(chan error, 1)
 	go func() {

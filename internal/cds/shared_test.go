@@ -33,7 +33,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		two := open()
 		time.Sleep(time.Second)
-		one.name[0].Fail(errDown) // as after a failed connection, which makes the name be looked up again
+		one.name[0].Fail(errDown) // as when a failed connection makes the channel look the name up again
 		time.Sleep(time.Second)
 		two.name[0].Fail(errDown)
 		two.expect(t, "10.0.0.1:1")

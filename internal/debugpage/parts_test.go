@@ -43,7 +43,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 // The page shows priorities in their order, even if all are down and the last one connects.
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last, first := &story{}, &story{} // the other way round by name
+		last, first := &story{}, &story{} // sorted by name, the order would be wrong
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
 		for _, s := range []*story{last, first} {
 			s.Receiver.Update(flat.Answer(at(0, "us-east", "x", 1)))

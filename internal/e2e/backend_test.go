@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Set("test.parallel", "8") // the tests mostly wait
+	flag.Set("test.parallel", "8") // startSelf starts this test binary in a role. The process is killed when the test ends.
 	goleak.VerifyTestMain(m)
 }
 

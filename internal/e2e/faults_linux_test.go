@@ -135,7 +135,7 @@ type fault struct {
 	// lose returns the address of an endpoint, and a function that breaks the endpoint. That
 	// function is nil if the endpoint never answers in the first place.
 	lose func(t *testing.T) (address string, lose func())
-	// after is how long it takes, at least, until the next priority answers.
+	// after is the shortest time until the next priority answers.
 	after time.Duration
 	// deadline is the deadline of calls; 0 means that of the client in the README.
 	deadline time.Duration

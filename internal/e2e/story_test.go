@@ -56,7 +56,7 @@ func (b *safeBuffer) take() string {
 	return channelNumber.ReplaceAllString(b.String(), "")
 }
 
-// channelNumber matches the number of a channel, which is another one in each run.
+// channelNumber matches the number of a channel, which differs between runs.
 var channelNumber = regexp.MustCompile(` channel="Channel #\d+"`)
 
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// If there are more or fewer addresses than before, they stay as they are.
+// If the number of addresses has changed, their attributes cannot be restored, and the addresses
+// stay as they are.
 func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)

@@ -35,7 +35,7 @@ func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// source lets the test report through its receiver.
+// source is a source whose answers the test sends through its Receiver.
 type source struct {
 	*discovery.Receiver
 	err error

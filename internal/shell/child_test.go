@@ -277,7 +277,7 @@ func (nobody) Name() string { return "nobody" }
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
 // The type changes, and the builder returns no policy. The policy that waits to take over is still
-// closed. To change back to its type is then another change of type.
+// closed. A return to its type is then another change of type.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

@@ -108,7 +108,7 @@ func (c *channel) update(answer *discovery.Answer) {
 	c.connect()
 }
 
-// connect completes all connection attempts, also those that follow from it.
+// connect completes all connection attempts, and those that they cause.
 func (c *channel) connect() {
 	c.cc.Answer(func(a resolver.Address) error {
 		if c.down[a.Addr] {

@@ -112,7 +112,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// check finds blocks that would not be followed, without anyone noticing.
+// check rejects blocks that would otherwise silently not be followed.
 func (b *block) check() error {
 	switch {
 	case b.language == "":

@@ -107,7 +107,7 @@ func (w *walker) text(node ast.Node) string {
 	return string(w.code[w.set.Position(node.Pos()).Offset:w.set.Position(node.End()).Offset])
 }
 
-// replace adds a mutant in which the text at a position is another one.
+// replace adds a mutant in which the text at a position is replaced.
 func (w *walker) replace(pos token.Pos, length int, with string) {
 	at := w.set.Position(pos)
 	begin, end := bytes.LastIndexByte(w.code[:at.Offset], '\n')+1, at.Offset+length

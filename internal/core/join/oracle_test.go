@@ -72,7 +72,7 @@ func (o *oracle) byID(id ID) *theirs {
 	return nil
 }
 
-// heard notes that the source has answered or failed, or that its stored answer is due.
+// heard is called when the source has answered or failed, and when its stored answer is due.
 func (m *theirs) heard() { m.silentTil = time.Time{} }
 
 func (o *oracle) answered(m *theirs, a Answer) {
@@ -89,7 +89,7 @@ func (o *oracle) answered(m *theirs, a Answer) {
 	}
 }
 
-// failed notes that the source has failed, or was silent for too long. If it has not answered
+// failed is called when the source has failed or was silent for too long. If it has not answered
 // before, its stored answer is used.
 func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	k, some := o.kept[m.name]
@@ -108,7 +108,7 @@ func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	}
 }
 
-// said notes that the source has sent a list.
+// said is called when the source has sent a list.
 func (o *oracle) said(now time.Time, m *theirs, list []Mechanism) {
 	if m.whole != nil {
 		o.failed(now, m, errPartOfPart)
@@ -174,8 +174,8 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	return p
 }
 
-// begunParts notes that a list comes into use. If it has several mechanisms, the channel waits for
-// the first one.
+// begunParts is called when a list comes into use. If the list has several mechanisms, the channel
+// waits for the first one.
 func (o *oracle) begunParts(now time.Time, m *theirs) {
 	if len(m.parts) > 1 && o.first.IsZero() && !o.sent {
 		o.first = now

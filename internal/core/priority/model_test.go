@@ -91,7 +91,7 @@ func (w *watch) observe(a core.Action) {
 	}
 }
 
-// check is called after each step. One of its rules: to choose again changes nothing.
+// check is called after each step. One of its rules: choosing again changes nothing.
 func (w *watch) check(scenario.Step) {
 	before := w.target.core.InUse()
 	if actions := w.target.core.ChooseAgain(); len(actions) > 0 {

@@ -99,7 +99,7 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 	return nil
 }
 
-// Answer completes all connection attempts, also those that follow from it, until there are none.
+// Answer completes all connection attempts, and those that they cause, until there are none.
 // Attempts to an address fail with the error that down returns; down may be nil. A subchannel that
 // is connected also reports the health CONNECTING and then READY. Answer must be called in a
 // synctest bubble.

@@ -17,7 +17,7 @@ type child struct {
 
 	reported  Report
 	refusal   string // the error of its last update, if the child counts as failed because of it
-	lacking   bool   // less of the child is READY than MinReady demands
+	lacking   bool   // less of the child is READY than MinReady requires
 	reports   int
 	revision  int // increases when what the child would publish changes
 	lastError string
@@ -171,7 +171,7 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report. It notes the number in each child that is good or small.
+// countWell counts a report, and stores its number in each child that is good or small.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

@@ -45,8 +45,8 @@ func (c *child) tell() {
 	}
 }
 
-// mark updates lacking: whether the child has fewer READY endpoints than MinReady demands. Once it
-// has, it counts as lacking until it reaches MinReadyRecovery, if that is higher.
+// mark updates lacking, which says that fewer endpoints of the child are READY than MinReady
+// requires. It stays set until MinReadyRecovery is reached, if that is higher.
 func (c *child) mark() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery

@@ -219,7 +219,7 @@ func (t *choice) rather(candidate, chosen int) int {
 	return chosen
 }
 
-// noCandidate notes that a child is READY or in use, and so no longer a candidate.
+// noCandidate is called for a child that is READY or in use, and therefore no longer a candidate.
 func (m *Model) noCandidate(name string) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(other string) bool { return other == name })
 	m.children[name].late = false

@@ -38,7 +38,7 @@ func (p *Policies) SwitchTo(s *Stub) {
 	p.Pending = s
 }
 
-// Reported notes a report of a policy, and returns whether it is also one of the child.
+// Reported records a report of a policy, and returns whether it is also one of the child.
 func (p *Policies) Reported(s *Stub, r Report) bool {
 	s.Now = r
 	if p.Pending != nil && (s == p.Current && r.State != Ready ||
@@ -50,8 +50,8 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused notes that the latest policy has refused its update. If it later takes over without a
-// report of its own, it counts as failed.
+// Refused records that the latest policy has refused its update. If that policy takes over before
+// it has reported, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Now = fails(err)

@@ -184,8 +184,8 @@ func (c *channel) uses(child *seen) bool {
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check compares the priority policy with the model, once a second. It leaves out what has just
-// changed, because the two may handle events of the same time in another order.
+// check compares the priority policy with the model, once a second. It ignores what has just
+// changed, because the two may handle simultaneous events in a different order.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,17 +219,18 @@ func (c *channel) meet() {
 	}
 }
 
-// atOnce reports whether the order of events at the time of an update may still matter. The caller
-// holds the lock.
+// atOnce reports whether the order of simultaneous events during an update may still matter. The
+// caller holds the lock.
 //
-// With standbys, or with near groups that start early, it matters if another priority came into use
-// at that time, or if the policy has created a child that the model has not. The model creates a
-// standby at once. The policy creates it after all events of that time, when it may not be needed
-// any more. The other way round, the policy may create a child below a failing one that begins to
+// With standbys, or with near groups that start early, the order matters if another priority came
+// into use at that time, or if the policy has created a child that the model has not. The model
+// creates a standby at once. The policy creates it after all simultaneous events, when it may no
+// longer be needed. Conversely, the policy may create a child below a failing one that begins to
 // connect at the same time. Their failover timers then differ, even after another update.
 //
-// With a failback delay, it matters while the delay lasts if two children changed at the same time:
-// during an update, the policy first handles the reports of the child that is being updated.
+// With a failback delay, the order matters while the delay lasts if two children changed at the
+// same time: during an update, the policy first handles the reports of the child that is being
+// updated.
 func (c *channel) atOnce() bool {
 	s, since := c.w.settings, time.Since(c.lastUpdate)
 	if (s.standbys > 0 || s.near.prefer != "") && time.Since(c.met) <= time.Duration(len(c.priorities))*s.failover {

@@ -9,7 +9,7 @@ import (
 )
 
 // ejectedLine checks the log line of an ejection, which the outlier detection of the endpoint's
-// priority must explain. An update of the same moment may not have reached the policy yet.
+// priority must explain. A simultaneous update may not have reached the policy yet.
 func (w *World) ejectedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

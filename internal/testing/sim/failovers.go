@@ -107,7 +107,7 @@ func (c *channel) named(index, title string) (children []string, wrong string) {
 	}
 	add(c.priorities, c.told)
 	if time.Since(c.lastUpdate) == 0 {
-		add(c.priorities, c.toldBefore) // a second update of this moment has not reached the policy yet
+		add(c.priorities, c.toldBefore) // a second simultaneous update has not reached the policy yet
 		add(c.before, c.toldBefore)
 	}
 	if len(children) == 0 {

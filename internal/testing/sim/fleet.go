@@ -152,7 +152,7 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 
 func (f *fleet) start() error {
 	for range f.config.Clients {
-		own := &adsclient.Network{Dial: f.network.Dial} // the network of one client, which so does not share its stream
+		own := &adsclient.Network{Dial: f.network.Dial} // each client has its own network, because clients of one network share a stream
 		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = own })))
 		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
 			grpc.WithResolvers(builders...),

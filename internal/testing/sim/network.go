@@ -20,7 +20,7 @@ type Network struct {
 	hosts map[string]*host
 }
 
-// Link is the way to a host.
+// Link is the network path to a host.
 type Link struct {
 	// Refuse makes new connections fail at once.
 	Refuse bool
@@ -148,7 +148,7 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // reach waits until packets arrive in both directions, while the link may change. Lost packets are
-// sent again every second, much as in TCP.
+// sent again every second, roughly as in TCP.
 func (n *Network) reach(ctx context.Context, h *host) error {
 	for arrives := false; ; {
 		n.mu.Lock()

@@ -4,8 +4,9 @@ import "slices"
 
 // right returns the priorities that may be in use once the world has settled, in order. By gRFC
 // A56, this is the highest one that can be reached. There may be several if the READY share of a
-// priority is between minReady and minReadyRecovery, or if calls to some endpoints fail, which so
-// may be ejected or not. There is none if no endpoint can be reached. The caller holds the lock.
+// priority is between minReady and minReadyRecovery, or if calls to some endpoints fail and these
+// may or may not be ejected. There is none if no endpoint can be reached. The caller holds the
+// lock.
 func (w *World) right(truth Truth) []int {
 	var some, all []int
 	detects := false
@@ -48,8 +49,8 @@ func (w *World) answers(address string) bool {
 	return c.connects()
 }
 
-// part returns the share of a priority's weight whose endpoints are up. With pickFirst, one
-// endpoint gets all calls of a locality, so the whole locality counts or none of it.
+// part returns how much of a priority's weight has endpoints that are up. With pickFirst, one
+// endpoint gets all calls of a locality, so the locality counts completely or not at all.
 func (s settings) part(t Tier, up func(address string) bool) float64 {
 	part, whole := 0.0, 0.0
 	for _, l := range t {

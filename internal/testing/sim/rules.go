@@ -201,7 +201,7 @@ type quiet struct {
 	known     time.Time            // when the last update was
 }
 
-// newQuiet returns what is expected now. It also notes the priority in use, for checking later
+// newQuiet returns what is expected now. It also records the priority in use, for checking later
 // failovers.
 func (w *World) newQuiet() quiet {
 	w.mu.Lock()

@@ -16,7 +16,7 @@ type Config struct {
 	EventEach time.Duration // on average, without quiet times
 	CallEach  time.Duration
 	Kind      string // of the source; "" lets the seed draw it
-	Dir       string // for files
+	Dir       string // the directory for the files of sources
 	PickFirst bool   // the target has pickFirst
 	Pair      string // of faults, such as "kill+hang"; "" for a world in which anything happens
 	Marks     *Marks // counts what the world reaches; may be nil

@@ -155,9 +155,9 @@ func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	return config
 }
 
-// modelled reports whether the model of gRFC A56 can predict the priority in use. It cannot if that
-// depends on a random number, or on which of two events of the same time is first: a priority may
-// be too small for an instant. detects reports whether the channel has ever detected outliers.
+// modelled reports whether the model of gRFC A56 can predict the priority in use. It cannot if the
+// result depends on a random number or on the order of two simultaneous events: a priority may be
+// too small for an instant. detects reports whether the channel has ever detected outliers.
 func (s settings) modelled(detects bool) bool {
 	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !detects)
 }

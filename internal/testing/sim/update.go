@@ -107,7 +107,7 @@ func (w *World) restoreSource() {
 	w.source.Restore()
 }
 
-// reopen closes the channel and opens another one, or the other way round.
+// reopen closes the channel and opens another one, in either order.
 func (w *World) reopen() {
 	w.Log.Event("the channel is closed and opened again")
 	w.mu.Lock()

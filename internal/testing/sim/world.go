@@ -147,7 +147,7 @@ func (c Calls) String() string {
 // nobody is an address without a backend.
 const nobody = "10.0.1.1:443"
 
-// rand returns the random generator of the world, which is another one for each pair.
+// rand returns the random generator of the world. Each pair of faults has a different one.
 func (c Config) rand(seed uint64) *rand.Rand {
 	own := uint64(0)
 	if c.Pair != "" {

@@ -87,7 +87,8 @@ func (r *Relay) Mend() {
 	}
 }
 
-// keep notes a connection for Close to close. If the relay is already closed, keep closes it.
+// keep registers a connection, so that Close closes it. If the relay is already closed, keep closes
+// it.
 func (r *Relay) keep(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -63,7 +63,7 @@ func (p *Proxy) Asked() []string {
 	return slices.Compact(asked)
 }
 
-// route notes a request for name and returns the address to connect to.
+// route records a request for name and returns the address to connect to.
 func (p *Proxy) route(name string) (address string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

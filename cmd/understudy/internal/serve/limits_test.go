@@ -225,7 +225,7 @@ func TestRequestThatIsNone(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
 	for _, raw := range []string{"\xff", "\x0a\x05ab", "\x12\x02\x0a\x09", "\x0a\x01\xff"} {
 		stream := open(t, s, nil)
-		must(t, stream.SendMsg(&structpb.Value{Kind: &structpb.Value_StringValue{StringValue: "x"}})) // a message of another type, whose bytes are then replaced
+		must(t, stream.SendMsg(&structpb.Value{Kind: &structpb.Value_StringValue{StringValue: "x"}})) // opens the stream; the request with the bytes in raw follows
 		message := new(discoveryv3.DiscoveryRequest)
 		message.ProtoReflect().SetUnknown([]byte(raw))
 		if err := stream.Send(message); err != nil && err != io.EOF {
@@ -238,7 +238,7 @@ func TestRequestThatIsNone(t *testing.T) {
 	expect(t, s, "after what is no request", map[string]int{"a": 1})
 }
 
-// Open the stream with any message, then send a request whose bytes are raw.
+// docs/limits.md lists every limit with its flag and its default.
 func TestTheDocumentNamesEveryLimit(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/limits.md")
 	must(t, err)
