@@ -69,7 +69,7 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset fails the calls that are under way, which the functions in under end, and replaces the
+// reset ends the calls under way with an error, by calling the functions in under, and replaces the
 // connections of the endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {

@@ -18,11 +18,11 @@ import (
 // that each schedule makes sense for each policy.
 type step struct {
 	op      string
-	list    []string // of update
+	list    []string // for update
 	health  bool
-	address string // of network and health
+	address string // for network and health
 	outcome core.State
-	wait    time.Duration // of advance
+	wait    time.Duration // for advance
 }
 
 func (s step) String() string {

@@ -51,8 +51,8 @@ func startDoubt(t *testing.T) (q *quiet) {
 	return q
 }
 
-// If the first stream brings an update while the client waits on a second one, the first stream
-// stays in use.
+// While the client waits for a response on a second stream, the first one brings an update. The
+// first stream then stays in use.
 func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)

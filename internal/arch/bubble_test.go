@@ -144,7 +144,7 @@ func (b *bubbles) resolve() {
 	}
 }
 
-// outside reports whether u can happen outside of a bubble, and by which calls.
+// outside reports whether u can happen outside of a bubble, and returns the calls that lead to it.
 func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	if u.inBubble || slices.Contains(seen, u.holder) {
 		return "", false

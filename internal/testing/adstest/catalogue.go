@@ -85,7 +85,7 @@ func (c *Catalogue) Serve(s *Stream) error {
 	}
 }
 
-// send sends the resources that have changed since they were sent.
+// send sends the resources that have changed since they were last sent.
 func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]proto.Message, nonce *int) error {
 	response := &discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: fmt.Sprint(*nonce), Nonce: fmt.Sprint(*nonce)}
 	c.mu.Lock()

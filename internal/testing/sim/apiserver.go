@@ -258,7 +258,6 @@ func (s *apiServer) life() time.Duration {
 	return longestWatch/3 + time.Duration(s.rand.Int64N(int64(longestWatch*2/3)))
 }
 
-// apiWatch is one watch.
 type apiWatch struct {
 	*apiServer
 	services []string

@@ -14,7 +14,6 @@ func (w *World) concerns(address string) bool {
 	return w.lowest < 0 || slices.Contains(w.vital, address)
 }
 
-// publish gives the source another truth.
 func (w *World) publish(truth Truth) {
 	w.Log.Event("the source has %v", truth)
 	w.mu.Lock()

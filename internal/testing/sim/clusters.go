@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// memberName returns the name of a cluster in the aggregate.
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
 // innerName is the name of an aggregate in the aggregate.

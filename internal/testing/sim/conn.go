@@ -71,7 +71,6 @@ func (c *conn) server() net.Conn {
 	return &end{conn: c, read: c.out, write: c.in, local: addr(c.address), remote: "client"}
 }
 
-// end is the net.Conn of one end.
 type end struct {
 	conn          *conn
 	read, write   *pipe

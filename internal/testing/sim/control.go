@@ -227,7 +227,6 @@ func (c *control) resource(url, name string, truth Truth, bad bool) proto.Messag
 	return found
 }
 
-// hear handles a request.
 func (c *control) hear(t *talk, r *discoveryv3.DiscoveryRequest) {
 	for _, name := range r.GetResourceNames() {
 		if !slices.Contains(t.names, name) {

@@ -189,7 +189,7 @@ func (w *World) checkEjections() {
 // overdue returns why an endpoint should have been ejected by now, or "" if that is not certain.
 // The caller holds the lock.
 func (w *World) overdue(c *condition, d detection, endpoints int) string {
-	begin := c.since // when nothing was different any more
+	begin := c.since // since when nothing has changed
 	for _, t := range []time.Time{w.knownAt, w.openedAt} {
 		if t.After(begin) {
 			begin = t

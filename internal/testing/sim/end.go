@@ -36,7 +36,6 @@ func (w *World) end() {
 	living.CompareAndSwap(w, nil)
 }
 
-// goroutines returns the stacks of the goroutines in a bubble.
 func goroutines() []string {
 	stacks := make([]byte, 8<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

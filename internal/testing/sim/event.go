@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// event is one kind of event in a world.
 type event struct {
 	name   string
 	weight int // on average; each world draws its own

@@ -163,7 +163,6 @@ func (w *World) belowSmall(endpoints []string) bool {
 	return false
 }
 
-// resetInUse resets connections while calls use them.
 func (w *World) resetInUse(tier []string) {
 	if w.rand.IntN(3) == 0 {
 		tier = w.part(tier)

@@ -42,7 +42,6 @@ func (l *Log) Repeat(what, format string, args ...any) {
 	l.times++
 }
 
-// Break adds a line about a broken rule.
 func (l *Log) Break(rule, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -203,7 +203,6 @@ func (n *Network) closeListener(address string) {
 	}
 }
 
-// listener is the result of Listen.
 type listener struct {
 	address addr
 	queue   chan *conn // connections that were not accepted yet

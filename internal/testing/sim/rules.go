@@ -30,7 +30,6 @@ const (
 	ruleEnd      = "a closed channel leaves nothing behind"
 )
 
-// sentTo records an attempt that was sent.
 func (w *World) sentTo(address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

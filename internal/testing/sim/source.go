@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// Source is the source of a channel's endpoints.
 type Source interface {
 	Target() string
 	// Options returns the options that the source needs. It is called once.

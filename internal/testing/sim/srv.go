@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// service is the name in the srv: target.
 const service = "sim"
 
 // records is the source of an srv: target: the DNS servers of the world.

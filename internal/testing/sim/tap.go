@@ -122,13 +122,11 @@ func (f failed) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, f.err
 }
 
-// tapConn is the ClientConn of the policy below the tap.
 type tapConn struct {
 	balancer.ClientConn
 	t *tap
 }
 
-// UpdateState observes a report.
 func (c *tapConn) UpdateState(state balancer.State) {
 	if c.t.child == "" {
 		c.t.channel.published(state)

@@ -158,7 +158,6 @@ func (c Config) rand(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // draws a schedule of faults, not a secret
 }
 
-// newWorld returns a world in which everything works.
 func newWorld(seed uint64, config Config) (*World, error) {
 	w := &World{
 		Log:        newLog(),
