@@ -51,7 +51,7 @@ type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
 
-	asked bool                          // a request has come
+	asked bool                          // a request has arrived
 	first *discoveryv3.DiscoveryRequest // the first request, if Respond has read it and Recv has not returned it
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// never is when a timer fires that does not run.
+// never is the time at which a stopped timer fires.
 const never = time.Duration(1<<63 - 1)
 
 // child is a child of the policy, from its creation until it is destroyed.
@@ -17,7 +17,7 @@ type child struct {
 
 	reported  Report
 	refusal   string // the error of its last update, if the child counts as failed because of it
-	lacking   bool   // less of the child is READY than MinReady requires
+	lacking   bool   // fewer of the child's endpoints are READY than MinReady requires
 	reports   int
 	revision  int // increases when what the child would publish changes
 	lastError string
@@ -30,7 +30,7 @@ type child struct {
 	removed     bool          // deactivated because it is not configured
 	readyLongAt time.Duration // when the failback delay ends, if the child stays good until then
 	woken       bool
-	wasPoor     bool // the child was poor when it was last READY or, while it connected after that, became poor; and it has not failed since
+	wasPoor     bool // the child was poor (see the method poor) when it was last READY, or became poor while it connected after that; and it has not failed since
 	lastWell    int  // the value of Model.counted when the child was last good or small
 
 	readySinceFailure bool // the child was READY more recently than TRANSIENT_FAILURE
@@ -44,7 +44,7 @@ type child struct {
 
 	failoverBefore time.Duration // row p-reactivated: failoverAt when the child was deactivated
 	ignored        bool          // whether its requests for re-resolution are ignored, by its last update
-	forgotten      bool          // ignored is out of date, because there was an update while the child was deactivated
+	forgotten      bool          // ignored is out of date, because an update came while the child was deactivated
 }
 
 // CreateChild is the function of the pseudo-code. "The timer will be started when the child is
@@ -171,7 +171,7 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report, and stores its number in each child that is good or small.
+// countWell counts a report, and stores the count in each child that is good or small.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

@@ -29,9 +29,9 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(what, report)
 }
 
-// onTrial returns the children that get a few calls as a trial: half-open ones, and small ones that
-// would have enough READY endpoints if the unproven ones counted. The child in use and deactivated
-// children get none, and children below a good child in use get none, either.
+// onTrial returns the children that get a few calls as a trial. These are half-open children, and
+// small ones that would have enough READY endpoints if the unproven endpoints counted. The child in
+// use, deactivated children, and children below a good child in use get no trial calls.
 func (m *Model) onTrial(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {

@@ -39,7 +39,7 @@ func (m *Model) ResolverError(err string) {
 	}
 }
 
-// UpdateWithout is an update whose configuration is nil.
+// UpdateWithout handles an update whose configuration is nil.
 func (m *Model) UpdateWithout() {
 	if m.version == 0 && !m.Rows["p-no-config"] {
 		m.publish(fails("priority: configuration of type"))

@@ -27,7 +27,8 @@ func (m *Model) groups(priority int) (names []string) {
 }
 
 // hurry starts a timer of one second for the first of several near groups. If the group is not
-// READY after that, the others start. While the group is IDLE, the timer does not run.
+// READY when the timer fires, the other groups start. While the group is IDLE, the timer does not
+// run.
 func (c *child) hurry() {
 	priority := slices.Index(c.m.config.Priorities, c.name)
 	if priority < 0 || c.reported.State == Ready || c.reported.State == Idle {

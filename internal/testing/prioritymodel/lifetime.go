@@ -55,8 +55,8 @@ func (c *child) MaybeReactivate() {
 	}
 }
 
-// startAnew is for row p-reactivated: a reactivated child counts as CONNECTING until its last
-// report was handled a second time.
+// startAnew is for row p-reactivated of docs/differences.md: a reactivated child counts as
+// CONNECTING until its last report was handled a second time.
 func (c *child) startAnew() {
 	c.failoverAt = c.m.now + c.m.config.FailoverTimeout
 	s := c.policies.Current

@@ -111,7 +111,7 @@ type Model struct {
 	closed          bool
 	errors          []string // the errors of the current update
 
-	serving *child // the child in use, if it has been good since it came into use
+	serving *child // the child in use, if it has been good at some time since it came into use
 
 	inUse     string // the child whose picker is published
 	published string // what was last published: the state and its child

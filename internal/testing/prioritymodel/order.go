@@ -37,7 +37,7 @@ func (c *child) reconnecting() bool {
 	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
 }
 
-// tell makes an IDLE child connect, once until its next report.
+// tell makes an IDLE child connect, but only once until its next report.
 func (c *child) tell() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
@@ -45,8 +45,8 @@ func (c *child) tell() {
 	}
 }
 
-// mark updates lacking, which says that fewer endpoints of the child are READY than MinReady
-// requires. It stays set until MinReadyRecovery is reached, if that is higher.
+// mark updates lacking, which means that fewer of the child's endpoints are READY than MinReady
+// requires. Once set, it stays set until MinReadyRecovery is reached, if that is higher.
 func (c *child) mark() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
@@ -68,7 +68,7 @@ func (c *child) wouldDo() bool {
 	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
 }
 
-// choice is what ChoosePriority knows while it runs.
+// choice has what ChoosePriority works with.
 type choice struct {
 	*Model
 	before int      // the priority in use before the choice, or none after a change of priorities
@@ -245,10 +245,10 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	return 7, chosenByA56
 }
 
-// lookBelow makes IDLE priorities connect, from the first poor one down. A56 creates a child only
-// when it is needed, so lookBelow creates one only if no priority above has time left to connect.
-// Below a good priority, or one that row 2 waits for, it does nothing. created reports whether it
-// created a child.
+// lookBelow makes IDLE priorities connect, beginning with the first poor one. gRFC A56 creates a
+// child only when it is needed, so lookBelow creates one only if no priority above it has time left
+// to connect. It does nothing below a good priority, or below one that row 2 waits for. created
+// reports whether it created a child.
 func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 	early := len(t.of((*child).good)) > 0
 	for p, name := range t.config.Priorities {
@@ -274,7 +274,6 @@ func (m *Model) mayTakeOver(name string) bool {
 	return m.mayConnect(name) || m.children[name] != nil && m.children[name].good()
 }
 
-// create creates a child in the way of the pseudo-code.
 func (m *Model) create(name string, early bool) {
 	child := m.CreateChild(name)
 	child.early = early

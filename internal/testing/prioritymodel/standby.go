@@ -140,8 +140,8 @@ func (m *Model) noteFailure(priority int) {
 	}
 }
 
-// reorder handles a change of priorities. If the priority in use is still there and nothing has
-// changed above it, all delays go on. Otherwise a priority that was added above it is a candidate.
+// reorder handles a change of priorities. If the priority in use still exists and nothing above it
+// has changed, all delays continue. Otherwise, a priority that was added above it is a candidate.
 func (m *Model) reorder(before []string) {
 	is, was := slices.Index(m.config.Priorities, m.inUse), slices.Index(before, m.inUse)
 	if m.children[m.inUse] == nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A watch lasts at most that long. Bookmarks come at this interval.
+// The longest duration of a watch, and the interval between bookmarks.
 const (
 	longestWatch = 90 * time.Second
 	bookmarkEach = 20 * time.Second

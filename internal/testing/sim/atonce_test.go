@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// An update and a failover happen at the same time in a world with standbys. Which of them was
-// first is not judged until the failover timers of the children created at that time have fired.
+// An update and a failover happen at the same time in a world with standbys. The rules do not ask
+// which came first until the failover timers of the children created at that time have fired.
 func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		standbys int
@@ -63,8 +63,8 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// Two reports come at the same time in a world with a failback delay. Which of them was first is
-// not judged while the delay lasts. Reports of different times are judged, and so is a single
+// Two reports come at the same time in a world with a failback delay. The rules do not ask which
+// came first until the delay is over. Reports at different times are judged, and so is a single
 // report.
 func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -129,8 +129,8 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 	}
 }
 
-// During an update, a log line may be about the priorities before it or after it, and both may have
-// one of this number and title.
+// During an update, a log line may name a priority from before or after it. Both may have the same
+// number and title.
 func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		later  time.Duration // since the update

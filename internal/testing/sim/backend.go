@@ -55,7 +55,7 @@ func (b *Backend) Up() {
 func (b *Backend) start() {
 	listener, err := b.network.Listen(b.Address)
 	if err != nil {
-		panic(err) // two backends at one address are a mistake of the world
+		panic(err) // two backends must not have the same address
 	}
 	// A client whose pings are refused pings half as often from then on.
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestKeepalive / 2, PermitWithoutStream: true}))
@@ -190,7 +190,7 @@ func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	return wait(stream.Context(), time.After(length.AsDuration()))
 }
 
-// answered waits until the backend may answer, and returns the error of the answer.
+// answered waits until the backend may answer, and returns the error to answer with.
 func (b *Backend) answered(ctx context.Context) error {
 	b.calls(b.Address)
 	b.mu.Lock()
@@ -212,7 +212,7 @@ func (b *Backend) answered(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for an event. If the call ends before, it returns an error.
+// wait waits for an event. If the call ends first, it returns an error.
 func wait[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

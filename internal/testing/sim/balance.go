@@ -77,7 +77,7 @@ func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float
 		capacity += left(l)
 		callers += n.callersIn(l)
 	}
-	if n.callers != nil { // callers in zones that the source does not name count, too
+	if n.callers != nil { // callers in zones without endpoints count, too
 		callers = 0
 		named := func(zone string) bool {
 			return slices.ContainsFunc(t, func(l Locality) bool { return l.Zone == zone || strings.HasSuffix(l.Zone, "/"+zone) })

@@ -168,7 +168,7 @@ func (w *World) checkTold() {
 	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
 }
 
-// disagree reports a broken rule once per update.
+// disagree reports a broken rule, but only once per update.
 func (w *World) disagree(disagree bool, what string) {
 	if disagree && !w.disagrees {
 		w.Log.Break(ruleTold, "the channel has received %s", what)

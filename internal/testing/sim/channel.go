@@ -178,7 +178,7 @@ func (c *channel) published(s balancer.State) {
 }
 
 // uses reports whether the published picker may be that of the child. Pickers that make calls wait
-// look the same.
+// cannot be told apart.
 func (c *channel) uses(child *seen) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker

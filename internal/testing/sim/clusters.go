@@ -33,7 +33,7 @@ type list struct {
 	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are names
 }
 
-// mostMembers is how many clusters may differ from the default.
+// mostMembers is how many clusters of an aggregate may have other than default settings.
 const mostMembers = 8
 
 func newList(r *rand.Rand) *list {

@@ -113,7 +113,7 @@ func (w *World) healCalls(address string) {
 	}
 }
 
-// checkCore makes calls in a world that has settled and has a working endpoint.
+// checkCore makes calls and judges them, once the world has settled and has a working endpoint.
 func (w *World) checkCore(core string, sees bool) {
 	w.setChecking(true)
 	defer w.setChecking(false)

@@ -47,7 +47,7 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 
 // Each world leaves out half of the faults, and no repair.
 func TestSwarm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the events let time pass
+	synctest.Test(t, func(t *testing.T) { // events sleep, so they need a bubble
 		var names []string
 		for _, e := range slices.Concat(repairs, disturbances) {
 			names = append(names, e.name)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dialBackend dials for the world's channel. It marks the bounds of connection attempts that it
-// sees.
+// dialBackend dials for the world's channel. It records which limits of connection attempts
+// (backoff and timeout) the world has reached.
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	if failed, ok := w.dialFailed[address]; ok && failed.Before(time.Now()) {

@@ -91,7 +91,7 @@ func (w *World) voluminous(addresses []string, within time.Duration, volume uint
 	return n
 }
 
-// out returns how many of the endpoints, except for one, are certainly ejected.
+// out returns how many of the endpoints, apart from the given one, are certainly ejected.
 func (w *World) out(d detection, addresses []string, but string) (n int) {
 	for _, address := range addresses {
 		if address != but && w.isOut(d, address) {

@@ -54,9 +54,10 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 }
 
-// within returns, for a period: how many attempts may have failed, how many have certainly
-// succeeded, and how many there may have been. Attempts that have not ended may be about to fail.
-// Those that ended exactly at the beginning or the end of the period may be outside of it.
+// within returns three numbers for a period: how many attempts may have failed, how many have
+// certainly succeeded, and how many attempts there may have been. Attempts that have not ended may
+// be about to fail. Those that ended exactly at the beginning or the end of the period may be
+// outside of it.
 func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	begin := time.Now().Add(-d)
 	failed, all = c.underWay, c.underWay
@@ -74,7 +75,7 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns how many of the last attempts may have failed in a row, at most. A success ends a row
+// row returns the most failures in a row that the last attempts may have had. A success ends a row
 // if its attempt was sent after the first failure. The first failure is not certain, because a row
 // that ejects the endpoint ends there.
 func (c *condition) row() (longest int) {

@@ -61,7 +61,7 @@ func (w *World) next() {
 	n := w.rand.IntN(sum)
 	for _, e := range w.events {
 		if n -= e.weight; n < 0 {
-			w.touch() // what the event does may show before it returns
+			w.touch() // the effects of the event may show before it returns
 			e.do(w)
 			w.mark("event: " + e.name)
 			w.touch()
@@ -107,7 +107,7 @@ func (w *World) all(what string, do func(*World, string)) {
 	}
 }
 
-// change changes the condition of a backend. It counts as unreachable up to this moment.
+// change changes the condition of a backend. The backend counts as unreachable up to this moment.
 func (w *World) change(address string, change func(*condition)) {
 	w.mu.Lock()
 	c := w.conditions[address]

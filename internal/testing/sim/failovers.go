@@ -141,8 +141,8 @@ func (c *channel) titled(child, title string, t tree) bool {
 	return some && !slices.ContainsFunc(localities, lacks) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
-// poor reports whether a READY child has reported that its calls should go elsewhere, or may be too
-// small.
+// poor reports whether a READY child has reported that its calls should go elsewhere, or may have
+// fewer READY endpoints than minReady requires.
 func (s *seen) poor(with settings) bool {
 	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
 }
@@ -159,8 +159,8 @@ func longAgo(text string, opened time.Time) string {
 	return ""
 }
 
-// explainsBack returns why the reason of a failback is wrong, or "" if it is right, and whether the
-// reason is about this child.
+// explainsBack checks the reason of a failback. It returns what is wrong with it, or "", and
+// whether the reason is about this child.
 func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	takes := strings.Contains(why, " can take calls")
 	if takes && s != nil && !s.now() && s.state != connectivity.Ready && s.state != connectivity.Idle {

@@ -10,8 +10,8 @@ import (
 )
 
 // mishap is a fault in a world of pairs, in which there are two faults at a time. It hits the
-// endpoints of one priority. If it has neither strike nor again, it is one of the client and lasts
-// as long as the world.
+// endpoints of one priority. A mishap without strike and again is a setting of the client, which
+// lasts as long as the world.
 type mishap struct {
 	name   string
 	strike func(w *World, tier []string)
@@ -102,7 +102,7 @@ func (w *World) errAll(tier []string) {
 
 func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
 
-// loseSome makes all endpoints of a priority fail except one, or the only one if there is just one.
+// loseSome makes all endpoints of a priority fail except one. If there is only one, that one fails.
 func (w *World) loseSome(tier []string) {
 	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })

@@ -29,7 +29,7 @@ type Second struct {
 	Calls       []int // received
 	Connections []int // requested
 	Control     int   // connections requested from the management server
-	Failed      int   // calls of all clients
+	Failed      int   // failed calls of all clients
 }
 
 // FleetRecord is what a run of a fleet has shown.
@@ -167,7 +167,7 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// traffic makes the calls of one client, the first one at once.
+// traffic makes the calls of one client, beginning at once.
 func (f *fleet) traffic(cc *grpc.ClientConn, done <-chan struct{}) {
 	f.call(cc)
 	pause := time.NewTimer(time.Duration(rand.Int64N(int64(f.config.CallEach)))) //nolint:gosec // draws the load
@@ -189,7 +189,7 @@ func (f *fleet) call(cc *grpc.ClientConn) {
 	}
 }
 
-// befall lets happen what belongs to a second.
+// befall lets the events happen that belong to a second.
 func (f *fleet) befall(second int) {
 	for i, b := range f.tiers[0] {
 		switch second {

@@ -16,7 +16,7 @@ var (
 )
 
 // A fleet loses no call when backends restart gracefully, when the management server fails, and
-// when a priority refuses connections or is back.
+// when a priority begins or stops to refuse connections.
 func TestFleet(t *testing.T) {
 	config := FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second}
 	if *fleetFile != "" {
@@ -71,7 +71,7 @@ func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	return costs[1].less(costs[0]).each(many - few)
 }
 
-// Each connection adds a bounded amount to the cost of a client.
+// Each further connection adds only a bounded amount to the cost of a client.
 func TestFleetCost(t *testing.T) {
 	each := connectionCost(t, FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second})
 	t.Logf("%d KB and %d goroutines a connection", each.Bytes>>10, each.Goroutines)

@@ -26,8 +26,8 @@ type judge struct {
 
 	changed moment    // the last event, or when a failure was last noticed
 	inUse   string    // the key of the priority that gets the calls
-	other   string    // the key of another priority that got the last calls
-	row     int       // how many these were
+	other   string    // the key of the priority that got the last calls, if that was another one
+	row     int       // how many calls it got
 	moves   int       // since the last event
 	resets  int       // since the last event
 	away    time.Time // until then, calls may go elsewhere, because the priority in use reconnects
@@ -66,8 +66,8 @@ func (j *judge) now() moment { return moment{time.Now(), j.made} }
 // happen records an event after which calls may fail for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told handles an update of the channel. A priority with the same endpoints as before is the same
-// priority.
+// told handles an update of the channel. A priority that has the same endpoints as before counts as
+// the same priority.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
@@ -81,7 +81,7 @@ func (j *judge) told(truth Truth) {
 			s = &tierState{key: key, endpoints: endpoints, created: time.Now()}
 			s.turn(j.now())
 			for _, address := range endpoints {
-				j.w.conditions[address].forget() // another priority may have proven it
+				j.w.conditions[address].forget() // another priority may have shown that the endpoint answers
 			}
 		}
 		tiers[key] = s

@@ -24,12 +24,12 @@ const kubeServices = "abcdefgh"
 type kube struct {
 	api  *apiServer
 	stop context.CancelFunc
-	wake chan struct{} // something must be written
-	rand *rand.Rand    // the controller's
+	wake chan struct{} // wakes the controller
+	rand *rand.Rand    // for the controller
 
 	mu     sync.Mutex
 	truth  Truth
-	layout int // changes how endpoints are spread over slices
+	layout int // increased to change how endpoints are spread over slices
 }
 
 func newKube(w *World, truth Truth) *kube {

@@ -58,7 +58,8 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no call can be made$`), (*World).goneLine},
 	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
-	// All channels of a world have the same options, also those that are for one source.
+	// All channels of a world have the same options, even options that matter only to one kind of
+	// source.
 	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).sliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
@@ -128,7 +129,7 @@ func (w *World) keptLine(m []string) string {
 	}
 	slack := w.source.Lag() + time.Second
 	if part[*kube](w) != nil {
-		slack += longestWatch // a watch confirms the list at its start and by bookmarks
+		slack += longestWatch // a watch confirms the list when it begins and with each bookmark
 	}
 	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+slack {
 		return fmt.Sprintf("the last update was %v ago", time.Since(last))

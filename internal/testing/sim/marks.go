@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// A mark is something that worlds must reach: rules that hold because nothing happens prove
-// nothing. A world counts once for each mark that it reaches.
+// A mark is a situation that the worlds of a run must reach: a rule proves nothing if the situation
+// that it is for never happens. A world counts once for each mark that it reaches.
 
 // Marks counts how many worlds have reached each mark. Its methods may be called by several
 // goroutines.
@@ -60,7 +60,7 @@ func (m *Marks) String() string {
 // mark is a mark and where it is counted.
 type mark struct{ name, where string }
 
-// The marks that the code names in several places.
+// Marks that several places in the code name.
 const (
 	markHealed       = "end: everything recovers"
 	markCore         = "end: a permanent core"
@@ -226,7 +226,8 @@ func (w *World) markLine(text string) {
 	}
 }
 
-// lookAround counts the pairs of faults that the channel's endpoints and its source have now.
+// lookAround counts the pairs of faults that exist now, among the channel's endpoints and its
+// source.
 func (w *World) lookAround() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

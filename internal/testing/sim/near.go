@@ -32,9 +32,9 @@ func newNearby(r *rand.Rand) nearby {
 		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
 	}
 	switch r.IntN(6) {
-	case 0: // the region is not known
+	case 0: // the client does not know its region
 	case 1:
-		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the region may not have the zone
+		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the region may have no such zone
 	default:
 		n.region = regionOf(n.zone)
 	}

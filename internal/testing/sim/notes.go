@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// idle reports whether a field was ever set without the other field that it needs.
+// idle reports whether a field was ever set without the other field, and so had no effect.
 func (d *detections) idle(field, without string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

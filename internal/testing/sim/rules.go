@@ -85,7 +85,7 @@ func (w *World) call(wait bool) {
 		return
 	}
 	switch {
-	case short: // no rule says that it is answered
+	case short: // no rule requires an answer
 	case wait:
 		w.checkWait(c, deadline, err)
 	default:

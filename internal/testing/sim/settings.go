@@ -35,8 +35,8 @@ type settings struct {
 	near nearby // the preference for near endpoints
 }
 
-// What is drawn for minReady and minReadyRecovery. No priority of a world can have exactly such a
-// share, so rounding does not matter.
+// The values that may be drawn for minReady and minReadyRecovery. No priority of a world can have
+// exactly such a share, so rounding does not matter.
 var (
 	minReadies = []float64{0.353, 0.553}
 	recoveries = []float64{0, 0.797}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Each world has other faults, which occur more or less often, and another channel with other
-// times. One fault that hides another one does so only in some worlds.
+// Each world has its own choice of faults and their frequencies, and a channel with its own times.
+// The reason is that a fault which hides another one does so only in some worlds.
 
 // attemptTime is the shortest timeout of one connection attempt.
 const attemptTime = 20 * time.Second
@@ -17,7 +17,7 @@ const attemptTime = 20 * time.Second
 type timing struct {
 	maxBackoff                  time.Duration // without gRPC's jitter
 	keepalive, keepaliveTimeout time.Duration
-	hang                        time.Duration // the deadline of calls that find out that a server hangs
+	hang                        time.Duration // the deadline of the calls by which outlier detection notices that a server hangs
 }
 
 // shortestKeepalive is the shortest interval between pings, for gRPC, too.

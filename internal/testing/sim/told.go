@@ -96,7 +96,7 @@ func (t tree) numbers() []int {
 	return numbers
 }
 
-// config is as much of a policy's configuration as this file reads.
+// config is a policy's configuration by field, of which this file reads only a few.
 type config map[string]json.RawMessage
 
 // tap parses a service config and puts the taps in.

@@ -23,7 +23,7 @@ type Locality struct {
 	Zone      string
 	Weight    uint32
 	Endpoints []Endpoint
-	Detection detection // as the channel sees that of the locality's cluster
+	Detection detection // the outlier detection of the locality's cluster, as the channel sees it
 }
 
 // Endpoint is one address. If it drains, it gets no calls.

@@ -13,8 +13,8 @@ func (w *World) update() {
 	w.publish(w.changed())
 }
 
-// updateAndBack publishes a change and at once the truth from before, as a source does that is read
-// in the middle of a write.
+// updateAndBack publishes a change, and at once the previous truth again. A source does that when
+// it is read in the middle of a write.
 func (w *World) updateAndBack() {
 	w.mu.Lock()
 	truth := w.truth

@@ -20,7 +20,7 @@ type Relay struct {
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	mended chan struct{} // closed while bytes are forwarded; Cut replaces it
+	mended chan struct{} // closed while bytes are forwarded, and replaced by Cut
 	conns  []net.Conn
 }
 
