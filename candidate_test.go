@@ -28,7 +28,7 @@ func (h *fleet) waiting(d time.Duration) int {
 	return waiting
 }
 
-// put updates the target, whose priorities are then the named ones, highest first.
+// put updates the target. Its priorities are then names, the highest first.
 func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.t.Helper()
 	var parts []topology.Target

@@ -121,8 +121,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 					logged[recommended] = r.messages(false)
 				})
 			}
-			// The longest backoff with its jitter of a fifth: by chance, the two runs may differ by
-			// this much.
+			// The longest backoff, with its jitter of a fifth. By chance, the two runs may differ
+			// by this much.
 			const backoff = 12 * time.Second
 			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)

@@ -88,7 +88,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 				t.Errorf("the early member got %q, want %q", got, step.early)
 			}
 			late := listen(t, source)
-			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // what changes nothing: confirmations, and the end of a doubt that never began
+			got := strings.TrimSpace(strings.NewReplacer("confirm ", "", "doubt(<nil>,true)", "").Replace(late.take() + " ")) // leave out reports that change nothing: confirmations, and the end of a doubt that never began
 			if got != step.late {
 				t.Errorf("after %q a late member got %q, want %q", step.early, got, step.late)
 			}

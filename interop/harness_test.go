@@ -27,7 +27,7 @@ const patience = time.Minute
 var binary string // path of understudy, which is built for these tests; stockclient is in the same directory
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // the tests mostly wait
+	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	os.Exit(run(m))
 }
 

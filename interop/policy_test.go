@@ -63,7 +63,7 @@ func TestServeGivesWeightsToStockTrees(t *testing.T) {
 }
 
 // If the program does not import the policy, or serve has --policy round_robin, each locality still
-// gets its share. The endpoints in it get equal shares.
+// gets its share. The endpoints in it then get equal shares.
 func TestServeToClientsWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)

@@ -208,7 +208,7 @@ func (h *harness) Take() []string {
 	var proofs []string
 	for _, conn := range r.conns {
 		p := conn.(*subConn).policy
-		p.Event(func() { proofs = h.proofs(p) }) // in an event, like all that uses the core
+		p.Event(func() { proofs = h.proofs(p) }) // in an event, like everything that uses the core
 		break
 	}
 	synctest.Wait()

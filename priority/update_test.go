@@ -112,8 +112,9 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	})
 }
 
-// A child that is not in use fails with another error. The errors of calls then have the new one.
-// The picker stays the same: with a new one, gRPC would pick again for all waiting calls.
+// A child that is not in use fails with another error. From then on, the errors of calls contain
+// the new one. The picker stays the same: with a new one, gRPC would pick again for all waiting
+// calls.
 func TestReasonsAreThoseOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

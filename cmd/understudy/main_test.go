@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	flag.Set("test.parallel", "8") // the tests mostly wait
+	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	testscript.Main(m, map[string]func(){"understudy": main})
 }
 

@@ -76,8 +76,8 @@ func (a *authority) server(t *testing.T, names ...string) credentials.TransportC
 	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
 }
 
-// client returns credentials of a client that trusts a. If serverName is not empty, it is the name
-// in the certificate.
+// client returns credentials of a client that trusts the authority a. If serverName is not empty,
+// it is the name in the certificate.
 func (a *authority) client(serverName string) credentials.TransportCredentials {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// wellThen handles the first request by sending a slice and then calling then. It handles other
-// requests by calling then.
+// wellThen answers the first request with a slice, and then calls the function then. For each other
+// request it only calls then.
 func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int, url.Values, io.Writer, <-chan struct{}) int {
 	return func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
 		if n == 0 {

@@ -27,7 +27,7 @@ func TestAnOutageIsTold(t *testing.T) {
 		pass(10 * time.Minute)
 		b, stopB := follow(false, m)
 		defer stopB()
-		expect(t, "b", b.take(), "a:1") // what has come is passed on, too
+		expect(t, "b", b.take(), "a:1") // the resources that have come are passed on, too
 		m.start()
 		pass(longest)
 		a.take()

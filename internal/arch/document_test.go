@@ -12,7 +12,7 @@ import (
 // its test.
 var tables = map[string]struct {
 	scenarios []string // directories of the scenarios that the document names
-	rows      int      // the table has at least so many
+	rows      int      // the least number of rows of the table
 }{
 	"docs/a34.md": {nil, 60},
 	"docs/a28.md": {[]string{"internal/core/weightedtarget/testdata"}, 18},

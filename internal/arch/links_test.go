@@ -162,7 +162,7 @@ func load(t *testing.T, repository fs.FS, file string) string {
 	return string(data)
 }
 
-// proseOf returns the lines of a document, with empty lines in place of code.
+// proseOf returns the lines of a document, each line of code replaced by an empty one.
 func proseOf(text string) []string {
 	all := strings.Split(text, "\n")
 	code := false

@@ -51,8 +51,8 @@ func (r *counting) last() (all string) {
 	return all
 }
 
-// thousand runs f with a cluster of a thousand names. round lets each name answer with an address
-// that ends in last or, if err is not nil, fail.
+// thousand runs f with a cluster of a thousand names. round makes each name answer with an address
+// that ends in last. If err is not nil, each name fails instead.
 func thousand(t *testing.T, f func(r *counting, round func(last int, err error))) {
 	synctest.Test(t, func(t *testing.T) {
 		names := unsaid(1000)

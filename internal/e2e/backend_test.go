@@ -51,11 +51,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Set("test.parallel", "8") // startSelf starts this test binary in a role. The process is killed when the test ends.
+	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	goleak.VerifyTestMain(m)
 }
 
-// startSelf starts this test binary in a role. It is killed when the test ends.
+// startSelf starts this test binary in a role. The process is killed when the test ends.
 func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
 	t.Helper()
 	command = exec.Command(os.Args[0])

@@ -43,7 +43,7 @@ func addressLists(text string) func(priority int) map[string]bool {
 	}
 }
 
-// nowhere tells that no priority has addresses.
+// nowhere says that no priority has addresses.
 func nowhere(int) map[string]bool { return nil }
 
 // If a locality is in several priorities, its endpoints decide which priority keeps which name. A

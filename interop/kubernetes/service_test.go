@@ -21,7 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channel opens a channel to the pods of a cluster. It uses the API server with the account as.
+// channel opens a channel to the pods of a cluster. as is the account with which it uses the API
+// server.
 func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn {
 	t.Helper()
 	cc, err := understudy.NewClient(target,

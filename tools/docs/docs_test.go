@@ -141,7 +141,8 @@ func TestAPortInUse(t *testing.T) {
 	}
 }
 
-// The module cache of the pages has all modules of the machine's, except for ours.
+// The pages have a module cache of their own. It has all modules of the machine's cache, except for
+// ours.
 func TestModulesAreShared(t *testing.T) {
 	shared, own := t.TempDir(), t.TempDir()
 	for _, dir := range []string{"golang.org/x", "github.com/other/a@v1.0.0", "github.com/understudy-lb/understudy@v0.1.0", "cache/vcs"} {

@@ -126,7 +126,7 @@ type World struct {
 	disagrees bool      // the channel's update is not what the source has
 	divided   bool      // the second management server was in use for too long
 	detected  time.Time // when the channel's outlier detection last changed
-	phased    time.Time // until then, log lines may report that ejected endpoints come back
+	phased    time.Time // until then, ejected endpoints of some priority may come back without a log line
 	checking  bool      // calls pause
 	calls     Calls
 	link      Link   // the link to a backend that works

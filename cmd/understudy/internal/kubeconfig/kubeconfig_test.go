@@ -119,7 +119,7 @@ func get(t *testing.T, host string, rt *transport) (string, error) {
 }
 
 // run returns the user entry of a kubeconfig whose credentials come from a plugin. The plugin is
-// this binary, and what tells it how to behave.
+// this test binary, which does what the argument says.
 func run(what string) string {
 	return fmt.Sprintf("exec: {apiVersion: %s, command: %q, provideClusterInfo: true, env: [{name: KUBECONFIG_TEST_PLUGIN, value: %q}]}", version, os.Args[0], what)
 }
