@@ -16,7 +16,7 @@ type steered struct {
 	mu        sync.Mutex
 	receivers []*discovery.Receiver // one for each start
 	closes    func()                // if set, the next start calls it
-	busy      chan struct{}         // if set, ResolveNow blocks until it is closed
+	busy      chan struct{}         // if set, ResolveNow blocks until this channel is closed
 	open      int
 	asked     int
 	updates   int // accepted updates

@@ -95,7 +95,7 @@ type user struct{}
 
 func (user) PickerChanged() {}
 
-// strangers counts the open subchannels for which Picked was not called.
+// The field strangers counts the open subchannels for which Picked was not called.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})

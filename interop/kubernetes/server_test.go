@@ -367,7 +367,7 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news lets tests wait for a change.
+// news lets the function await sleep until something happens in a cluster.
 var news struct {
 	sync.Mutex
 	next chan struct{}
@@ -382,7 +382,7 @@ func nextNews() <-chan struct{} {
 	return news.next
 }
 
-// happened wakes the tests that wait in await.
+// happened wakes the tests that sleep in await.
 func happened() {
 	news.Lock()
 	defer news.Unlock()

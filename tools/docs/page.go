@@ -127,7 +127,7 @@ func (b *block) check() error {
 	return nil
 }
 
-// attach makes a text block after a command its expected output.
+// attach turns each text block after a command into the expected output of that command.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

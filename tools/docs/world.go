@@ -20,7 +20,7 @@ const version = "v0.1.0"
 // world is what the pages find on a machine: the released modules, and the command on the PATH.
 type world struct {
 	dir string   // the pages write only below it
-	env []string // without HOME and TMPDIR
+	env []string // all variables except HOME and TMPDIR
 }
 
 // newWorld writes the modules of the repository as version v0.1.0, and installs the command from
@@ -46,7 +46,7 @@ func newWorld(ctx context.Context, repository, dir string) (*world, error) {
 	goEnv["GONOSUMDB"] = strings.TrimPrefix(goEnv["GONOSUMDB"]+","+modproxy.Root, ",")
 	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // -modcacherw makes it possible to remove the module cache
 	goEnv["GOBIN"] = bin
-	goEnv["GOENV"] = "off" // goEnv has all settings
+	goEnv["GOENV"] = "off" // the settings in goEnv apply, and no file of settings
 	w := &world{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
 	for name, value := range goEnv {
 		w.env = append(w.env, name+"="+value)

@@ -25,7 +25,6 @@ type StubConfig struct {
 // StubBuilder builds policies that do nothing of their own and report the states that the test
 // wants. Register it with balancer.Register, under a name that no other test uses.
 type StubBuilder struct {
-	// PolicyName is the name under which the builder is registered.
 	PolicyName string
 	// OnUpdate, if set, is called in each stub's UpdateClientConnState and gives its result.
 	OnUpdate func(*Stub, balancer.ClientConnState) error

@@ -166,7 +166,7 @@ func (n nearby) slack(t Tier) float64 {
 		}
 	}
 	for _, number := range n.callers {
-		callers += float64(number) // too many: callers in the zones of the priority count twice
+		callers += float64(number) // an upper bound: callers in zones of the priority count twice
 	}
 	if own == 0 {
 		return 0.01 + 2./64

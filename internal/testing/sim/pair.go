@@ -49,7 +49,7 @@ func (w *World) choosePair(name string) {
 	p.stay = w.rand.IntN(4)
 	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call take so many round trips
 	if !w.hitBy(p) {
-		hitting := []int{0, 1, 2, 3, 4} // indices of faults that make calls fail
+		hitting := []int{0, 1, 2, 3, 4} // indices of the faults that make calls fail
 		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
 	}
 	for _, address := range w.addresses {
