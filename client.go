@@ -170,8 +170,8 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 	return "", nil, fmt.Errorf("target %s has the unknown scheme %q; want one of %s", shown, u.Scheme, strings.Join(schemes, ", "))
 }
 
-// list reports whether target is a list of host:port addresses, and returns it escaped for use in a
-// URL.
+// list reports whether target is a list of host:port addresses. It also returns the list, escaped
+// for use in a URL.
 func list(target string) (string, bool) {
 	hosts, query, asks := strings.Cut(target, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {

@@ -24,7 +24,6 @@ type refused struct{ error }
 // Refused lets internal/join recognize the error.
 func (refused) Refused() bool { return true }
 
-// Unwrap returns the marked error.
 func (e refused) Unwrap() error { return e.error }
 
 type mistake struct{ error }
@@ -32,5 +31,4 @@ type mistake struct{ error }
 // Mistake lets internal/join recognize the error.
 func (mistake) Mistake() bool { return true }
 
-// Unwrap returns the marked error.
 func (e mistake) Unwrap() error { return e.error }

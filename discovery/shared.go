@@ -230,7 +230,7 @@ type state struct {
 	trying    string
 }
 
-// doubt holds the arguments of Unconfirmed.
+// doubt holds the arguments of the last Unconfirmed.
 type doubt struct {
 	err   error
 	since time.Time

@@ -73,7 +73,7 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	return r
 }
 
-// verdict is what a call counts as.
+// verdict tells how a call counts.
 type verdict uint8
 
 const (

@@ -49,7 +49,7 @@ func (c counts) Plus(by counts) counts {
 // places bounds the number of metric series.
 var places tally.Bound
 
-// everybodys adds up the endpoints of all policies of the process.
+// everybodys adds up the endpoints of all policies in the process.
 var everybodys tally.Board[labels, counts]
 
 // meter exports the metrics of a policy. To record every pick would slow down picks, and a recorder
@@ -171,8 +171,8 @@ func (m *meter) read() {
 	read(m.picker, &m.taken)
 }
 
-// take empties m.picks. It returns a function that records them, which the caller must call after
-// it has released mu. It must hold mu before.
+// take empties m.picks and returns a function that records them. The caller holds mu, and must call
+// the function after it has released mu.
 func (m *meter) take() func() {
 	m.read()
 	if m.asked == nil || !m.asked.Load() || m.picks == 0 {

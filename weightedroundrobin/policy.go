@@ -26,11 +26,11 @@ type policy struct {
 	core       *core.Core[endpointChild]
 	leaf       balancer.Builder
 	config     core.Config
-	attributes *attributes.Attributes // of the last resolver state
+	attributes *attributes.Attributes // attributes of the last resolver state
 	picker     *weighted.Picker       // nil if no child is READY
 	recording  bool                   // calls are recorded for debug pages
 	meter      meter
-	scheduled  weighted.Scheduled[*child] // in use only while recording
+	scheduled  weighted.Scheduled[*child] // used only while recording
 	addresses  []core.Address             // buffer of keyOf
 	logged     struct{ twice, empty, big bool }
 }

@@ -32,7 +32,7 @@ type policy struct {
 	picker      *weighted.Picker  // nil if no child is READY
 
 	watched   bool
-	scheduled weighted.Scheduled[string] // in use only while watched
+	scheduled weighted.Scheduled[string] // used only while watched
 }
 
 type child struct {
@@ -150,8 +150,8 @@ func (p *policy) State() balancer.State {
 }
 
 // parts returns the share of the targets' weight that is READY, and the share that is unproven (see
-// package outlierdetection). A target that is IDLE or CONNECTING may soon be READY, so only the
-// share of its weight counts as lost that was missing when it was last READY.
+// package outlierdetection). A target that is IDLE or CONNECTING may soon be READY again. Of its
+// weight, only the share that was not READY when it was last READY counts as lost.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
 		return p.partsOfZones()

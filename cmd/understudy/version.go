@@ -57,7 +57,6 @@ func buildOf(info *debug.BuildInfo) build {
 	return b
 }
 
-// String returns one line, for --version.
 func (b build) String() string {
 	line := b.Version
 	if b.Commit != "" {

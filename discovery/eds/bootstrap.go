@@ -18,7 +18,6 @@ const (
 	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
 )
 
-// bootstrap holds the supported fields of an xDS bootstrap.
 type bootstrap struct {
 	node    *corev3.Node
 	servers []bootstrapServer

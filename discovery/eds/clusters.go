@@ -185,7 +185,7 @@ type partWatch struct {
 	*part
 	hub      *hub
 	receiver *discovery.Receiver
-	last     adsclient.State // used by Start, and then in the hub's events
+	last     adsclient.State // used by Start, and after it in the hub's events
 }
 
 func (w *partWatch) look() {

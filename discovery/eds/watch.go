@@ -20,7 +20,7 @@ type watch struct {
 	cancel   context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil before the servers are known
-	lost      *adsclient.Outage                   // the outage since which the last answer may be out of date, or nil
+	lost      *adsclient.Outage                   // the current outage, during which the last answer may be out of date, or nil
 }
 
 func (w *watch) Changed(s adsclient.Snapshot) {

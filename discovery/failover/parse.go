@@ -65,7 +65,7 @@ func (l *list) parse() ([]discovery.Mechanism, error) {
 	return parts, nil
 }
 
-// checkShape returns an error if u has more than a scheme, a path and a query.
+// checkShape returns an error unless u consists of a scheme, a path and perhaps a query.
 func checkShape(u url.URL) error {
 	var what, given string
 	switch {

@@ -120,7 +120,7 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 // source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks the name
 // up, the name is the only endpoint.
 type source struct {
-	discovery.Source // wraps the entry's resolver
+	discovery.Source // the source of the entry's resolver
 	part             part
 	options          options
 	list             string // endpoint of the channel's target, which is the whole list

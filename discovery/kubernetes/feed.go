@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// source is the source of a target. Two sources are equal if they find the same endpoints, so the
-// type must stay comparable.
+// source must stay comparable: two sources are equal if they find the same endpoints.
 type source struct {
 	query
 	server
@@ -46,7 +45,7 @@ var feeds = struct {
 	hosts map[server]*host
 }{all: make(map[subject]*feed), hosts: make(map[server]*host)}
 
-// feed passes the slices of one running watch to its users.
+// feed passes the slices of a watch to its users.
 type feed struct {
 	subject
 	users int // guarded by feeds.mu

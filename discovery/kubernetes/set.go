@@ -95,7 +95,6 @@ func answer(q query, of *snapshot) (discovery.Answer, error) {
 	return s.build(), nil
 }
 
-// String returns the Services as they appear in a target.
 func (q query) String() string {
 	if q.namespace == "" {
 		return q.services

@@ -15,9 +15,9 @@ const (
 	priorityLabel = "understudy.dev/priority"
 	weightLabel   = "understudy.dev/weight"
 
-	maxEndpoints = 1000 // of a slice (discovery/v1)
-	maxPorts     = 100  // of a slice
-	maxHints     = 8    // of an endpoint, for zones and for nodes each
+	maxEndpoints = 1000 // maximum in a slice (discovery/v1)
+	maxPorts     = 100  // maximum in a slice
+	maxHints     = 8    // maximum for an endpoint, separately for zones and nodes
 	maxText      = 253  // bytes of the name of an object or a node
 )
 

@@ -37,7 +37,7 @@ type watch struct {
 	tokenRead bool   // the token was read again after a 401
 	unheard   int    // number of consecutive watches that ended at once, without an event
 
-	following time.Time // when all initial slices had arrived; zero before
+	following time.Time // when all initial slices had arrived, or zero
 }
 
 func (w *watch) run(ctx context.Context) {
@@ -199,7 +199,7 @@ func (w *watch) list(ctx context.Context) error {
 	return nil
 }
 
-// gather collects the initial slices of a watch, until a bookmark says that they are complete.
+// gather collects the initial slices, until a bookmark says that they are complete.
 func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	all := newCollection()
 	clear(w.known.oddities)

@@ -156,7 +156,6 @@ func (k *keeper) check(t failer) {
 	}
 }
 
-// clone returns a deep copy of an answer with priorities.
 func clone(a discovery.Answer) discovery.Answer {
 	a.Priorities = slices.Clone(a.Priorities)
 	for i := range a.Priorities {

@@ -16,8 +16,9 @@ import (
 // missingAfter is the timeout of a requested resource (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is a shorter timeout for a resource that was missing before. It applies within onItsWay
-// of a response with clusters, because a server sends endpoints soon after their cluster, or never.
+// onItsWay is the timeout of a resource that was already missing before, if a response with
+// clusters has arrived less than onItsWay ago. A server sends endpoints soon after their cluster,
+// or never.
 const onItsWay = 500 * time.Millisecond
 
 // client maintains the stream to a server. Unless noted, fields that change after newClient are

@@ -75,7 +75,7 @@ type Following struct {
 	by   int     // index of the server that was in use then
 }
 
-// ask opens and closes views, so that there is one for each server that order asks.
+// ask opens and closes views, so that each server that order asks has one.
 func (g *Following) ask() {
 	for len(g.views) > g.order.Asked() {
 		last := len(g.views) - 1

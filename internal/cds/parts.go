@@ -126,7 +126,7 @@ func (m *Maker) same(key string, create func() (discovery.Source, error)) discov
 	return s
 }
 
-// one makes a source comparable, by its address.
+// one wraps a source, so that its address can be compared.
 type one struct{ discovery.Source }
 
 // Size returns the approximate size in bytes, for the store of answers of idle channels.

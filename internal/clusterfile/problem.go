@@ -50,7 +50,7 @@ func (e *Error) add(line, column int, format string, args ...any) {
 	e.Problems = append(e.Problems, Problem{Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
 }
 
-// err sorts the problems and returns e, or nil if there are none.
+// err returns e with its problems sorted, or nil if there are none.
 func (e *Error) err() error {
 	if len(e.Problems) == 0 {
 		return nil

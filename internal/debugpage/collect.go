@@ -40,7 +40,7 @@ type query struct {
 	endpoints int    // maximum for each locality, or 0 for the default
 }
 
-// started is approximately when the process was started.
+// started approximates when the process was started.
 var started = time.Now()
 
 // collect collects a page without waiting for any channel.

@@ -10,8 +10,8 @@ import (
 const (
 	mostViewers = 32
 	period      = time.Second      // minimum time between updates
-	streamFor   = 5 * time.Minute  // then the stream ends, and the browser reconnects
-	writeFor    = 10 * time.Second // then a viewer that does not read is disconnected
+	streamFor   = 5 * time.Minute  // the stream then ends, and the browser reconnects
+	writeFor    = 10 * time.Second // a viewer that does not read is then disconnected
 )
 
 type viewers struct{ n atomic.Int64 }

@@ -166,8 +166,8 @@ func (s *Scheduler) Counts() []uint64 {
 	return s.seq.Counts(s.start, s.seq.After(b.Stretch, taken), s.size, b.before+taken)
 }
 
-// Lefts returns the Left of every entry after the last pick. A new scheduler of the same
-// entries with these Lefts continues the sequence exactly.
+// Lefts returns the Left of every entry after the last pick. A new scheduler with the same entries
+// and these Lefts continues the sequence exactly.
 func (s *Scheduler) Lefts() []Left {
 	b := s.current.Load()
 	var taken uint64

@@ -17,7 +17,6 @@ type Problem struct {
 	Text string
 }
 
-// String returns the path and the text.
 func (p Problem) String() string {
 	if p.Path == "" {
 		return p.Text

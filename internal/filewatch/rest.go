@@ -30,7 +30,7 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 	if r.seen == nil || !os.SameFile(r.seen, info) {
 		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, info.Size(), now
 		if age := now.Sub(info.ModTime()); age > 0 {
-			r.since = now.Add(-age) // of the monotonic clock, because the other may be set
+			r.since = now.Add(-age) // keeps the reading of the monotonic clock, because the wall clock may be set
 		}
 	} else if notice == Written || Differ(r.seen, info) {
 		r.whole, r.since = false, now

@@ -54,8 +54,8 @@ type Mechanism struct {
 	// ServerName is the name that the certificates of endpoints are verified against. "" means the
 	// channel's authority.
 	ServerName string
-	// TrustNames verifies the certificate of an endpoint against its Hostname in the answer
-	// instead, if it has one.
+	// TrustNames verifies the certificate of an endpoint against the endpoint's Hostname, if it has
+	// one, instead of ServerName.
 	TrustNames bool
 	// Key identifies the mechanism's endpoints: while the channel is idle, the last good answer is
 	// stored under it. If Key is nil, no answer is stored.
@@ -181,7 +181,7 @@ func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }
 
-// flush passes messages of the core to the consumer. It is called after each batch of events.
+// flush passes the core's messages to the consumer. It is called after each batch of events.
 func (j *Join) flush() {
 	for _, id := range j.retired {
 		delete(j.slots, id)

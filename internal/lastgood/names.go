@@ -10,8 +10,8 @@ import (
 // Names are the results of lookups, by name.
 type Names map[string]discovery.Name
 
-// Since returns the names that were confirmed at earliest or later. A name without a time counts as
-// confirmed at otherwise.
+// Since returns the names that were confirmed at the time earliest or later. A name without a time
+// of its own counts as confirmed at the time otherwise.
 func (n Names) Since(earliest, otherwise time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range n {

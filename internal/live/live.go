@@ -182,8 +182,8 @@ func (c *Channel) forgetIfGone() {
 	}
 }
 
-// forget discards the channels without a root policy for which is returns true. The caller holds
-// all.mu.
+// forget discards channels without a root policy: those for which the function is returns true. The
+// caller holds all.mu.
 func forget(is func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
 		if is(c) {

@@ -79,7 +79,7 @@ func Problem(name string) string {
 	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
 }
 
-// Teller is implemented by sources that know a location, perhaps not from the start.
+// Teller is implemented by sources that know a location, even if they learn it late.
 type Teller interface{ Location() Location }
 
 // Learned is a location that is unknown before Set is called. It is safe for concurrent use. Set on

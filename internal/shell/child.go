@@ -106,7 +106,7 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	err := c.update(policy, state)
 	if err == nil {
 		if before {
-			c.noteFailure(c.state) // the child's own report counts again
+			c.noteFailure(c.state) // its own report counts again
 		}
 		if before && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)

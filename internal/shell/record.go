@@ -22,7 +22,7 @@ type Record struct {
 // being reused.
 const (
 	slotSeconds = 2
-	slots       = RecentSeconds/slotSeconds + 1 // one of them is being filled
+	slots       = RecentSeconds/slotSeconds + 1 // one more, which is being filled
 )
 
 type slot struct {
@@ -37,7 +37,7 @@ const RecentSeconds = 10
 // Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // with a status code in trouble
+	Failed uint64 // calls whose status code is in trouble
 	codes  uint32
 }
 

@@ -106,7 +106,7 @@ type Shell struct {
 	wakeAt    time.Time
 
 	channel *stateattr.Channel
-	above   *Instance     // this policy as a child of another policy of this module, or nil
+	above   *Instance     // this policy as a child of another policy on a Shell, or nil
 	ending  bool          // publishing is the last action of the batch of events
 	live    *live.Channel // nil unless the debug page is enabled
 	unwatch func()        // set for the topmost policy of a channel on the debug page

@@ -17,8 +17,8 @@ type channelKey struct{}
 type Channel struct {
 	Target string
 	// Names holds the title of each child of the priority policy, such as "us-east/a, us-east/b",
-	// or "" if a child has only a number. Titles come from a source. They may be long or equal, and
-	// contain any characters.
+	// or "" if a child has only a number. Titles come from a source, so they may be long, contain
+	// any characters, and be the same for several children.
 	Names map[string]string
 	// Services holds the cluster of a child's endpoints by the name of the child, if there is one.
 	Services map[string]string

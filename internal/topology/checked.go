@@ -16,7 +16,7 @@ type Checked struct {
 	// Size is the approximate size of the answer in bytes.
 	Size int
 
-	skip    map[place]bool // endpoints that share their first address with a better one
+	skip    map[place]bool // endpoints to ignore, because another one has the same first address
 	weights [][]uint32     // by priority and locality
 }
 

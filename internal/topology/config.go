@@ -30,7 +30,7 @@ type priorityChild struct {
 	name               string
 	title              string // the name that users see
 	cluster            string
-	further            bool   // it belongs to the same priority of the source as the child before it, to another near group
+	further            bool   // this child is another near group of the same priority at the source as the child before it
 	why                string // why no endpoint can receive calls, or "" if one can
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory

@@ -50,7 +50,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 	if a != c.Answer {
 		if split, err := Check(a); err == nil {
 			split.Unusable, c = c.Unusable, split
-		} else { // no valid answer is known that fails here
+		} else { // cannot happen as far as is known
 			a, groups = Near{}.split(c.Answer)
 		}
 	}

@@ -45,7 +45,7 @@ type subscription struct {
 	asked    uint64 // value of heards when the timer was started
 }
 
-// New returns a state without subscriptions.
+// New returns an empty set.
 func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }
@@ -53,7 +53,7 @@ func New() *Subscriptions {
 // Actions lists what to do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer   // call Expired when one of these fires
+	Start   []Timer   // when one of these fires, Expired must be called
 	Deliver []Named   // good resources for their watchers
 	Fail    []Failure // resources without a good version, and why
 	Kept    []Failure // resources with a good version whose update was rejected
@@ -70,7 +70,7 @@ type Timer struct {
 	Short bool
 }
 
-// Named is an encoded resource.
+// Named is an encoded resource with its name.
 type Named struct {
 	Name string
 	Body []byte
@@ -86,7 +86,6 @@ type Failure struct {
 // Rejected marks the error of a rejected resource.
 type Rejected struct{ error }
 
-// Unwrap returns the reason for the rejection.
 func (r Rejected) Unwrap() error { return r.error }
 
 // Request is a request to the server. Names is complete and sorted. Version is that of the last

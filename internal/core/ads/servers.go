@@ -49,7 +49,7 @@ func (s *Servers) Asked() int { return s.asked }
 // Used returns the index of the server whose resources are used, or -1.
 func (s *Servers) Used() int { return s.used }
 
-// Reachable is called when a server becomes reachable or unreachable.
+// Reachable is called when a server has become reachable or unreachable.
 func (s *Servers) Reachable(server int, reachable bool) {
 	if server < s.asked {
 		s.states[server].lost = !reachable

@@ -74,7 +74,7 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 }
 
 // After returns the position after the given number of picks of a stretch. Its now is one unit
-// before the deadline of the last of them.
+// before the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}

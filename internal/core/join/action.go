@@ -32,8 +32,8 @@ const (
 	Start Kind = iota
 	// Stop closes a source, unless it could not be started.
 	Stop
-	// AskAgain requests a re-resolution from a source. TellFailing reports to a source that
-	// endpoints are failing.
+	// AskAgain requests a re-resolution from a source. TellFailing tells a source that endpoints
+	// are failing.
 	AskAgain
 	TellFailing
 
@@ -47,8 +47,8 @@ const (
 	// Confirm records that the stored answer was valid at the time At. If that answer is no longer
 	// stored and the action contains it, the shell stores it again.
 	Confirm
-	// ConfirmLast is like Confirm, but the source knows the time. If it knows none, the present
-	// time is used. ConfirmLast precedes the Stop of all sources, because a stopped source may have
+	// ConfirmLast is like Confirm, with the time that the source reports or, if it reports none,
+	// the present time. It precedes the Stop of all sources, because a stopped source may have
 	// forgotten the time.
 	ConfirmLast
 

@@ -100,7 +100,7 @@ type origin int
 
 const (
 	own         origin = iota // the mechanism's own source
-	memory                    // the mechanism's own source, before the channel was idle
+	memory                    // the mechanism's own source, which answered before the channel was idle
 	predecessor               // the source of the mechanism that had the same name in the previous list
 )
 
@@ -117,7 +117,7 @@ type mechanism struct {
 	Mechanism
 	id    ID
 	whole *mechanism // the mechanism whose source sent the list with this one, or nil
-	begun bool       // the start of the source has ended, even if with an error
+	begun bool       // the start of the source has succeeded or failed
 	gone  bool       // the mechanism was removed; its events are ignored
 	hears Hears
 
@@ -158,7 +158,7 @@ type Core struct {
 
 	answers  int    // number of answers so far
 	starting int    // number of sources that are being started
-	waits    waits  // of the channel; only ForFirst is used
+	waits    waits  // waits of the whole channel; only ForFirst is used
 	sent     bool   // an update has been sent
 	changed  bool   // Next must look for a message
 	refused  bool   // the channel has refused the last update

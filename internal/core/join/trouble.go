@@ -87,7 +87,7 @@ type Status struct {
 	Answer    Answer
 	Answered  time.Time // when the source last confirmed its answer, or zero
 	Trouble   Trouble
-	LastError string // kept after the problem has ended
+	LastError string // the last problem, even if it is over
 	FailedAt  time.Time
 }
 

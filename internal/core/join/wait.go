@@ -8,7 +8,7 @@ type Wait int
 // The waits of this package.
 const (
 	// ForFirst is the wait of a channel without endpoints for the first mechanism that has not
-	// failed. The timer goes on when that mechanism answers, but has no effect then.
+	// failed. When that mechanism answers, the timer continues, but has no effect.
 	ForFirst Wait = iota
 	// ForList is the wait of a new list until it is ready: one of its mechanisms has answered, and
 	// all others have answered or failed. Until then, the previous endpoints stay in use. If they
@@ -77,7 +77,7 @@ func (c *Core) begin(w Wait, m *mechanism) {
 	c.do(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
 }
 
-// end ends waits of m, and those that have not begun never will.
+// end ends the given waits of m. A wait that has not begun will not begin later.
 func (c *Core) end(m *mechanism, list ...Wait) {
 	of, id := c.of(m)
 	for _, w := range list {

@@ -26,7 +26,7 @@ const Hold = 5 * time.Second
 type Name struct {
 	Addresses []string // addresses of the last answer
 	Held
-	Err error // of the last lookup
+	Err error // error of the last lookup, or nil
 
 	heard bool // the name has a result
 }

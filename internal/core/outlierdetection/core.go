@@ -77,7 +77,7 @@ type Endpoint[T any] struct {
 	ejectedAt  time.Time // A50's ejection timestamp
 	by         Algorithm
 	ended      bool   // the calls that led to the ejection ended with UNAVAILABLE
-	lost       bool   // the ejection is due to a lost connection: ended is set, and the connection has gone since
+	lost       bool   // ended is set, and the connection of those calls is lost
 	multiplier int64  // A50's ejection time multiplier
 	unproven   bool   // see Unproven
 	doubt      int    // index in Core.doubted plus 1, or 0
@@ -126,7 +126,7 @@ type Change[T any] struct {
 	Ejected  bool
 }
 
-// Ejection is the ejection of an endpoint.
+// Ejection is an ejection that has just begun.
 type Ejection[T any] struct {
 	Endpoint *Endpoint[T]
 	By       Algorithm
@@ -155,7 +155,7 @@ type counts struct {
 	returning  int // connecting again after a loss of the connection ejected them
 	connected  int
 	lost       int // connected, but a loss of the connection ejected them
-	sound      int // sound in the sense of Phase
+	sound      int // sound, as Phase defines it
 }
 
 // New returns a core without endpoints. random must return integers in [0, 100).
@@ -221,7 +221,7 @@ func (c *Core[T]) Next() (at time.Time, runs bool) {
 	return c.started.Add(c.config.Interval), true
 }
 
-// Sweep does what A50's timer does.
+// Sweep ejects endpoints and ends ejections, as A50's timer does.
 func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.NoOp() {
 		return

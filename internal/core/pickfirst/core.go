@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// AttemptDelay is how long an attempt may run before the next address is tried as well (gRFC A61,
-// "Connection Attempt Delay").
+// AttemptDelay is how long an attempt may run before the next address is tried in parallel (gRFC
+// A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
 // ShortLived is the lifetime below which a connection is short-lived, counted from its handshake.

@@ -6,7 +6,7 @@ import (
 )
 
 // begin starts a pass: each address has one turn, in order. A turn ends when the attempt has
-// failed, or after AttemptDelay, in which case the attempt goes on (A61).
+// failed, or after AttemptDelay. The attempt itself continues after AttemptDelay (A61).
 func (c *Core) begin() {
 	c.passing = true
 	c.next, c.left = 0, int32(len(c.subs))

@@ -14,9 +14,9 @@ type child struct {
 	tier     Tier
 	below    bool // too small a share is READY, see weigh
 	atMark   bool // the share would be sufficient if unproven weight counted
-	lost     bool // the child reconnects and was poor before, or calls to all of its endpoints failed when it lost them
-	// wellUntil is the number of the last report (see Core.reports) after which the child was good
-	// or small.
+	lost     bool // the child reconnects; it was poor before, or calls to all of its endpoints had failed when it lost its connections
+	// wellUntil is the value of Core.reports after the last report in which the child was good or
+	// small.
 	wellUntil int
 	// seenReady means that the child was READY after its last failure.
 	seenReady bool
@@ -47,7 +47,7 @@ type child struct {
 	atOnce   bool // the child takes over without a failback delay, because it was good when an update moved it above the child in use
 	woken    bool // ExitIdle has been called since the last report
 
-	served bool  // the child has been good while in use
+	served bool  // it has been good while in use
 	flaps  int   // failures since it was last steady
 	steady timer // runs while the child is in use again after a failure
 

@@ -2,16 +2,17 @@ package priority
 
 import "slices"
 
-// row is a row of the order of last resorts (docs/tiers.md, "The order of last resorts").
+// row is a row of the order of last resorts (docs/tiers.md, "The order of last resorts"). A child
+// is good, small, failing or poor as defined in condition.go.
 type row int
 
 const (
 	rowA56     row = 1 + iota // A56's choice, unless it is poor
-	rowWaits                  // the priority in use that reconnects, if it was not poor
+	rowWaits                  // the priority in use, if it reconnects and was not poor
 	rowGood                   // the highest good priority
 	rowSmall                  // the highest small priority
-	rowWaitsOn                // the priority in use that reconnects, even if it was poor
-	rowFailing                // of the failing priorities, the one that was good or small last
+	rowWaitsOn                // the priority in use, if it reconnects
+	rowFailing                // the failing priority that was good or small last
 	rowNothing                // A56's choice, although it is poor
 )
 

@@ -104,7 +104,7 @@ func (c *Core) passes(priority int) bool {
 		(child.hasLost() || child.connectivityState() == Idle && c.passed(priority))
 }
 
-// passed reports whether a higher priority is skipped.
+// passed reports whether some higher priority is skipped.
 func (c *Core) passed(priority int) bool {
 	return c.config.FastFailover && c.readyBelow(priority) && above(c.highest((*child).hasLost), priority)
 }

@@ -40,7 +40,7 @@ type Child[T any] struct {
 	// Attached belongs to the shell.
 	Attached T
 
-	weight, before uint32 // in the current and in the last update; at least 1
+	weight, before uint32 // in the current update and in the last one; at least 1
 	state          State
 	failed         bool // the child has failed and has not been READY since
 	unproven       bool // see Core.Unproven

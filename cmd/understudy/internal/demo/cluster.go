@@ -111,7 +111,7 @@ func (c *cluster) yaml() string {
 	return b.String()
 }
 
-// priority returns the highest priority with a backend that answers.
+// priority returns the highest priority in which a backend answers.
 func (c *cluster) priority() int {
 	for _, s := range c.spots {
 		if s.answers() {

@@ -10,7 +10,6 @@ import (
 // window is how long calls are counted in each phase after it has settled.
 const window = 2 * time.Second
 
-// settleLimit is how long a phase may take to settle.
 const settleLimit = 12 * time.Second
 
 // intervals is how long a priority that answered with errors may take to have all calls again: two
@@ -112,8 +111,8 @@ func changeWeights(c *cluster) (time.Time, error) {
 	return time.Time{}, c.write()
 }
 
-// everyoneAnswers waits until each backend with a share has answered a call that ended after the
-// nth.
+// everyoneAnswers waits until all backends that have a share have answered. It counts only calls
+// that ended after the nth.
 func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	want := c.inUse()
 	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,

@@ -19,7 +19,7 @@ type stage struct {
 	ended   bool
 }
 
-// verb is an action on backends, which has a button.
+// verb is an action that a button performs on backends.
 type verb struct {
 	Name, Label, past string
 	do                func(*spot) error
@@ -75,13 +75,13 @@ type group struct {
 	spots  []*spot
 }
 
-// ID identifies the group in a form.
+// ID represents the group in a form.
 func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
 
 // Place is the group's anchor on the page.
 func (g *group) Place() string { return strings.ReplaceAll(g.ID(), " ", "-") }
 
-// State returns the state of an endpoint, or "" for other groups.
+// State describes an endpoint. It is "" for other groups.
 func (g *group) State() string {
 	if g.Rank != ofEndpoint {
 		return ""

@@ -11,7 +11,7 @@ import (
 
 type call struct {
 	begin, end time.Time
-	address    string // of the backend that answered
+	address    string // the backend that answered
 	err        error
 }
 
@@ -115,8 +115,8 @@ func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	return nil
 }
 
-// awaitRow returns nil when addresses in want have answered row calls without interruption that
-// ended after the nth call. If ctx ends first, it returns ctx's error.
+// awaitRow waits until addresses in want have answered row calls without an interruption. It counts
+// only calls that ended after the nth. If ctx ends first, it returns ctx's error.
 func (t *traffic) awaitRow(ctx context.Context, n int, want []string, row int) error {
 	for found := 0; found < row; {
 		calls, heard := t.since(n)

@@ -63,7 +63,7 @@ func newChild(policy lbconfig.Policy) (*child, error) {
 	return c, nil
 }
 
-// add adds an endpoint of the tree to the child and the locality that its path names.
+// add adds an endpoint to the child and the locality that its path names.
 func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	path := hierarchy.Path(e)
 	if len(path) != 2 || len(e.Addresses) == 0 || s.children[path[0]] == nil {
@@ -78,7 +78,7 @@ func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	c.size++
 }
 
-// finish must be called after the last endpoint has been added.
+// finish completes the localities when all endpoints have been added.
 func (c *child) finish() {
 	for _, l := range c.localities {
 		l.finish()
@@ -180,7 +180,7 @@ func (c *child) split() report {
 	return r
 }
 
-// update sends the core a report for each locality that the core's actions update.
+// update executes the Update actions of the core: it reports the state of the localities.
 func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Action) {
 	for _, a := range actions {
 		if a.Kind != weightedtarget.Update {
@@ -216,7 +216,6 @@ func (c *child) balance() *weightedtarget.Balance {
 	return balance
 }
 
-// readyShares returns the share of the child's weight that is READY.
 func (c *child) readyShares(core *weightedtarget.Core) float64 {
 	var ready, all float64
 	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because the sum of floats depends on their order

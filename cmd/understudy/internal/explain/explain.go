@@ -26,10 +26,8 @@ var ErrNoEndpoint = errors.New("no endpoint can take calls")
 // OutputError is returned by Run if it cannot write the result.
 type OutputError struct{ Err error }
 
-// Error returns the reason.
 func (e *OutputError) Error() string { return fmt.Sprintf("write the result: %v", e.Err) }
 
-// Unwrap returns the error of the writer.
 func (e *OutputError) Unwrap() error { return e.Err }
 
 // The argument for standard input, and its name in messages.
@@ -161,7 +159,6 @@ func write(subjects []*subject, list bool, opts Options) error {
 	return err
 }
 
-// measure records each endpoint's share of the calls.
 func (r *Result) measure(s *simulation) {
 	o := s.run(hypothesis{down: (*Endpoint).isDown})
 	if o.err != nil {

@@ -17,8 +17,8 @@ import (
 type locality struct {
 	pickFirst bool
 	core      *weightedroundrobin.Core[*endpoint]
-	addresses []address   // with pick_first: all addresses, in the order of the endpoints
-	endpoints []*endpoint // with pick_first: a single endpoint with all addresses
+	addresses []address   // used with pick_first: all addresses, in the order of the endpoints
+	endpoints []*endpoint // a single endpoint with all addresses if pick_first is used
 }
 
 // An endpoint simulates the pick_first policy of one endpoint.
@@ -65,7 +65,7 @@ func (l *locality) add(addresses []address, weight uint32) {
 	}
 }
 
-// finish completes the locality after the last call of add.
+// finish completes the locality when all endpoints have been added.
 func (l *locality) finish() {
 	if l.core.Endpoints(); len(l.addresses) > 0 {
 		l.endpoints = []*endpoint{newEndpoint(l.addresses)}
@@ -112,7 +112,7 @@ func (e *endpoint) failure() string {
 	return fmt.Sprintf("all %d addresses failed, the last with: %s", len(e.addresses), last)
 }
 
-// settle reports the state of each endpoint to the core of weighted_round_robin.
+// settle tells the core of weighted_round_robin the state of each endpoint.
 func (l *locality) settle() {
 	if l.pickFirst {
 		return

@@ -19,12 +19,12 @@ import (
 // plan is the policy tree for the mechanisms of a cluster, with details that the tree lacks.
 type plan struct {
 	tree     topology.Tree
-	config   json.RawMessage   // configuration of the tree's policies
+	config   json.RawMessage
 	names    map[string]string // names of the children of the priority policy, for errors
 	failures map[string]string // why children of the priority policy have no endpoints
 	clusters []string          // cluster of each priority
 	first    []int             // first priority of each mechanism
-	notes    []string          // about fields and options without effect
+	notes    []string          // notes about fields and options without effect
 }
 
 func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, error) {
@@ -104,7 +104,7 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 	return tree, notes, nil
 }
 
-// partAddress is an address of one mechanism. Another mechanism may have the same address.
+// partAddress is an address of one mechanism, because several mechanisms may have the same address.
 type partAddress struct {
 	part int
 	dial string // the address in the form that gRPC dials
@@ -137,7 +137,6 @@ func stand(part clusterfile.Mechanism) (address, of string) {
 
 const ofName = "all addresses of the name"
 
-// isName reports whether an address is a DNS name with a port.
 func isName(address string) bool {
 	if strings.HasPrefix(address, "unix:") {
 		return false

@@ -153,8 +153,8 @@ func (e *Endpoint) remark() string {
 	return e.addressRemark(e.Address)
 }
 
-// addressRemark returns a remark about an address that is down while other addresses of the
-// endpoint are not, or "".
+// addressRemark returns a remark if an address is down while others of the endpoint are not.
+// Otherwise it returns "".
 func (e *Endpoint) addressRemark(address string) string {
 	if !e.Down && e.isDown(address) {
 		return "address down"

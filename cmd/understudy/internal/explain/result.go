@@ -31,9 +31,9 @@ type Result struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Endpoint is one endpoint of the file.
+// Endpoint is one endpoint, with its share of the calls.
 type Endpoint struct {
-	// Cluster is the endpoint's cluster, if the result is that of an aggregate.
+	// Cluster is the cluster of the endpoint. It is set only for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
 	// StandsFor describes endpoints that only a channel would look up, such as those of a DNS name.
@@ -58,7 +58,7 @@ type Endpoint struct {
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`
-	// Cluster is the drop's cluster, if the result is that of an aggregate.
+	// Cluster is the cluster of the drop. It is set only for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 }
 

@@ -29,8 +29,8 @@ type hypothesis struct {
 type outcome struct {
 	inUse   string                // child of the priority policy that receives calls, or ""
 	ready   bool                  // calls succeed, unless they are dropped
-	shares  map[*Endpoint]float64 // by endpoint, as a fraction of all calls
-	dropped float64               // as a fraction of all calls
+	shares  map[*Endpoint]float64 // fraction of all calls for each endpoint
+	dropped float64               // fraction of all calls
 	err     error
 }
 
@@ -106,7 +106,7 @@ func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	return s.outcome()
 }
 
-// coreConfig returns the core's configuration without delays, because no time passes.
+// coreConfig returns the core's configuration. It has no delays, because no time passes.
 func (s *simulation) coreConfig() priority.Config {
 	return priority.Config{
 		Children:         slices.Sorted(maps.Keys(s.config.Children)),
@@ -144,7 +144,7 @@ func (s *simulation) report(name string) {
 	s.do(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyPart: r.readyShare}))
 }
 
-// outcome returns where the calls of the child in use go.
+// outcome tells where the calls go now.
 func (s *simulation) outcome() outcome {
 	o := outcome{inUse: s.core.InUse(), shares: make(map[*Endpoint]float64)}
 	if o.inUse == "" {

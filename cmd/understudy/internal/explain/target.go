@@ -64,7 +64,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
 		select {
-		case <-news: // n replaces the older news
+		case <-news: // n replaces older news that nobody has received
 		default:
 		}
 		news <- n

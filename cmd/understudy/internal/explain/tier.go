@@ -11,7 +11,7 @@ import (
 // Tier tells what happens to a priority while those above it are down.
 type Tier struct {
 	Priority uint32 `json:"priority"`
-	// Cluster is the priority's cluster, if the result is that of an aggregate.
+	// Cluster is the cluster of the priority. It is set only for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	// Endpoints is the number of endpoints that may receive calls.
 	Endpoints int `json:"endpoints"`
@@ -125,7 +125,6 @@ func (t *tiers) errorsTo(priority uint32) uint32 {
 	return priority
 }
 
-// priorityOf returns the priority in use, or nil if calls fail.
 func (t *tiers) priorityOf(o outcome) *uint32 {
 	if !o.ready {
 		return nil

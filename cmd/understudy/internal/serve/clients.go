@@ -28,7 +28,7 @@ type clients struct {
 	memory
 }
 
-// client is one stream of a client.
+// client is the stream of one client.
 type client struct {
 	incremental bool
 	end         context.CancelCauseFunc

@@ -27,7 +27,7 @@ type served struct {
 type changes struct {
 	added, changed []string
 	lost, removed  []string
-	rejected       map[origin]origin // files whose cluster is already served from another file, with that file
+	rejected       map[origin]origin // maps a file to the other file that its cluster is already served from
 }
 
 func newClusters(delay time.Duration) *clusters {

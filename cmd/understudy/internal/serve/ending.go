@@ -39,7 +39,6 @@ func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 	}
 }
 
-// ending is a stream with its own context.
 type ending struct {
 	grpc.ServerStream
 	ctx    context.Context

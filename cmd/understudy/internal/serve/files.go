@@ -68,8 +68,8 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget makes the next read read all files, even unchanged ones. Files that cannot be read then
-// keep their known contents.
+// forget makes the next call of read read all files, even unchanged ones. Files that cannot be read
+// then keep their known contents.
 func (f *files) forget() {
 	for _, file := range f.looks {
 		file.Again()

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// follows follows the targets of Options.From. It is safe for concurrent use.
+// follows holds the targets of Options.From. It is safe for concurrent use.
 type follows struct {
 	log     *slog.Logger
 	wake    func()        // called after each change
@@ -43,7 +43,7 @@ type follow struct {
 	hold    *time.Timer                       // serves latest even if some mechanisms have not answered; nil if that was never necessary
 	problem string                            // current problem, or ""
 	waits   bool                              // some mechanism has neither answered nor failed
-	notes   string                            // about parts of the answer without effect
+	notes   string                            // notes about parts of the answer without effect
 }
 
 // startFollows follows the targets of o. Each is NAME=TARGET, or a target that is served under its
@@ -248,7 +248,7 @@ func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong 
 	return wrong, unknown
 }
 
-// close stops following the targets. wake is not called after close has returned.
+// close stops all targets. wake is not called after close has returned.
 func (f *follows) close() {
 	for _, one := range f.list {
 		if one.stop != nil {

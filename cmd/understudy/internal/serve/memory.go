@@ -89,7 +89,6 @@ func (c *clients) hold(s *client, typeURL string, n int) {
 	}
 }
 
-// inBoth counts the keys that are in both maps.
 func inBoth[A, B any](a map[string]A, b map[string]B) (n int) {
 	if len(a) > len(b) {
 		return inBoth(b, a)

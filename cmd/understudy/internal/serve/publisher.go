@@ -227,7 +227,7 @@ func (p *publisher) report(c changes) {
 	}
 }
 
-// complain logs the problems that are new or have changed, and the end of problems.
+// complain logs problems that are new or have changed, and when a problem has ended.
 func (p *publisher) complain(problems map[string]error) {
 	for _, path := range slices.Sorted(maps.Keys(p.said)) {
 		if problems[path] == nil {

@@ -51,7 +51,7 @@ func (q *queue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// count adds the lines to the total of dropped lines and returns their number.
+// count counts dropped lines and returns their number.
 func (q *queue) count(lines []byte) uint64 {
 	n := uint64(bytes.Count(lines, []byte{'\n'}))
 	q.total.Add(n)

@@ -38,8 +38,8 @@ type store struct {
 type entry struct {
 	File    origin          `json:"file"`             // where the cluster comes from
 	Lost    bool            `json:"lost,omitempty"`   // the cluster has vanished from all files
-	Cluster json.RawMessage `json:"cluster"`          // a ClusterLoadAssignment, unless Config is set
-	Config  bool            `json:"config,omitempty"` // Cluster is a Cluster message instead
+	Cluster json.RawMessage `json:"cluster"`          // a Cluster or a ClusterLoadAssignment, see Config
+	Config  bool            `json:"config,omitempty"` // set if Cluster is a Cluster
 
 	given *given
 }

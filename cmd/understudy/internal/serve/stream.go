@@ -64,7 +64,6 @@ func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(cont
 	return err
 }
 
-// messages receives and sends the messages of one stream.
 type messages struct {
 	stream  grpc.ServerStream
 	clients *clients

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tally holds the counts for one cluster.
 type tally struct {
 	endpoints bool      // the endpoints are served here, not by another server
 	changed   time.Time // when the endpoints, or the field endpoints, last changed
@@ -19,7 +18,6 @@ type tally struct {
 // without the newest ones. The time is zero if the client has accepted them.
 type lacks map[string]time.Time
 
-// response describes a response that was sent to a client.
 type response struct {
 	nonce, version string
 	names          []string

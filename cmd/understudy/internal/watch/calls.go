@@ -35,8 +35,7 @@ type Tally struct {
 	Failed   int `json:"failed"`
 	InFlight int `json:"in_flight"`
 	// Held counts calls that were not sent because too many were pending.
-	Held int `json:"held,omitempty"`
-	// LastError is the error of the last failed call.
+	Held      int    `json:"held,omitempty"`
 	LastError string `json:"last_error,omitempty"`
 }
 

@@ -53,7 +53,7 @@ type follower struct {
 	counted   Tally // the counts at the last call of look
 }
 
-// followed is what the last page showed of a channel.
+// followed is what is known about a channel from the last page.
 type followed struct {
 	target, status string
 	last           time.Time

@@ -19,7 +19,7 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// screen is a reporter for a terminal. It redraws the current view.
+// screen is a reporter for a terminal, which it redraws.
 type screen struct {
 	out     *os.File
 	paint   table.Painter

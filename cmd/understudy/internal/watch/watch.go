@@ -23,7 +23,6 @@ var ErrNotTaken = errors.New("calls are not taken")
 // page could not be reached.
 type Failure struct{ error }
 
-// Unwrap returns the error.
 func (f Failure) Unwrap() error { return f.error }
 
 // Options configure a watch.
@@ -146,7 +145,7 @@ func (w *watch) run(ctx context.Context) error {
 	defer ticker.Stop()
 	v := w.follower.view
 	var next time.Time
-	var pause time.Duration // from the last page to the next fetch
+	var pause time.Duration // time from the last page to the next fetch
 	for {
 		var events []Event
 		if began := time.Now(); !began.Before(next) {

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// countStates counts the endpoints below a policy by state.
 func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	if p == nil || depth > deepest {
 		return
