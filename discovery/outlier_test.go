@@ -55,7 +55,7 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 		}
 	}
 	want("a/child0 1s, b/child0 10s")
-	tell(outliers(t, 1), "") // the same again
+	tell(outliers(t, 1), "")
 	l.saw("")
 	tell(outliers(t, 2), outliers(t, 3))
 	l.saw(both)

@@ -32,7 +32,6 @@ func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return r, nil
 }
 
-// next returns what the next lookup finds.
 func (z *zone) next() string {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -33,7 +33,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			t.Parallel()
 			d := newDisturbed(t)
 			d.server.kill()
-			d.flags = []string{"--log-level", "debug"} // the flags without a cache
+			d.flags = []string{"--log-level", "debug"} // other flags, so that there is no cache
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			conn := stockChannel(t, d.server.address, "payments")
 			answered(t, conn, 10)

@@ -31,8 +31,8 @@ func (c *compared) Equal(other any) bool {
 
 func (c *compared) String() string { return c.to }
 
-// Behind a proxy, all endpoints have the same address and differ only in its attributes. How many
-// of these an update compares is linear in the number of endpoints.
+// Behind a proxy, all endpoints have the same address and differ only in its attributes. The number
+// of attributes that an update compares is linear in the number of endpoints.
 func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 	const n = 400
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {

@@ -265,7 +265,6 @@ func actual(a discovery.Answer) (lines []string) {
 	return lines
 }
 
-// parse makes a slice from the JSON of g.
 func (g given) parse(t *rapid.T) *slice {
 	labels := map[string]string{serviceLabel: g.service}
 	if g.priority > 0 {

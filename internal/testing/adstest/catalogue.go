@@ -113,7 +113,6 @@ func EDS(name string) *clusterv3.Cluster {
 	}
 }
 
-// Aggregate returns an aggregate cluster of the named clusters.
 func Aggregate(name string, children ...string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name,

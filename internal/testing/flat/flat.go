@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Endpoint is an endpoint with its priority and its locality.
 type Endpoint struct {
 	Address string
 	Weight  uint32

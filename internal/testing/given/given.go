@@ -22,7 +22,6 @@ func Set(field string, value any) Option {
 	}
 }
 
-// MinReady sets minReady and minReadyRecovery.
 func MinReady(minReady, recovery float64) Option {
 	return func(p *options.Program) { p.MinReady, p.MinReadyRecovery = minReady, recovery }
 }
@@ -56,7 +55,6 @@ func apart(given []Option) options.Program {
 	return p
 }
 
-// NewBuilder returns a builder for a discovery.Parser.
 func NewBuilder(scheme string, parse any, given ...Option) options.Builder {
 	return options.Make(scheme, parse, Program(given...))
 }

@@ -108,7 +108,6 @@ func (s *Server) add(kind, object string) {
 // version returns the latest version. The caller must hold the lock.
 func (s *Server) version() int { return s.first + len(s.log) }
 
-// ServeHTTP serves a watch.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stop := make(chan struct{})
 	defer close(stop)

@@ -147,7 +147,6 @@ func (s *Stub) ResolverErrors() []error {
 
 func (s *Stub) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle counts the call and calls the builder's OnExitIdle.
 func (s *Stub) ExitIdle() {
 	if s.builder.OnExitIdle != nil {
 		s.builder.OnExitIdle(s)

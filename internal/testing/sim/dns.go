@@ -20,12 +20,12 @@ type dns struct {
 
 func (d *dns) Scheme() string { return "dns" }
 
-// What gRPC's resolver waits for.
+// The times of gRPC's resolver for DNS.
 const (
 	resolveTimeout = 30 * time.Second // timeout of a lookup
-	resolvePause   = 30 * time.Second // at least, after an answer
-	resolveBackoff = time.Second      // after the first failure
-	longestResolve = 2 * time.Minute  // between two attempts
+	resolvePause   = 30 * time.Second // from an answer to the next lookup, at least
+	resolveBackoff = time.Second      // from a first failure to the next lookup
+	longestResolve = 2 * time.Minute  // between two lookups, at most
 )
 
 // Build looks a name up as gRPC's resolver does: at once, then when asked, and with a backoff after
