@@ -54,7 +54,7 @@ func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tier
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
 	}
 	path, before := tiersFile(t, text.String()), time.Now().Add(-time.Minute)
-	if err := os.Chtimes(path, before, before); err != nil { // an old file, because the source first waits whether a new one is still being written
+	if err := os.Chtimes(path, before, before); err != nil { // the file must seem old, because the source waits before it reads a new file, which may still be being written
 		t.Fatal(err)
 	}
 	cc, err := understudy.NewClient("file://"+path+"?authority=shop.example.com", e.options, grpc.WithTransportCredentials(creds))

@@ -65,7 +65,8 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	})
 }
 
-// Lefts that are read while others pick are those of some position in the sequence.
+// While other goroutines pick, Lefts returns what is left of the intervals at one position in the
+// sequence, and never a mixture of two positions.
 func TestLeftsWhileOthersPick(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {

@@ -150,7 +150,7 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 }
 
 // partOf returns the mechanism in before that is the same as given. If there is none, it returns a
-// new one. That one inherits an answer if one in before has the same name.
+// new mechanism, which inherits an answer if one in before has the same name.
 func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	name := m.name + "/" + given.Name
 	p := &theirs{name: name, source: given.Source, whole: m}

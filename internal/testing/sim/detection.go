@@ -44,7 +44,7 @@ var byTarget = detection{
 	failures:   5,
 }
 
-// longestInterval is the longest interval that is drawn.
+// longestInterval is the longest interval that newDetection draws.
 const longestInterval = 45 * time.Second
 
 // newDetection draws the configuration of a cluster: none, gRFC A50's defaults (which are for

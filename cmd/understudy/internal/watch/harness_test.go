@@ -50,7 +50,8 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
-// telling returns an option that makes a server send to called at each call.
+// telling returns an option with which a server sends a value to the Go channel called at each
+// call.
 func telling(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true
