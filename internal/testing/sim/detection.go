@@ -51,7 +51,7 @@ const longestInterval = 45 * time.Second
 // larger clusters), or random fields.
 func newDetection(r *rand.Rand) detection {
 	d := byDefault
-	switch r.IntN(5) {
+	switch r.IntN(8) {
 	case 0:
 		return detection{}
 	case 1:
@@ -62,11 +62,11 @@ func newDetection(r *rand.Rand) detection {
 	d.longest = []time.Duration{0, 25 * time.Second, 90 * time.Second, d.longest}[r.IntN(4)]
 	d.most = []uint32{0, d.most, 34, 50, 100, 100}[r.IntN(6)]
 	d.rate.enforced = []uint32{0, 0, 50, 100}[r.IntN(4)]
-	if r.IntN(4) > 0 {
+	if r.IntN(8) > 0 {
 		d.rate.limit, d.rate.hosts, d.rate.volume = uint32(r.IntN(1200)), uint32(r.IntN(4)), uint32(r.IntN(5))
 	}
 	d.percentage.enforced = []uint32{0, 50, 100, 100}[r.IntN(4)]
-	if r.IntN(4) > 0 {
+	if r.IntN(8) > 0 {
 		d.percentage.limit, d.percentage.hosts, d.percentage.volume = uint32(r.IntN(101)), uint32(r.IntN(4)), uint32(r.IntN(8))
 	}
 	return d

@@ -39,7 +39,7 @@ type edsSource struct {
 
 func newEDS(w *World, truth Truth) *edsSource {
 	s := &edsSource{w: w, reachable: w.rand.IntN(2) == 0}
-	if w.rand.IntN(2) == 0 {
+	if w.rand.IntN(4) > 0 {
 		s.list = newList(w.rand)
 	}
 	addresses := []string{controlAddress, secondAddress}

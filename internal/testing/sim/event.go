@@ -35,7 +35,7 @@ var disturbances = []event{
 	{"refusal", 4, func(w *World) { w.each("refuses connections", (*World).refuse) }},
 	{"slow", 4, func(w *World) { w.each("is slow", (*World).slow) }},
 	{"not serving", 5, func(w *World) { w.each("is NOT_SERVING", (*World).sicken) }},
-	{"errors", 4, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
+	{"errors", 6, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
 	{"priority errors", 6, func(w *World) { w.eachOfTier("answers UNAVAILABLE", (*World).err) }},
 	{"errors before the end", 3, (*World).errBeforeTheEnd},
 	{"hang", 2, func(w *World) { w.each("hangs", (*World).hang) }},

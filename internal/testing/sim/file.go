@@ -29,7 +29,7 @@ type file struct {
 
 func newFile(w *World, truth Truth, dir string) *file {
 	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: truth}
-	if w.rand.IntN(2) == 0 {
+	if w.rand.IntN(4) > 0 {
 		f.list = newList(w.rand)
 	}
 	f.Restore()

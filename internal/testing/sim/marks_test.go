@@ -11,7 +11,9 @@ var marksFlag = flag.Int("sim.marks", 0, "run so many worlds, half of them of pa
 
 var marks Marks
 
-// TestMarks requires that enough worlds reach each mark. The other tests only count.
+// TestMarks requires that enough worlds reach each mark. Half of them are worlds of pairs. A quarter
+// of the others has an eds: target and a quarter a list of sources, because some bounds exist only
+// there. The other tests only count.
 func TestMarks(t *testing.T) {
 	if *marksFlag == 0 {
 		return
@@ -20,6 +22,7 @@ func TestMarks(t *testing.T) {
 	begin := time.Now()
 	for i := range *marksFlag {
 		pair := ""
+		*kind = []string{"eds", "", "mixed", "", "", "", "", ""}[i%8]
 		if i%2 == 1 {
 			pair = all[i/2%len(all)]
 		}

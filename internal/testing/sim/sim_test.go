@@ -52,7 +52,7 @@ const longestLife = 10 * time.Minute
 
 // live runs one world, and reports whether it has kept the rules.
 func live(t *testing.T, seed uint64, pair string) bool {
-	name := strings.TrimSpace(fmt.Sprint("seed ", seed, " ", pair))
+	name := strings.Join(strings.Fields(fmt.Sprint("seed ", seed, " ", pair, " ", *kind)), " ")
 	return t.Run(name, func(t *testing.T) {
 		dir := t.TempDir()
 		hung := time.AfterFunc(longestLife, func() {

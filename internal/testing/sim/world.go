@@ -206,10 +206,18 @@ func newWorld(seed uint64, config Config) (*World, error) {
 			return w, err
 		}
 	}
-	if config.Pair == "" && w.rand.IntN(4) == 0 {
-		w.failSource() // so that the channel waits for its first answer
+	if config.Pair == "" {
+		w.breakSource(kind)
 	}
 	return w, w.dial()
+}
+
+// breakSource lets the source of some channels fail before they open, so that they wait for their
+// first answer. Only a list of sources waits for one of them while another has answered.
+func (w *World) breakSource(kind string) {
+	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
+		w.failSource()
+	}
 }
 
 func (w *World) addBackends() {
