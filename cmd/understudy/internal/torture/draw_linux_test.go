@@ -168,6 +168,9 @@ func (s schedule) subjects(r *rand.Rand, k kind) []string {
 	case onSource:
 		return []string{sourceNames[r.IntN(len(sourceNames))]}
 	case onFile:
+		if k.name == "disk full" {
+			return fileNames // they share the disk
+		}
 		return []string{fileNames[r.IntN(len(fileNames))]}
 	case onBackend:
 	default:

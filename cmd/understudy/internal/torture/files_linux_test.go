@@ -102,9 +102,11 @@ func (f *files) begin(of *fault, name string) error {
 	case "directory gone":
 		return os.Rename(f.gone(name))
 	case "disk full":
-		f.faint["disk"] = true
-		if err := fill(f.filler()); err != nil {
-			return err
+		if !f.faint["disk"] {
+			f.faint["disk"] = true
+			if err := fill(f.filler()); err != nil {
+				return err
+			}
 		}
 		if of.part < 0.5 { // a program that writes in place loses what was there
 			return truncated(os.WriteFile(f.path(name), []byte(f.now), 0o600))
@@ -146,9 +148,11 @@ func (f *files) end(of *fault, name string) error {
 			return err
 		}
 	case "disk full":
-		f.faint["disk"] = false
-		if err := os.Remove(f.filler()); err != nil {
-			return err
+		if f.faint["disk"] {
+			f.faint["disk"] = false
+			if err := os.Remove(f.filler()); err != nil {
+				return err
+			}
 		}
 	}
 	return f.replace(name, f.now)
