@@ -137,8 +137,8 @@ func (c *conformant) picked() string {
 	return "a"
 }
 
-// want checks the published state and the result of a pick. Of a failed pick, the error must
-// contain the text pick, and must not be a status error, which would end wait-for-ready calls.
+// want checks the published state and the result of a pick. If the pick fails, its error must
+// contain the text pick. It must not be a status error, which would end wait-for-ready calls.
 func (c *conformant) want(state connectivity.State, pick string) {
 	c.Helper()
 	synctest.Wait()

@@ -16,7 +16,7 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// Of a standby of 200 endpoints, a client connects only 20. Clients choose different ones.
+// A client connects only 20 of the 200 endpoints in a standby. Clients choose different ones.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

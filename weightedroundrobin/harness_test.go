@@ -137,8 +137,8 @@ func (h *harness) wantPick(want string) {
 	}
 }
 
-// wantState checks the published state and a pick. Of an error, only the end must match, because
-// the pick_first of the endpoint adds a prefix.
+// wantState checks the published state and a pick. If the pick fails, only the end of the error
+// must match, because the pick_first of the endpoint adds a prefix.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()

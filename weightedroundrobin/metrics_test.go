@@ -85,7 +85,7 @@ func TestPicksAreExported(t *testing.T) {
 		lbtest.Pick(old) // a call may still use the last picker
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
 		m.move("p0", "a")
-		m.picks(4) // one endpoint
+		m.picks(4) // now with only one endpoint
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
 		m.move("p1", "a")
 		m.picks(5)

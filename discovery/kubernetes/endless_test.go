@@ -88,7 +88,7 @@ func TestBodiesWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// Of a token file, at most one MiB is read.
+// At most one MiB of a token file is read.
 func TestATokenWithoutAnEnd(t *testing.T) {
 	account := t.TempDir()
 	if err := os.WriteFile(filepath.Join(account, "token"), []byte(strings.Repeat("a", 2<<20)), 0o600); err != nil {

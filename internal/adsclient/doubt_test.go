@@ -48,8 +48,8 @@ func same(int) adstest.Script { return nil }
 
 func (q *quiet) end() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
 
-// wantStreams checks how many streams are open and how many there ever were. Of the open ones, the
-// metrics must count at most one.
+// wantStreams checks how many streams are open and how many there ever were. The metrics must count
+// at most one of the open ones.
 func (q *quiet) wantStreams(open, ever int) {
 	q.t.Helper()
 	synctest.Wait()

@@ -17,7 +17,7 @@ import (
 var unseen = []string{
 	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
 	"discovery/sourcetest/",     // for the tests of sources
-	"internal/debugpage/",       // the page of a program
+	"internal/debugpage/",       // texts of the debug page
 	"internal/options/table.go", // the table of options
 	"cmd/understudy/internal/demo/",
 }
@@ -185,7 +185,7 @@ func (c *collector) visit(n ast.Node, by string) {
 	})
 }
 
-// add adds a text. One or two words may be a name. Of the command, users see the log and errors;
+// add adds a text. One or two words may be a name. Users of the command see its log and errors;
 // what else it prints is not about problems.
 func (c *collector) add(n ast.Node, text, by string) {
 	count := len(words.FindAllString(text, -1))

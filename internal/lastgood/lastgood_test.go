@@ -157,7 +157,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	}
 }
 
-// Two channels have the same answer. Of each name, the store keeps the addresses that were
+// Two channels have the same answer. For each name, the store keeps the addresses that were
 // confirmed last, by whichever channel.
 func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 	start := time.Unix(0, 0)

@@ -27,7 +27,7 @@ func paths(endpoints []resolver.Endpoint) string {
 }
 
 // durations is the beginning of understudy_priority's configuration, which is the same in every
-// generated tree. Of these, only removedChildRetention is not the default.
+// generated tree. Only removedChildRetention is not the default.
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
 
 func TestTargetsMakeOnePriorityEach(t *testing.T) {

@@ -11,7 +11,7 @@ func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// Of resources without watchers, at most 100 and at most 16 MiB are kept.
+// At most 100 resources without watchers are kept, and at most 16 MiB of them.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()

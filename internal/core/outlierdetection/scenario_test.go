@@ -113,7 +113,7 @@ func (a *alone) End(endpoint, how string) {
 	}
 }
 
-// current reports whether a call can still prove its endpoint.
+// current reports whether the success of a call can still show that its endpoint works again.
 func (a *alone) current(c *call) bool {
 	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
 }

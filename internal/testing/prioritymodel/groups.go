@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// If a priority of the source is split into near groups, these do not wait for the failover timers
-// of each other, one after another.
+// A priority of the source may be split into near groups. A group does not wait until the failover
+// timer of the group before it has fired.
 
 // of returns the source's priority that a priority of the policy belongs to.
 func (m *Model) of(priority int) int {

@@ -80,7 +80,7 @@ type end struct {
 func (e *end) Read(b []byte) (int, error)  { return e.read.read(b) }
 func (e *end) Write(b []byte) (int, error) { return e.write.writeAll(b) }
 
-// Close tells the other end. On the way, this may be lost.
+// Close tells the other end, which may not receive this.
 func (e *end) Close() error {
 	e.read.breakReader(net.ErrClosed)
 	e.write.finish()

@@ -91,7 +91,8 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// passBy opens channels to so many new clusters that requests still wait when more come.
+// passBy opens channels to many new clusters in a row, so that some requests still wait to be sent
+// when the next channels open.
 func (s *edsSource) passBy() {
 	for range passers {
 		s.passers++

@@ -109,7 +109,7 @@ func TestIncrementalNamesAddUp(t *testing.T) {
 	expectEnd(t, "21 names", stream, "--max-names")
 }
 
-// Long texts from a client are cut in the log. Of the client's node, only the fields that are used
+// Long texts from a client are cut in the log. Only the fields of the client's node that are used
 // are decoded.
 func TestLoggedTextsAreCut(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Logged: 100}})
