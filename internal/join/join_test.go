@@ -113,6 +113,36 @@ func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	})
 }
 
+// An answer is sent to the channel only if its content is new. Its identity does not matter.
+func TestTheSameContentUnderAnotherIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cc := &source{}, &channel{}
+		c, err := Start(cc, configOf(nil, "", s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for _, step := range []struct {
+			identity  string
+			endpoints int
+			updates   string
+		}{
+			{"a", 1, "[1]"}, {"b", 1, "[1]"}, {"b", 1, "[1]"}, {"", 1, "[1]"}, {"", 2, "[1 2]"}, {"c", 2, "[1 2]"},
+			{"c", 2, "[1 2]"}, {"d", 3, "[1 2 3]"}, {"a", 1, "[1 2 3 1]"}, {"", 3, "[1 2 3 1 3]"}, {"a", 1, "[1 2 3 1 3 1]"},
+		} {
+			a := answerOf(step.endpoints)
+			a.Identity = step.identity
+			if err := s.Update(a); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := fmt.Sprint(cc.updates); got != step.updates {
+				t.Fatalf("after %d endpoints with the identity %q, the channel got %s, want %s", step.endpoints, step.identity, got, step.updates)
+			}
+		}
+	})
+}
+
 // blocking is a source whose ResolveNow blocks.
 type blocking struct {
 	source

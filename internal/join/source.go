@@ -142,8 +142,23 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 type inlet struct {
 	join  *Join
 	slot  *slot
-	last  atomic.Pointer[topology.Checked]
+	last  atomic.Pointer[heard]       // the last answer
 	waits atomic.Pointer[serial.Slot] // the queued answer; nil if another report has been queued since
+}
+
+// heard is an answer of a source, and the identity that the source last gave it.
+type heard struct {
+	*topology.Checked
+	identity string
+}
+
+// repeats reports whether a source has sent an answer again, perhaps with another identity.
+func (h *heard) repeats(a discovery.Answer) bool {
+	if a.Identity != "" && a.Identity == h.identity {
+		a.Identity = h.Identity
+		return topology.Equal(h.Answer, &a)
+	}
+	return topology.EqualContent(h.Answer, &a)
 }
 
 func (in *inlet) over() bool { return in.join.closed.Load() || in.slot.gone.Load() }
@@ -171,9 +186,11 @@ func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
 	}
-	c := in.last.Load()
-	if c == nil || !topology.Equal(c.Answer, &a) {
+	last := in.last.Load()
+	switch {
+	case last == nil || !last.repeats(a):
 		err := topology.CheckSome(&a)
+		var c *topology.Checked
 		if err == nil {
 			c, err = topology.Check(&a)
 		}
@@ -181,9 +198,13 @@ func (in *inlet) update(a discovery.Answer) error {
 			in.fail(err, wasRefused)
 			return err
 		}
-		in.last.Store(c)
+		last = &heard{c, a.Identity}
+		in.last.Store(last)
+	case last.identity != a.Identity:
+		last = &heard{last.Checked, a.Identity}
+		in.last.Store(last)
 	}
-	said := answer(c, a.Version, lastgood.Names(a.Names))
+	said := answer(last.Checked, a.Version, lastgood.Names(a.Names))
 	if a.Resolved == nil {
 		in.put(said)
 		return nil

@@ -73,18 +73,26 @@ func CheckSome(a *Answer) error {
 
 // Equal reports whether a and other are known to have the same content. It ignores versions.
 func Equal(a, other *Answer) bool {
-	if a == other {
+	switch {
+	case a == other:
 		return true
-	}
-	if a.Identity != other.Identity || a.Why != other.Why || a.Empty != other.Empty || !slices.Equal(a.Notes, other.Notes) {
+	case a.Identity != other.Identity:
 		return false
+	case a.Identity != "":
+		return equalTexts(a, other)
 	}
-	if a.Identity != "" {
-		return true
-	}
-	return a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
+	return EqualContent(a, other)
+}
+
+// EqualContent is like Equal, but it ignores identities and compares field by field.
+func EqualContent(a, other *Answer) bool {
+	return equalTexts(a, other) && a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
 		slices.EqualFunc(a.Priorities, other.Priorities, equalPriorities) &&
 		stateattr.Same(func() bool { return slices.EqualFunc(a.Resolved, other.Resolved, equalResolved) })
+}
+
+func equalTexts(a, other *Answer) bool {
+	return a.Why == other.Why && a.Empty == other.Empty && slices.Equal(a.Notes, other.Notes)
 }
 
 func equalResolved(a, b resolver.Endpoint) bool {
