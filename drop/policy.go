@@ -43,9 +43,6 @@ func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
 		p.labels = labelsOf(p.Options.Target.String(), place, p.categories)
 		p.Publish()
 	}
-	if len(state.Addresses) == 0 {
-		state = shell.WithEndpoints(state, state.Endpoints)
-	}
 	p.child.Update(c.ChildPolicy, state)
 }
 

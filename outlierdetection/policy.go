@@ -78,9 +78,6 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	}
 	p.settle()
 	p.startTimer()
-	if len(state.Addresses) == 0 {
-		state = shell.WithEndpoints(state, state.Endpoints)
-	}
 	p.child.Update(c.ChildPolicy, state)
 }
 

@@ -36,7 +36,7 @@ func (p *policy) updateChild(name string) {
 	if p.spare.parts[name] {
 		endpoints = p.spare.part(endpoints)
 	}
-	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithEndpoints(p.below, endpoints), p.place(name)))
+	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.Only(endpoints, p.below), p.place(name)))
 }
 
 // isLarge reports whether a child would have more connections than a standby may have.

@@ -3,11 +3,13 @@ package weightedroundrobin
 import (
 	"slices"
 
+	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/inorder"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
@@ -31,13 +33,55 @@ func weightOf(endpoint resolver.Endpoint) uint32 {
 // sameButWeight reports whether a and b are equal except for their weights.
 func sameButWeight(a, b resolver.Endpoint) bool {
 	return stateattr.Same(func() bool {
-		if !slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal) {
-			return false
-		}
-		if a.Attributes == b.Attributes {
-			return true
-		}
-		none := weight.EndpointInfo{}
-		return weight.Set(a, none).Attributes.Equal(weight.Set(b, none).Attributes)
+		return slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal) && sameAttributes(a.Attributes, b.Attributes)
 	})
+}
+
+// sameAttributes reports whether a and b are equal except for their weights. It panics if they
+// cannot be compared.
+func sameAttributes(a, b *attributes.Attributes) bool {
+	if a == b {
+		return true
+	}
+	none := weight.EndpointInfo{}
+	return weight.Set(resolver.Endpoint{Attributes: a}, none).Attributes.Equal(weight.Set(resolver.Endpoint{Attributes: b}, none).Attributes)
+}
+
+// search finds the children of endpoints that are the same as in the last update except for their
+// weights, and that have the same addresses, as a pointer. Finding others takes a key, and
+// comparing their attributes takes longer.
+type search struct {
+	last []*child
+	inorder.Search
+	same map[[2]*attributes.Attributes]bool // results of sameAttributes: many endpoints share their attributes
+}
+
+func (s *search) find(e resolver.Endpoint) *child {
+	if len(e.Addresses) == 0 {
+		return nil
+	}
+	i := s.Find(len(s.last), func(i int) bool {
+		known := s.last[i].Attached.endpoint
+		return len(known.Addresses) == len(e.Addresses) && &known.Addresses[0] == &e.Addresses[0] && s.sameAttributes(known.Attributes, e.Attributes)
+	})
+	if i < 0 {
+		return nil
+	}
+	return s.last[i]
+}
+
+func (s *search) sameAttributes(a, b *attributes.Attributes) bool {
+	if a == b {
+		return true
+	}
+	of := [2]*attributes.Attributes{a, b}
+	same, known := s.same[of]
+	if !known {
+		same = stateattr.Same(func() bool { return sameAttributes(a, b) })
+		if s.same == nil {
+			s.same = make(map[[2]*attributes.Attributes]bool)
+		}
+		s.same[of] = same
+	}
+	return same
 }

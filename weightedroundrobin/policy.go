@@ -91,25 +91,43 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 }
 
 func (p *policy) assign(endpoints []resolver.Endpoint) {
+	s := search{last: p.core.Previous()}
 	for _, endpoint := range endpoints {
+		if c := s.find(endpoint); c != nil {
+			weight := c.Attached.weight
+			if c.Attached.endpoint.Attributes != endpoint.Attributes {
+				weight = weightOf(endpoint)
+			}
+			if p.core.Same(c, weight) != core.Again {
+				c.Attached.endpoint, c.Attached.weight = endpoint, weight
+			} else {
+				p.logTwice(endpoint)
+			}
+			continue
+		}
 		key, ok := p.keyOf(endpoint)
 		if !ok {
 			p.LogOnce(&p.logged.empty, "an endpoint without an address is left out")
 			continue
 		}
-		c, which := p.core.Endpoint(key, weightOf(endpoint))
+		weight := weightOf(endpoint)
+		c, which := p.core.Endpoint(key, weight)
 		switch which {
 		case core.NewChild:
 			p.build(c)
 		case core.Again:
-			p.LogOnce(&p.logged.twice, "endpoint %q is given twice; its weights are added", p.addresses[0].Addr)
+			p.logTwice(endpoint)
 			continue
 		}
 		if which == core.NewChild || !sameButWeight(c.Attached.endpoint, endpoint) {
 			c.Attached.outdated = true
 		}
-		c.Attached.endpoint = endpoint
+		c.Attached.endpoint, c.Attached.weight = endpoint, weight
 	}
+}
+
+func (p *policy) logTwice(endpoint resolver.Endpoint) {
+	p.LogOnce(&p.logged.twice, "endpoint %q is given twice; its weights are added", hierarchy.Addresses(endpoint)[0].Addr)
 }
 
 // updateChildren updates the children whose endpoint has changed. With startPoint "random", it

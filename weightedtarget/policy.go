@@ -73,7 +73,7 @@ func (p *policy) do(actions []core.Action) {
 			target := p.config.Targets[a.Child]
 			c.weight = target.Weight
 			place.Locality = a.Child
-			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.WithEndpoints(p.state, p.groups[a.Child]), place))
+			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.Only(p.groups[a.Child], p.state), place))
 		case core.Retain:
 			c.StartTimer(retention, a.After, func() { p.do(p.core.RetentionEnded(a.Child)) })
 		case core.Return:

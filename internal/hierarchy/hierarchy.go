@@ -5,6 +5,7 @@ package hierarchy
 import (
 	"slices"
 
+	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/resolver"
 )
 
@@ -38,45 +39,76 @@ func Path(endpoint resolver.Endpoint) []string {
 
 // Group implements Group of the public package hierarchy.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
+	return new(Grouper).Group(endpoints)
+}
+
+// Grouper groups endpoints as Group does, update after update. Endpoints that had the same
+// attributes before, as pointers, also have the same attributes below. The zero value is ready to
+// use.
+type Grouper struct {
+	below map[*attributes.Attributes]below // of the last endpoints
+}
+
+// below is the child that an endpoint belongs to, and the endpoint's attributes there.
+type below struct {
+	child      string
+	attributes *attributes.Attributes // nil if the endpoint belongs to no child
+}
+
+// mostShared limits how many attributes a Grouper remembers. It is meant for attributes that
+// many endpoints share.
+const mostShared = 256
+
+// Group groups the endpoints.
+func (g *Grouper) Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
-	for len(endpoints) > 0 {
-		// Endpoints of a group are usually adjacent. Appending them together allocates the group
-		// only once.
-		p := pathOf(endpoints[0])
-		n := 1
-		for n < len(endpoints) && sameGroup(p, pathOf(endpoints[n])) {
-			n++
+	last := g.below
+	g.below = make(map[*attributes.Attributes]below, len(last))
+	all := make([]resolver.Endpoint, 0, len(endpoints))
+	begin, child := 0, "" // of the endpoints at the end of all, which belong to the same child
+	var p path            // of the endpoint before
+	var rest any          // p without its first element; shared by equal paths, which are never modified
+	for _, endpoint := range endpoints {
+		at := endpoint.Attributes
+		b, known := g.below[at]
+		if !known {
+			if b, known = last[at]; !known {
+				if now := pathOf(endpoint); len(now) > 0 {
+					if rest == nil || !slices.Equal(now, p) {
+						p, rest = now, now[1:]
+					}
+					b = below{now[0], at.WithValue(pathKey{}, rest)}
+				}
+			}
+			if len(g.below) < mostShared {
+				g.below[at] = b
+			}
 		}
-		if len(p) > 0 {
-			groups[p[0]] = appendBelow(groups[p[0]], endpoints[:n])
+		if b.attributes == nil {
+			continue
 		}
-		endpoints = endpoints[n:]
+		if b.child != child {
+			add(groups, child, all[begin:])
+			begin, child = len(all), b.child
+		}
+		endpoint.Attributes = b.attributes
+		all = append(all, endpoint)
 	}
+	add(groups, child, all[begin:])
 	return groups
+}
+
+// add adds endpoints to a group. It copies them only if the group has others.
+func add(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
+	switch before, some := groups[child]; {
+	case some:
+		groups[child] = append(before, endpoints...)
+	case len(endpoints) > 0:
+		groups[child] = slices.Clip(endpoints)
+	}
 }
 
 func pathOf(endpoint resolver.Endpoint) path {
 	p, _ := endpoint.Attributes.Value(pathKey{}).(path)
 	return p
-}
-
-func sameGroup(a, b path) bool {
-	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && a[0] == b[0]
-}
-
-// appendBelow appends endpoints to the group, without the first element of their paths.
-func appendBelow(group, endpoints []resolver.Endpoint) []resolver.Endpoint {
-	group = slices.Grow(group, len(endpoints))
-	var last path
-	// below is the path of the last endpoint without its first element. Endpoints with equal paths
-	// share it, because paths are never modified.
-	var below any
-	for _, endpoint := range endpoints {
-		if p := pathOf(endpoint); below == nil || !slices.Equal(p, last) {
-			last, below = p, p[1:]
-		}
-		endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, below)
-		group = append(group, endpoint)
-	}
-	return group
 }

@@ -264,17 +264,8 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 	if c == nil || c.Resolved != nil {
 		return s.plainTree(c)
 	}
-	tree := s.translator.Tree(c)
-	if s.ServerName != "" {
-		for _, endpoint := range tree.Endpoints {
-			for i := range endpoint.Addresses {
-				if endpoint.Addresses[i].ServerName == "" {
-					endpoint.Addresses[i].ServerName = s.ServerName
-				}
-			}
-		}
-	}
-	return tree
+	s.translator.ServerName = s.ServerName
+	return s.translator.Tree(c)
 }
 
 // plainTree returns the tree for an answer of a gRPC resolver. It omits endpoints without an

@@ -138,6 +138,9 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 			return fmt.Errorf("policy %s built no balancer", policy.Name())
 		}
 	}
+	if _, ours := latest.lb.(Watchable); !ours && len(state.Addresses) == 0 {
+		state = WithEndpoints(state, state.Endpoints)
+	}
 	err := latest.update(policy.Config, state)
 	if latest != c.pending { // latest is the current policy, at least since this update
 		return err

@@ -12,7 +12,7 @@ import (
 // element. It logs a warning if an endpoint belongs to no known child, unless the previous update
 // had such endpoints as well.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
-	groups := hierarchy.Group(endpoints)
+	groups := s.grouper.Group(endpoints)
 	strays := len(endpoints)
 	for child, group := range groups {
 		if known(child) {
@@ -45,8 +45,15 @@ func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	}
 }
 
+// Only returns state with only the given endpoints.
+func Only(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
+	state.Endpoints, state.Addresses = endpoints, nil
+	return state
+}
+
 // WithEndpoints returns state with the given endpoints. Addresses gets their addresses, because
-// policies from base.NewBalancerBuilder use only these.
+// policies from base.NewBalancerBuilder use only these. Those on a Shell do not use them, so
+// Child.Update adds them only for others.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

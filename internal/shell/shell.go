@@ -97,6 +97,7 @@ type Shell struct {
 	settled    bool // Settler was called for Close
 	stale      bool // Publish has been called
 	strays     bool // some endpoints of the last update belong to no child
+	grouper    hierarchy.Grouper
 	refusals   refusals
 	removed    []*Instance // closed after the next flush, when they get no more calls
 

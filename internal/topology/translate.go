@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
@@ -25,9 +23,12 @@ type Translator struct {
 	// TrustNames verifies the certificate of an endpoint against the endpoint's hostname, if it has
 	// one.
 	TrustNames bool
+	// ServerName is what other endpoints are verified against. "" means the channel's authority.
+	ServerName string
 	// Near configures which endpoints of a priority are preferred.
 	Near  Near
 	names childNames
+	built map[path]built // of the last answer
 }
 
 // Translate returns the tree for an answer. If the answer has no priorities, all calls fail. The
@@ -55,7 +56,9 @@ func (t *Translator) Tree(c *Checked) Tree {
 		}
 	}
 	children := t.name(a, groups)
-	var tree Tree
+	last := t.built
+	t.built = make(map[path]built, len(last))
+	tree := Tree{Endpoints: make([]resolver.Endpoint, 0, c.Endpoints)}
 	tree.priorities = make([]priorityChild, 0, len(a.Priorities))
 	drops := dropCategories(a)
 	for i := range a.Priorities {
@@ -71,13 +74,13 @@ func (t *Translator) Tree(c *Checked) Tree {
 			spread:             groups[i].spread,
 		}
 		before := len(tree.Endpoints)
-		t.appendLocalities(&tree, c, i, &child)
+		t.appendLocalities(&tree, c, i, &child, last)
 		if len(tree.Endpoints) == before {
 			child.why = cmp.Or(a.Why, whyNone(p))
 		}
 		if child.spread != nil && child.spread.reserves {
 			before = len(tree.Endpoints)
-			t.appendLocalities(&tree, c, i+1, &child)
+			t.appendLocalities(&tree, c, i+1, &child, last)
 			for j := before; j < len(tree.Endpoints); j++ {
 				tree.Endpoints[j], tree.reserves = stateattr.SetReserve(tree.Endpoints[j]), true
 			}
@@ -89,12 +92,14 @@ func (t *Translator) Tree(c *Checked) Tree {
 }
 
 // appendLocalities appends the endpoints of priority i to the tree, and sets the localities of
-// child.
-func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild) {
+// child. last is what was built for the last answer.
+func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild, last map[path]built) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
-		child.localities[NameOf(l)] = c.weights[i][j]
-		tree.Endpoints = t.appendEndpoints(tree.Endpoints, l, place{i, j, 0}, c.skip, child.name)
+		name := NameOf(l)
+		child.localities[name] = c.weights[i][j]
+		at := path{child.name, name}
+		tree.Endpoints, t.built[at] = t.build(tree.Endpoints, l, place{i, j, 0}, c.skip, at, last[at])
 	}
 }
 
@@ -151,28 +156,6 @@ func titleOf(p *Priority, near string) string {
 		title += " (" + near + ")"
 	}
 	return title
-}
-
-// appendEndpoints appends the endpoints of a locality, except those that cannot receive calls.
-func (t *Translator) appendEndpoints(to []resolver.Endpoint, l *Locality, at place, skip map[place]bool, child string) []resolver.Endpoint {
-	name := NameOf(l)
-	for k := range l.Endpoints {
-		e := &l.Endpoints[k]
-		at.endpoint = k
-		if !usable(e.Health) || skip[at] {
-			continue
-		}
-		endpoint := resolver.Endpoint{Addresses: make([]resolver.Address, len(e.Addresses))}
-		for i, address := range e.Addresses {
-			endpoint.Addresses[i].Addr = address
-			if t.TrustNames {
-				endpoint.Addresses[i].ServerName = e.Hostname
-			}
-		}
-		endpoint = weight.Set(endpoint, weight.EndpointInfo{Weight: weightOf(e)})
-		to = append(to, hierarchy.Set(endpoint, child, name))
-	}
-	return to
 }
 
 func dropCategories(a *Answer) (drops []lbconfig.DropCategory) {

@@ -105,24 +105,37 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 		c.children[key] = child
 		c.count[Connecting]++
 	}
+	which := c.Same(child, weight)
+	if !known {
+		which = NewChild
+	}
+	return child, which
+}
+
+// Same is like Endpoint for an endpoint whose child is known to be a child of the last update.
+func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
 	if child.update == c.updates {
 		child.weight = addSaturating(child.weight, weight)
-		return child, Again
+		return Again
 	}
 	child.update = c.updates
 	child.before, child.weight = child.weight, max(1, weight)
 	c.order = append(c.order, child)
-	if known {
-		return child, Known
-	}
-	return child, NewChild
+	return Known
 }
+
+// Previous returns the children of the last update in order, from the first endpoint of an update
+// to the last.
+func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 
 // Endpoints is called after the last endpoint. It returns the children to remove, whose further
 // reports must not be passed to Reported, and the sum of the given weights. If the sum exceeds
 // math.MaxUint32, it scales the weights down.
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
+		if len(c.children) == len(c.order) {
+			break // all others are in the update
+		}
 		if child.update != c.updates {
 			delete(c.children, key)
 			c.count[child.state]--

@@ -1,0 +1,77 @@
+package topology
+
+import (
+	"cmp"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/inorder"
+)
+
+// path is the path of the endpoints of a locality: the child of the priority policy, and the
+// locality.
+type path [2]string
+
+// built are the endpoints of a locality as they were last sent, and their attributes by weight. The
+// next answer uses them again, so that the policies recognize by their pointers what has not
+// changed. Addresses and attributes are never modified.
+type built struct {
+	endpoints  []resolver.Endpoint
+	attributes map[uint32]*attributes.Attributes
+}
+
+// build appends the endpoints of a locality that can take calls.
+func (t *Translator) build(to []resolver.Endpoint, l *Locality, of place, skip map[place]bool, at path, last built) ([]resolver.Endpoint, built) {
+	b, before := built{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
+	var search inorder.Search
+	for k := range l.Endpoints {
+		e := &l.Endpoints[k]
+		of.endpoint = k
+		if !usable(e.Health) || skip[of] {
+			continue
+		}
+		serverName := t.ServerName
+		if t.TrustNames {
+			serverName = cmp.Or(e.Hostname, serverName)
+		}
+		var addresses []resolver.Address
+		if i := search.Find(len(last.endpoints), func(i int) bool { return are(last.endpoints[i].Addresses, e.Addresses, serverName) }); i >= 0 {
+			addresses = last.endpoints[i].Addresses
+		} else {
+			addresses = make([]resolver.Address, len(e.Addresses))
+			for i, address := range e.Addresses {
+				addresses[i] = resolver.Address{Addr: address, ServerName: serverName}
+			}
+		}
+		to = append(to, resolver.Endpoint{Addresses: addresses, Attributes: b.attributesOf(weightOf(e), at, last)})
+	}
+	b.endpoints = to[before:len(to):len(to)]
+	return to, b
+}
+
+func are(known []resolver.Address, addresses []string, serverName string) bool {
+	if len(known) != len(addresses) {
+		return false
+	}
+	for i := range known {
+		if known[i].Addr != addresses[i] || known[i].ServerName != serverName {
+			return false
+		}
+	}
+	return true
+}
+
+// attributesOf returns the attributes of endpoints with a weight.
+func (b *built) attributesOf(of uint32, at path, last built) *attributes.Attributes {
+	a := b.attributes[of]
+	if a == nil {
+		if a = last.attributes[of]; a == nil {
+			a = hierarchy.Set(weight.Set(resolver.Endpoint{}, weight.EndpointInfo{Weight: of}), at[0], at[1]).Attributes
+		}
+		b.attributes[of] = a
+	}
+	return a
+}
