@@ -152,6 +152,13 @@ type heard struct {
 	identity string
 }
 
+func (h *heard) checked() *topology.Checked {
+	if h == nil {
+		return nil
+	}
+	return h.Checked
+}
+
 // repeats reports whether a source has sent an answer again, perhaps with another identity.
 func (h *heard) repeats(a discovery.Answer) bool {
 	if a.Identity != "" && a.Identity == h.identity {
@@ -192,7 +199,7 @@ func (in *inlet) update(a discovery.Answer) error {
 		err := topology.CheckSome(&a)
 		var c *topology.Checked
 		if err == nil {
-			c, err = topology.Check(&a)
+			c, err = topology.CheckAfter(&a, last.checked())
 		}
 		if err != nil {
 			in.fail(err, wasRefused)

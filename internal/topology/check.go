@@ -53,7 +53,7 @@ func each(a *Answer, f func(place, *Endpoint)) {
 // checkAnswer returns the weights of an answer's localities, or an *Invalid if the answer breaks
 // the rules. An endpoint that cannot receive calls may have any addresses, because the client does
 // not connect to it.
-func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error) {
+func checkAnswer(a *Answer, skip map[place]bool, n news) (weights [][]uint32, err error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
 			return nil, invalid("category %.100q drops %d of a million calls, want 0 to %d", d.Category, d.PerMillion, million)
@@ -69,7 +69,7 @@ func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error)
 				return nil, invalid("priority %d has the locality %.100q twice", i, name)
 			}
 			names[NameOf(l)] = true
-			if of[j], err = checkLocality(l, place{i, j, 0}, skip); err != nil {
+			if of[j], err = checkLocality(l, place{i, j, 0}, skip, n); err != nil {
 				return nil, err
 			}
 			if sum += uint64(of[j]); sum > maxWeight {
@@ -84,7 +84,7 @@ func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error)
 // checkLocality returns the weight of a locality. The default is the sum of the weights of its
 // endpoints that can receive calls. If there are none, the weight is 1, so that the locality stays
 // in the tree.
-func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
+func checkLocality(l *Locality, at place, skip map[place]bool, n news) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {
 		e := &l.Endpoints[k]
@@ -95,9 +95,11 @@ func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
 		if len(e.Addresses) == 0 {
 			return 0, invalid("endpoint %d of locality %.100q in priority %d has no address", k, NameOf(l), at.priority)
 		}
-		for _, address := range e.Addresses {
-			if _, problem := CanonicalAddress(address); problem != "" {
-				return 0, invalid("endpoint %d of locality %.100q in priority %d: %s", k, NameOf(l), at.priority, problem)
+		if n.has(at) {
+			for _, address := range e.Addresses {
+				if _, problem := CanonicalAddress(address); problem != "" {
+					return 0, invalid("endpoint %d of locality %.100q in priority %d: %s", k, NameOf(l), at.priority, problem)
+				}
 			}
 		}
 		sum += uint64(weightOf(e))

@@ -1,0 +1,86 @@
+package topology
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// A check after another answer has the same result as one without it.
+func TestCheckAfterIsCheck(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	few, duplicates, invalid := 0, 0, 0
+	a := &Answer{Priorities: []Priority{{Localities: []Locality{{Region: "a"}, {Region: "b"}}}, {Localities: []Locality{{Region: "a"}}}}}
+	last, err := Check(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5000 {
+		a = edited(random, a)
+		want, wantErr := Check(a)
+		got, err := CheckAfter(a, last)
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("CheckAfter = %+v, %v\nwant %+v, %v\nfor %v", got, err, want, wantErr, a)
+		}
+		if err != nil {
+			invalid++
+			if a = last.Answer; invalid%10 > 0 {
+				continue
+			}
+			a = &Answer{Priorities: slices.Clone(a.Priorities)} // from the beginning, without duplicates
+			for i := range a.Priorities {
+				a.Priorities[i].Localities = []Locality{{Region: "a"}, {Region: "b"}}
+			}
+			continue
+		}
+		if !newsOf(a, last).all {
+			few++
+		}
+		if len(got.skip) > 0 {
+			duplicates++
+		}
+		last = got
+	}
+	if few < 200 || duplicates < 200 || invalid < 200 {
+		t.Errorf("%d answers with few new endpoints, %d with duplicates and %d invalid ones, want 200 of each", few, duplicates, invalid)
+	}
+}
+
+// edited returns a copy of an answer with a few changes.
+func edited(random *rand.Rand, a *Answer) *Answer {
+	now := *a
+	now.Priorities = slices.Clone(a.Priorities)
+	for range 1 + random.IntN(3) {
+		i := random.IntN(len(now.Priorities))
+		now.Priorities[i].Localities = slices.Clone(now.Priorities[i].Localities)
+		l := &now.Priorities[i].Localities[random.IntN(len(now.Priorities[i].Localities))]
+		l.Endpoints = slices.Clone(l.Endpoints)
+		k := random.IntN(len(l.Endpoints) + 1)
+		addresses := []string{fmt.Sprintf("10.0.0.%d:1", random.IntN(250))}
+		switch random.IntN(20) {
+		case 0:
+			addresses = nil
+		case 1:
+			addresses = []string{"no address"}
+		case 2:
+			addresses = append(addresses, "10.1.0.1:1")
+		}
+		e := Endpoint{Addresses: addresses, Health: discovery.Health(random.IntN(4)), Weight: random.Uint32N(3)}
+		switch {
+		case k == len(l.Endpoints) || random.IntN(3) == 0 && len(l.Endpoints) < 40:
+			l.Endpoints = slices.Insert(l.Endpoints, k, e)
+		case random.IntN(2) == 0:
+			l.Endpoints = slices.Delete(l.Endpoints, k, k+1)
+		case random.IntN(2) == 0:
+			e.Addresses = l.Endpoints[k].Addresses
+			fallthrough
+		default:
+			l.Endpoints[k] = e
+		}
+	}
+	return &now
+}
