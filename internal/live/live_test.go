@@ -59,7 +59,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 	})
 }
 
-// Only the hundred channels that became idle last are recorded.
+// Only the hundred idle channels that became idle last are recorded.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
