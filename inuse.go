@@ -28,7 +28,6 @@ type PriorityInUse struct {
 	Why string
 }
 
-// teller wraps o.PriorityChanged. It returns nil if that is nil.
 func (o Options) teller() *stateattr.InUseReporter {
 	tell := o.PriorityChanged
 	if tell == nil {

@@ -61,8 +61,8 @@ type refreshing struct {
 
 	events serial.Serializer // guards the fields below
 	timer  serial.Timer
-	last   time.Time // when the source last answered or failed
-	failed bool      // the last result was a failure, so gRPC's resolver is in backoff
+	last   time.Time
+	failed bool // the last result was a failure, so gRPC's resolver is in backoff
 	known  names.Lingering[string, resolver.Endpoint]
 }
 
@@ -182,7 +182,6 @@ func (r round) say(failed bool, pass func()) {
 	})
 }
 
-// addressesOf converts the addresses of an endpoint to a string that can be compared.
 func addressesOf(e resolver.Endpoint) string {
 	var b strings.Builder
 	for _, a := range e.Addresses {

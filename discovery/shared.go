@@ -161,7 +161,6 @@ func (g *group) end() {
 	g.started.end()
 }
 
-// receiver returns what the source reports to. first is the receiver of the first channel.
 func (g *group) receiver(first *Receiver) *Receiver {
 	return new(Receiver).With(Hooks{
 		Update: func(a Answer) error {
@@ -182,7 +181,6 @@ func (g *group) receiver(first *Receiver) *Receiver {
 	})
 }
 
-// note changes the state and wakes all members.
 func (g *group) note(change func(*state)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -222,7 +220,7 @@ type state struct {
 	last      func(*Receiver) error // passes the last answer or list of mechanisms to a receiver
 	confirmed int
 	failed    int
-	failure   error // failure since the last answer, or nil
+	failure   error
 	rejected  int
 	rejection error
 	doubted   int
@@ -254,7 +252,6 @@ func (s *state) well() {
 	}
 }
 
-// member is a channel that uses a shared source.
 type member struct {
 	group    *group
 	receiver *Receiver

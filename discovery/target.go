@@ -31,9 +31,9 @@ type Target struct {
 	notes  []string // notes about program options without effect
 	place  options.Scope
 	query  url.Values
-	own    map[string]bool // parameters that the parser has read
-	common string          // a parameter in own that is common to all targets, or ""
-	asked  *sync.Map       // types of options that this target or a nested one has read
+	own    map[string]bool
+	common string    // a parameter in own that is common to all targets, or ""
+	asked  *sync.Map // types of options that this target or a nested one has read
 }
 
 // Parameter returns the value of a parameter in the target's query, or "" if the parameter is not

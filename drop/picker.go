@@ -23,7 +23,6 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// counted bounds the number of metric series.
 var counted tally.Bound
 
 func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
@@ -39,7 +38,7 @@ type picker struct {
 	categories []lbconfig.DropCategory
 	recorder   estats.MetricsRecorder
 	target     string
-	labels     []tally.Labels // for each category
+	labels     []tally.Labels
 }
 
 // Tier returns the Tier of the child's picker (see shell.TierOf).

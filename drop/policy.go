@@ -19,7 +19,7 @@ type policy struct {
 	state      balancer.State
 	categories []lbconfig.DropCategory
 	place      stateattr.Labels
-	labels     []tally.Labels // for each category
+	labels     []tally.Labels
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Drop] {

@@ -30,7 +30,6 @@ type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
 
-// bound is an address of an endpoint.
 type bound struct {
 	address  resolver.Address
 	endpoint *endpoint

@@ -73,7 +73,6 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	return r
 }
 
-// verdict tells how a call counts.
 type verdict uint8
 
 const (

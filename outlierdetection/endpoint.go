@@ -19,7 +19,7 @@ type key = identity.Key
 // counted is what this policy stores with an endpoint of the core.
 type counted struct {
 	counter
-	name      string             // the first address
+	name      string
 	addresses []resolver.Address // the addresses that the child connects to
 	reserve   bool               // the child may leave the endpoint unconnected
 	list      uint64             // subConns.lists when the endpoint was last in a list; guarded by subConns.mu
@@ -28,16 +28,16 @@ type counted struct {
 	// Each pick reads the following fields. Calls write the counters above, so these are on another
 	// cache line.
 	period   atomic.Pointer[period] // the period of calls that begin now
-	unproven atomic.Bool            // see core.Endpoint.Unproven
+	unproven atomic.Bool
 }
 
 // counter counts calls when they end. A50 swaps two buckets at each interval. This counter is read
 // and cleared instead, so that a call costs a single addition.
 type counter struct {
 	successes, failures atomic.Uint64
-	row                 atomic.Uint32 // number of consecutive failures
+	row                 atomic.Uint32
 	since               atomic.Uint64 // number of the period that began with the first of them
-	code                atomic.Uint32 // status code of the last failure, or 0
+	code                atomic.Uint32
 }
 
 func (c *counter) swap() (successes, failures uint64) {

@@ -25,13 +25,10 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, nil
 }
 
-// Tier returns the Tier of the child's picker (see shell.TierOf).
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Failure returns the error of the child's picker (see shell.FailureOf).
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
-// counting is the picker of a subchannel whose calls are counted.
 type counting struct {
 	subConn  *subConn
 	above    balancer.Picker // set if a policy above this one counts calls as well
@@ -76,5 +73,4 @@ func (r *reporting) Tier() shell.Tier {
 	return tier
 }
 
-// Failure returns the error of the child's picker (see shell.FailureOf).
 func (r *reporting) Failure() error { return shell.FailureOf(r.Picker) }

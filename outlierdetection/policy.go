@@ -26,8 +26,8 @@ type policy struct {
 	child  *shell.Child
 	state  balancer.State
 	core   *core.Core[counted]
-	phase  core.Phase        // the last published phase
-	doubts bool              // some endpoint is unproven
+	phase  core.Phase
+	doubts bool
 	codes  string            // status codes of the failed calls that emptied the priority
 	known  map[key]*endpoint // nil while no calls are counted
 	place  stateattr.Labels
@@ -145,7 +145,6 @@ func (p *policy) settle() {
 	}
 }
 
-// said describes the phase for the log.
 func (p *policy) said() string {
 	text := ""
 	if p.place.Priority != "" {

@@ -102,7 +102,7 @@ type subchannel struct {
 	policy *policy
 	conn   balancer.SubConn // an unmade if gRPC has failed to create the subchannel
 	index  int              // index of the address in the list, or gone after the shutdown; used only in events
-	rest   serial.Timer     // see backOff
+	rest   serial.Timer
 }
 
 const gone = -1
@@ -132,7 +132,6 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 	}
 }
 
-// epoch is the start of the core's time.
 var epoch = time.Now()
 
 // backOff lets the core see the subchannel as IDLE only after a backoff. gRPC itself has no backoff

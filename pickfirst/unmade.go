@@ -40,7 +40,7 @@ type unmade struct {
 	address  resolver.Address
 	refusals int
 	timer    *time.Timer
-	rested   bool // the backoff is over
+	rested   bool
 }
 
 // Connect tries again to create the subchannel, unless the backoff is still running.

@@ -13,8 +13,8 @@ const (
 	// In shorter outages, gRPC's backoffs, which begin at 1 s and grow by a factor of 1.6, are at
 	// most 6 s.
 	longOutage = 10 * time.Second
-	// betweenResets is the minimum time between two resets. It limits the connection attempts to
-	// other endpoints that one flapping endpoint causes to eight a minute each.
+	// betweenResets is the minimum time between two resets. A single flapping endpoint therefore
+	// causes at most eight connection attempts a minute to each other endpoint.
 	betweenResets = time.Minute
 )
 

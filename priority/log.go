@@ -26,7 +26,6 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// failovers bounds the number of metric series.
 var failovers tally.Bound
 
 type journal struct {
@@ -153,7 +152,6 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	})
 }
 
-// why returns what is wrong with a child that was in use, or "".
 func (p *policy) why(child string) string {
 	state, exists := p.core.State(child)
 	switch {

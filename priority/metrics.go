@@ -27,12 +27,11 @@ type channels int64
 
 func (c channels) Plus(by channels) channels { return c + by }
 
-// uses counts the channels of this process by their priority in use.
 var uses tally.Board[labels, channels]
 
 type meter struct {
 	config   *lbconfig.Priority
-	counted  labels            // the labels under which uses counts this channel
+	counted  labels
 	register serial.Serializer // registers on a goroutine of its own, because a recorder may wait for an export that calls Report
 
 	mu         sync.Mutex // guards the following fields

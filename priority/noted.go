@@ -17,7 +17,7 @@ type noted struct {
 	again bool      // well has been true before and is false now
 	why   string    // the last failure, until the child is READY and not poor; only for debug pages
 
-	delayed time.Duration // the child's failback delay, or 0
+	delayed time.Duration
 }
 
 // note records the state of a child after an event. In an update of the policy, it must be called

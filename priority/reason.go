@@ -30,7 +30,7 @@ type reason struct {
 	text      string
 	told      bool // text is an error of the child, and does not just name its state
 	endpoints int
-	since     time.Time // when the child failed, or zero
+	since     time.Time
 }
 
 func (p *policy) reasonOf(child string) reason {

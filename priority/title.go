@@ -33,7 +33,6 @@ func (p *policy) nameChildren() {
 	p.titles = titles
 }
 
-// titleFrom returns the title of a child, or "" if the source has no name for it.
 func (p *policy) titleFrom(child string) string {
 	if _, known := stateattr.ChannelOf(p.state).Names[child]; !known {
 		return ""

@@ -35,7 +35,6 @@ func (t *trials) take(interval time.Duration) bool {
 	return true
 }
 
-// onTrial is a child that gets trial calls.
 type onTrial struct {
 	*trials
 	picker   balancer.Picker

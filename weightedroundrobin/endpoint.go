@@ -30,7 +30,6 @@ func weightOf(endpoint resolver.Endpoint) uint32 {
 	return max(1, weight.FromEndpoint(endpoint).Weight)
 }
 
-// sameButWeight reports whether a and b are equal except for their weights.
 func sameButWeight(a, b resolver.Endpoint) bool {
 	return stateattr.Same(func() bool {
 		return slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal) && sameAttributes(a.Attributes, b.Attributes)

@@ -46,7 +46,6 @@ func (c counts) Plus(by counts) counts {
 	return c
 }
 
-// places bounds the number of metric series.
 var places tally.Bound
 
 // everybodys adds up the endpoints of all policies in the process.
@@ -73,7 +72,7 @@ type meter struct {
 	taken      uint64                        // how many picks of picker are already in picks
 	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use
 	lastTaken  uint64
-	picks      int64 // picks that are not recorded yet
+	picks      int64
 }
 
 // at sets the labels. It must be called in an event.

@@ -26,9 +26,9 @@ type policy struct {
 	core       *core.Core[endpointChild]
 	leaf       balancer.Builder
 	config     core.Config
-	attributes *attributes.Attributes // attributes of the last resolver state
-	picker     *weighted.Picker       // nil if no child is READY
-	recording  bool                   // calls are recorded for debug pages
+	attributes *attributes.Attributes
+	picker     *weighted.Picker // nil if no child is READY
+	recording  bool
 	meter      meter
 	scheduled  weighted.Scheduled[*child] // used only while recording
 	addresses  []core.Address             // buffer of keyOf

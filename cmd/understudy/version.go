@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unknown replaces a missing version.
 const unknown = "(unknown)"
 
 // build describes a build of the command. The Go toolchain writes these facts into the binary.

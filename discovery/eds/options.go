@@ -23,7 +23,7 @@ const defaultMaxResponse = 64 << 20
 
 type options struct {
 	credentials *channelCredentials // nil for those of the bootstrap, or the default
-	node        *corev3.Node        // nil for the bootstrap's node, or the default
+	node        *corev3.Node
 	maxResponse int
 
 	reachabilityOnly bool

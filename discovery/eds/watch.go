@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// watch is what one channel subscribes to.
 type watch struct {
 	receiver *discovery.Receiver
 	pass     func(adsclient.Snapshot)
@@ -85,7 +84,6 @@ func (w *watch) stop() {
 // or its volume may not be mounted yet.
 type fileError struct{ error }
 
-// begin subscribes, unless the watch is closed.
 func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
 	w.receiver.Trying(awaited(servers))
 	if w.ctx.Err() != nil {

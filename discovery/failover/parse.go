@@ -210,7 +210,6 @@ func uniqueName(name string, taken map[string]bool) string {
 	return unique
 }
 
-// shown returns an entry of a list without passwords and tokens.
 func shown(escaped string) string {
 	text, err := url.PathUnescape(escaped)
 	if err != nil {

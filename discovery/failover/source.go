@@ -98,7 +98,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 
 // part is an entry that a gRPC resolver resolves.
 type part struct {
-	name      string // for the log
+	name      string
 	target    resolver.Target
 	authority string // authority of a channel to this entry alone
 }
@@ -120,11 +120,11 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 // source finds the endpoints of an entry with the entry's gRPC resolver. If a proxy looks the name
 // up, the name is the only endpoint.
 type source struct {
-	discovery.Source // the source of the entry's resolver
-	part             part
-	options          options
-	list             string // endpoint of the channel's target, which is the whole list
-	dialer           bool   // the program has set a dialer for the channel
+	discovery.Source
+	part    part
+	options options
+	list    string // endpoint of the channel's target, which is the whole list
+	dialer  bool   // the program has set a dialer for the channel
 }
 
 // Start implements discovery.Source.

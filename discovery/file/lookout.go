@@ -29,7 +29,7 @@ type lookout struct {
 
 	// The following fields are used only by run.
 	file   *filewatch.File
-	parsed reading // the last content that was parsed
+	parsed reading
 	sum    [sha256.Size]byte
 }
 

@@ -50,7 +50,7 @@ type feed struct {
 	subject
 	users int // guarded by feeds.mu
 	end   context.CancelFunc
-	at    atomic.Pointer[time.Time] // when the snapshot was last confirmed, or nil
+	at    atomic.Pointer[time.Time]
 
 	telling sync.Mutex // held while receivers are called
 	said    said
@@ -61,8 +61,8 @@ type feed struct {
 
 type said struct {
 	snapshot *snapshot // nil before the first one
-	failure  error     // why there is no snapshot
-	doubt    error     // why the snapshot may be out of date, or nil
+	failure  error
+	doubt    error // why the snapshot may be out of date, or nil
 }
 
 // user is a started source. Its answers come from the slices of a feed.
@@ -175,7 +175,6 @@ func (f *feed) pass(u *user) {
 	}
 }
 
-// update passes on a new snapshot, which is current.
 func (f *feed) update(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()

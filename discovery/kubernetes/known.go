@@ -24,8 +24,8 @@ const whyNone = "there is no such Service, or it has the type ExternalName, or n
 
 // snapshot is an immutable copy of the known slices.
 type snapshot struct {
-	there map[string]*slice // existing slices, by name
-	left  map[string]*slice // recently deleted slices by name
+	there map[string]*slice
+	left  map[string]*slice
 	notes []string
 	wrong string // why one of the existing slices is not used
 	why   string // why there is no slice, or ""
@@ -156,9 +156,8 @@ func (k *known) prolong(service string, now time.Time) {
 	}
 }
 
-// replace replaces the existing slices by a complete collection.
 func (k *known) replace(all *collection, now time.Time) {
-	lost := make(map[string]bool) // Services that have lost a slice
+	lost := make(map[string]bool)
 	for name, sl := range k.slices {
 		if all.slices[name] == nil {
 			k.leave(sl, now)

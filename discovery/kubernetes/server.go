@@ -100,7 +100,6 @@ func (h *host) home() (string, error) {
 	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
 }
 
-// expire makes the next request read the files of the token and the CA.
 func (h *host) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

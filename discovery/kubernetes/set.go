@@ -21,7 +21,6 @@ const (
 	maxNotes    = 20
 )
 
-// item is an endpoint with the properties of its slice.
 type item struct {
 	rank
 	priority, weight int
@@ -36,16 +35,15 @@ func better(a, b item) int {
 		cmp.Compare(a.id, b.id))
 }
 
-// set converts slices to one answer.
 type set struct {
 	query
 	items   []item
 	notes   map[string]bool
-	listed  map[string]bool // ports of all slices
-	seen    map[string]bool // Services that have slices
-	failed  error           // why the port of a slice is unknown
-	mute    bool            // a slice with endpoints has an unknown port
-	omitted string          // the first reason why something was left out
+	listed  map[string]bool
+	seen    map[string]bool
+	failed  error  // why the port of a slice is unknown
+	mute    bool   // a slice with endpoints has an unknown port
+	omitted string // the first reason why something was left out
 }
 
 func (s *set) note(format string, args ...any) {

@@ -180,7 +180,6 @@ func closing(ctx context.Context, body io.Closer) func() {
 	}
 }
 
-// list makes a list request and replaces the known slices by the result.
 func (w *watch) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, first)
 	defer cancel()
@@ -242,7 +241,6 @@ func (w *watch) reach(version string) {
 	w.version = version
 }
 
-// begin replaces the known slices by a complete collection and passes them on.
 func (w *watch) begin(ctx context.Context, version string, all *collection) {
 	w.reach(version)
 	w.heard = true

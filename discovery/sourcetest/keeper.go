@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// keeper records a source's reports and checks them against the rules.
 type keeper struct {
 	record
 	t       failer
@@ -67,7 +66,6 @@ func (k *keeper) call() {
 	}
 }
 
-// judge checks an answer, and returns the result of Update.
 func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
 	if err := to.Update(a); err != nil {
 		k.t.Errorf("an answer breaks the rules: %v", err)
@@ -135,7 +133,6 @@ func (k *keeper) answered() bool {
 	return len(k.answers) > 0 || k.listed
 }
 
-// check checks all recorded answers. It is called at the end.
 func (k *keeper) check(t failer) {
 	t.Helper()
 	k.guard.Lock()

@@ -79,7 +79,6 @@ type record struct {
 	priority, weight uint16
 }
 
-// answer is the result of looking up SRV records and the addresses of their hosts.
 type answer struct {
 	records []record // empty if the service does not exist
 	hosts   map[string]found

@@ -161,7 +161,6 @@ func (w *watch) tell(t *table, found discovery.Answer) error {
 	return w.receiver.Update(found)
 }
 
-// log logs what is wrong with parts of the answer, if that has changed.
 func (w *watch) log(a answer) {
 	text := ""
 	switch {

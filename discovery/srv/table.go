@@ -108,7 +108,6 @@ func (t *table) recall(name string, found [2]bool) *host {
 	return h
 }
 
-// names returns the addresses to store with the answer, by host.
 func (t *table) names() map[string]discovery.Name {
 	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {

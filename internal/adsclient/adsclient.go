@@ -112,7 +112,6 @@ func EndpointsFailed(server Server) {
 	}
 }
 
-// key identifies a shared stream.
 type key struct {
 	uri      string
 	identity any

@@ -17,7 +17,7 @@ import (
 const (
 	quietFor    = 30 * time.Second
 	quietJitter = 10 * time.Second // keeps the clients of a server from reconnecting all at once
-	secondEvery = 5 * time.Minute  // minimum time between second streams
+	secondEvery = 5 * time.Minute
 )
 
 var (

@@ -86,7 +86,6 @@ func (c *client) ignore(typeURL string) {
 	}
 }
 
-// decode decodes and parses a resource as far as possible.
 func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {

@@ -25,8 +25,8 @@ type topic struct {
 	requests *mailbox // where to put requests; nil between streams
 	held     *held
 	rejected string
-	versions map[string]string   // by resource name
-	passedOn map[string]passedOn // by resource name, only while watched
+	versions map[string]string // by resource name
+	passedOn map[string]passedOn
 	ttl      sync.Once
 
 	// silent holds an outage for each resource about which the server has sent nothing since it was

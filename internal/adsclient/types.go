@@ -12,7 +12,7 @@ import (
 type Type struct {
 	url    string
 	noun   string // what errors call the resource
-	field  string // name of the field that holds the resource name
+	field  string
 	create func() proto.Message
 	nameOf func(proto.Message) string
 }

@@ -37,13 +37,13 @@ type view struct {
 	clusters, endpoints map[string]*viewed
 	needed              any // Needs.For of the last needs
 	err                 error
-	lost                *Outage // why the server is unreachable, or nil
+	lost                *Outage
 }
 
 type viewed struct {
 	view   *view
 	state  State
-	absent bool // the server does not have the resource
+	absent bool
 	bad    bool // the last update was rejected, and there is no good resource
 	gone   bool
 	cancel func()

@@ -48,8 +48,8 @@ type Cluster struct {
 	Kind       Kind
 	Assignment *endpointv3.ClusterLoadAssignment // has the name of the cluster if it had none
 	answer     discovery.Answer
-	unused     []envoy.Problem // ignored fields of Assignment
-	Host       string          // host:port
+	unused     []envoy.Problem
+	Host       string // host:port
 	Service    string
 	Children   []string
 	// OutlierDetection is nil for an aggregate, and for a cluster that does not configure it.

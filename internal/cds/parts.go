@@ -24,7 +24,7 @@ type Maker struct {
 	// endpoints of two servers are never mixed.
 	Scope int
 
-	sources map[string]discovery.Source // sources in use, by key
+	sources map[string]discovery.Source
 	used    map[string]discovery.Source // sources of the list that is being built, by key
 }
 

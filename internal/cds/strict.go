@@ -33,7 +33,7 @@ var (
 type strict struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
-	hosts   []string // host:port of each name in the cluster
+	hosts   []string
 	sources []discovery.Source
 }
 
@@ -329,7 +329,7 @@ const (
 type pacing struct {
 	told     time.Time
 	soon     serial.Timer
-	refusals int // number of consecutive rejections
+	refusals int
 }
 
 func (p *pacing) begin() {

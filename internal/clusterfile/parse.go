@@ -87,7 +87,6 @@ func Parse(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// parseYAML returns the only document in data, which may be JSON.
 func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	problems := &Error{Path: path}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

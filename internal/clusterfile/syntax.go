@@ -188,7 +188,6 @@ func firstError(data []byte) (line int, message string) {
 // slow.
 const maxExact = 1 << 20
 
-// readUntilError returns the data that the parser reads before it fails.
 func readUntilError(data []byte) []byte {
 	reader := bytes.NewReader(data)
 	decoder := yaml.NewDecoder(reader)

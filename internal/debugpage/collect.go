@@ -16,17 +16,16 @@ import (
 const (
 	longestText   = 500
 	longestName   = 120
-	mostNotes     = 20              // of one source
+	mostNotes     = 20
 	rows          = 400             // endpoints of all channels
 	rowsEach      = 20              // endpoints of one locality, unless the request sets another number
 	fullChannels  = 50              // channels that are shown with their policies
 	patience      = time.Second     // a policy is shown as busy after this time
 	freshFor      = time.Second / 4 // a collected page is reused for this time
 	branches      = 1000            // priorities and localities of all channels
-	shownBranches = 100             // priorities or localities of one policy
+	shownBranches = 100
 )
 
-// collection is the state while a page is collected.
 type collection struct {
 	now      time.Time
 	rows     int // how many more endpoints fit on the page
@@ -43,7 +42,6 @@ type query struct {
 // started approximates when the process was started.
 var started = time.Now()
 
-// collect collects a page without waiting for any channel.
 func collect(q query) *Page {
 	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
 	if q.endpoints > 0 {

@@ -27,19 +27,16 @@ type Channel struct {
 	// Idle is set if the channel is idle. Tree then shows the policies that it had before.
 	Idle bool `json:"idle,omitempty"`
 	// InUse is the priority that receives the calls, or "".
-	InUse string `json:"in_use,omitempty"`
-	// InUseSince is when InUse came into use.
+	InUse      string     `json:"in_use,omitempty"`
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
 	// Why lists why each higher priority is not in use, or why calls fail. If the priority in use
 	// has a problem, it includes lower priorities.
-	Why []string `json:"why,omitempty"`
-	// WhyInUse is the problem of the priority in use, or "".
-	WhyInUse string `json:"why_in_use,omitempty"`
-	// Recent counts the recent calls of the priority in use.
-	Recent  *Recent  `json:"recent,omitempty"`
-	Sources []Source `json:"sources,omitempty"`
-	Tree    *Policy  `json:"tree,omitempty"`
-	Events  []Event  `json:"events,omitempty"`
+	Why      []string `json:"why,omitempty"`
+	WhyInUse string   `json:"why_in_use,omitempty"`
+	Recent   *Recent  `json:"recent,omitempty"`
+	Sources  []Source `json:"sources,omitempty"`
+	Tree     *Policy  `json:"tree,omitempty"`
+	Events   []Event  `json:"events,omitempty"`
 }
 
 // Label returns the target, with the channel's ID if the target is not unique.
@@ -208,8 +205,7 @@ type Child struct {
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
 	// Why says why a priority is not in use, or what it is waiting for.
-	Why string `json:"why,omitempty"`
-	// Addresses is set if an endpoint has several addresses.
+	Why       string   `json:"why,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
 	// Share is the share of the channel's calls that the child should receive now.
@@ -226,8 +222,8 @@ type Child struct {
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order int  // sort key of an endpoint: problems come first
-	open  bool // shown unfolded
+	order int // sort key of an endpoint: problems come first
+	open  bool
 	tally tally
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
-	var idle []string // prefixes of the paths that already have a note
+	var idle []string
 	for i, locality := range cluster.GetEndpoints() {
 		path := fmt.Sprintf("endpoints[%d]", i)
 		if !hasTraffic(locality) {

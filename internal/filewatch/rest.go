@@ -18,8 +18,8 @@ const (
 type rest struct {
 	seen  fs.FileInfo // nil if the file did not exist
 	since time.Time   // when the file last changed, as far as known
-	whole bool        // the file was moved into place
-	size  int64       // bytes when the file was last considered complete, or was first seen
+	whole bool
+	size  int64 // bytes when the file was last considered complete, or was first seen
 }
 
 // look returns how much longer the file must stay unchanged to count as complete. A file that was

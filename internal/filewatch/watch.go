@@ -54,7 +54,7 @@ type Watcher struct {
 	notice  Notice          // all changes since the last Wait
 	entries map[spot]Notice // changes of single entries since the last Wait
 
-	last map[spot]Notice // entries when Wait last returned
+	last map[spot]Notice
 }
 
 // Options configure a Watcher. Sources receive them through discovery.OwnOption.

@@ -47,7 +47,6 @@ func anyPath(endpoints []resolver.Endpoint) bool {
 	return false
 }
 
-// restore returns the endpoint with the attributes and server names of the original.
 func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 	endpoint.Attributes = original.Attributes.WithValue(originKey{}, origin(original.Addresses))
 	endpoint.Addresses = restoreServerNames(endpoint.Addresses, original.Addresses)

@@ -28,8 +28,7 @@ type ChannelConfig struct {
 	Config
 	// ServiceConfig is the user's service config in JSON, without load balancing. It may be "".
 	ServiceConfig string
-	// Logger receives a record of each failover. It may be nil.
-	Logger *slog.Logger
+	Logger        *slog.Logger
 	// InUse is notified of the priority in use. It may be nil.
 	InUse    *stateattr.InUseReporter
 	Settings topology.Settings
@@ -41,7 +40,7 @@ type Channel struct {
 	config  *ChannelConfig
 	cc      resolver.ClientConn
 	teller  *stateattr.InUseChannel
-	json    string // the last service config, in JSON
+	json    string
 	parsed  *serviceconfig.ParseResult
 	childOf map[string]core.ID // mechanisms by the names of their children in the last tree
 	noticed bool               // the log says that the outlier detection of a cluster has no effect

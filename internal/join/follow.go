@@ -32,7 +32,7 @@ type follower struct {
 	Join
 	news func(News)
 	last News
-	told bool // news was called with last
+	told bool
 }
 
 // Follow runs the mechanisms of a target without a channel. It calls news after each change until

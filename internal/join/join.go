@@ -34,7 +34,6 @@ var logger = grpclog.Component("understudy")
 type Config struct {
 	// Scheme is the scheme of the target. It prefixes errors and log lines.
 	Scheme string
-	// Target is the target as the user wrote it.
 	Target string
 	// Hide removes the passwords and tokens of the target from a text. It may be nil.
 	Hide func(string) string
@@ -104,7 +103,7 @@ type slot struct {
 	*naming
 	of    *topology.Checked
 	tree  topology.Tree // the tree for the answer in of
-	noted string        // notes that were logged last
+	noted string
 
 	gone atomic.Bool // set when the mechanism is removed; reports of its source are then ignored
 

@@ -138,7 +138,6 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 	})
 }
 
-// inlet turns the reports of one source into events.
 type inlet struct {
 	join  *Join
 	slot  *slot

@@ -162,7 +162,6 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// at puts the path in front of err.
 func at(path string, err error) error {
 	if err == nil || path == "" {
 		return err
@@ -174,7 +173,6 @@ func wrong(raw json.RawMessage, path, want string) error {
 	return at(path, fmt.Errorf("%s given, want %s", excerpt(raw), want))
 }
 
-// excerpt returns raw on one line, shortened for an error.
 func excerpt(raw json.RawMessage) string {
 	const most = 80
 	text := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(string(raw)), " "), "\uFFFD"))

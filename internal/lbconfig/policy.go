@@ -104,7 +104,6 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 	return nil
 }
 
-// required returns an error if p is the zero Policy.
 func (p Policy) required(path string) error {
 	if p.Builder == nil {
 		return at(path, errors.New("none given, want "+list))

@@ -33,11 +33,11 @@ type Source struct {
 	Version    string    // version of the answer, or ""
 	Answered   time.Time // when the last answer arrived, or zero
 	Error      string    // the current error, or ""
-	Since      time.Time // when Error began, or zero
+	Since      time.Time
 	Confirmed  time.Time // when the answer in use was last confirmed, if there is an Error
 	LastError  string    // the last error, even if it is over
-	FailedAt   time.Time // when LastError occurred, or zero
-	Notes      []string  // parts of the answer that have no effect
+	FailedAt   time.Time
+	Notes      []string
 	Endpoints  int
 	Priorities int
 }
@@ -57,11 +57,11 @@ type Channel struct {
 	mu      sync.Mutex
 	events  []Event
 	sources func() []Source // returns the sources; nil after Stop, and for resolvers of others
-	last    []Source        // state of the sources when they stopped
-	root    any             // root policy, or nil
-	owner   any             // gRPC's channelz record of the channel
-	tree    any             // last snapshot of a closed root policy
-	closed  time.Time       // when the root policy was closed, or zero
+	last    []Source
+	root    any
+	owner   any       // gRPC's channelz record of the channel
+	tree    any       // last snapshot of a closed root policy
+	closed  time.Time // when the root policy was closed, or zero
 }
 
 // all holds the channels of this process. Creating or closing a channel locks only channels without
@@ -230,7 +230,7 @@ func (c *Channel) isIdle() bool {
 // View is a snapshot of a Channel.
 type View struct {
 	*Channel
-	Root    any // root policy, or nil
+	Root    any
 	Owner   any
 	Tree    any       // last snapshot of a closed root policy, or nil
 	Closed  time.Time // when the root policy was closed, or zero

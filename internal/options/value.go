@@ -86,7 +86,6 @@ func (o Option) want() string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// number returns the value as a number. A duration is converted to seconds.
 func number(value any) (n float64, ok bool) {
 	v := reflect.ValueOf(value)
 	switch {

@@ -52,7 +52,7 @@ type Detector struct {
 	records serial.Serializer // logs in the background, because gRPC holds a lock while it records metrics
 
 	mu   sync.Mutex
-	last time.Time // when a line was last logged
+	last time.Time
 }
 
 // New returns a Detector that writes to gRPC's log, and to logger if it is not nil.
@@ -93,7 +93,6 @@ func (w *Detector) due() bool {
 	return false
 }
 
-// valueOf returns the value of the label, or "" if the metric does not have it.
 func valueOf(name string, names, values []string) string {
 	if i := slices.Index(names, name); i >= 0 {
 		return values[i]

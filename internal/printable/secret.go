@@ -167,7 +167,6 @@ func (h *hider) unread(text string) string {
 	return text
 }
 
-// opaque hides everything before the last @ of an opaque URL.
 func (h *hider) opaque(u url.URL) string {
 	end := strings.LastIndex(u.Opaque, "@")
 	if end < 0 || strings.HasPrefix(u.Scheme, "unix") {

@@ -53,8 +53,8 @@ type reader interface {
 type builder struct {
 	reader
 	scheme string
-	finds  any      // equal for builders that find the same endpoints for the same target
-	noted  sync.Map // texts that were already logged
+	finds  any // equal for builders that find the same endpoints for the same target
+	noted  sync.Map
 }
 
 // Scheme implements resolver.Builder.
@@ -136,7 +136,6 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	return config
 }
 
-// note logs a text the first time.
 func (b *builder) note(text string) {
 	if _, again := b.noted.LoadOrStore(text, true); !again {
 		logger.Warning(b.scheme + ": " + text)

@@ -52,7 +52,6 @@ type awaited struct {
 
 // Hooks are called before and after each batch of events. The rules of events apply to them.
 type Hooks struct {
-	// Begin runs before a batch.
 	Begin func()
 	// Flush runs after a batch, when all events queued so far have run. Calls of Do return after
 	// it. It is for work that many events need only once.
@@ -97,7 +96,7 @@ func (s *Serializer) Relay(to *Serializer, e Event) {
 // one. Callers that do not wait therefore cannot fill the queue. The zero value is ready to use.
 type Slot struct {
 	mu     sync.Mutex
-	latest func() // the queued event, or nil
+	latest func()
 }
 
 // Enqueue is like Serializer.Enqueue, for the events of this slot.

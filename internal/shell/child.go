@@ -142,7 +142,7 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		state = WithEndpoints(state, state.Endpoints)
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // latest is the current policy, at least since this update
+	if latest != c.pending { // latest is the current policy, perhaps only since this update
 		return err
 	}
 	// The error counts for the current policy, and is ignored while that policy serves. The pending

@@ -14,7 +14,7 @@ import (
 type Priority struct {
 	// InUse is the name of the child in use, or "".
 	InUse string
-	Since time.Time // when InUse last changed
+	Since time.Time
 	// Unused are the titles of the priorities that have not been needed yet, in order.
 	Unused []string
 }
@@ -22,7 +22,7 @@ type Priority struct {
 // PriorityChild is the Details of a ChildSnapshot of package priority's policy.
 type PriorityChild struct {
 	CountsAs priority.State
-	Since    time.Time // when CountsAs last changed
+	Since    time.Time
 	// Priority is the index of the child, or -1 if it is no longer a priority.
 	Priority  int
 	Endpoints int
@@ -44,7 +44,7 @@ type OutlierDetection struct {
 
 // Ejected is an ejected endpoint.
 type Ejected struct {
-	Name  string // first address
+	Name  string
 	By    outlierdetection.Algorithm
 	Until time.Time // the ejection ends at the first interval after this time
 }

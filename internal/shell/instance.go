@@ -37,9 +37,9 @@ type Instance struct {
 	past  *past
 
 	mu       sync.Mutex
-	remember bool    // record subchannels, because the policy's Close may leave some open
-	closed   bool    // closed, or about to be; reports are ignored
-	said     *report // queued reports, oldest first
+	remember bool // record subchannels, because the policy's Close may leave some open
+	closed   bool // closed, or about to be; reports are ignored
+	said     *report
 	last     *report
 	subConns map[balancer.SubConn]struct{}
 }

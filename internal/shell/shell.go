@@ -94,8 +94,8 @@ type Shell struct {
 	configured bool // the policy has received a valid configuration
 	updating   bool // Begin has been called, and End has not returned
 	closed     bool
-	settled    bool // Settler was called for Close
-	stale      bool // Publish has been called
+	settled    bool
+	stale      bool
 	strays     bool // some endpoints of the last update belong to no child
 	grouper    hierarchy.Grouper
 	refusals   refusals

@@ -17,9 +17,9 @@ import (
 type Snapshot struct {
 	Policy   string
 	Channel  *stateattr.Channel
-	State    connectivity.State // the last published state
-	Since    time.Time          // when State last changed, or zero
-	Error    error              // the error of calls, if known
+	State    connectivity.State
+	Since    time.Time // when State last changed, or zero
+	Error    error     // the error of calls, if known
 	Children []ChildSnapshot
 	Details  any // set by the policy, see Describer
 }
@@ -27,11 +27,11 @@ type Snapshot struct {
 // ChildSnapshot is the state of one child of a policy.
 type ChildSnapshot struct {
 	Name      string
-	Title     string             // the name that users see, or ""
-	State     connectivity.State // the last reported state
-	Since     time.Time          // when State last changed, or zero
-	LastError error              // the last error, even if the child has recovered
-	FailedAt  time.Time          // when the child last failed, or zero
+	Title     string // the name that users see, or ""
+	State     connectivity.State
+	Since     time.Time // when State last changed, or zero
+	LastError error     // the last error, even if the child has recovered
+	FailedAt  time.Time // when the child last failed, or zero
 	Details   any
 	// Below is the child's policy if it is Watchable, or nil.
 	Below Watchable
@@ -52,7 +52,6 @@ type Watchable interface {
 
 // Describer is implemented by policies that add details to their snapshots.
 type Describer interface {
-	// Describe sets the Details of a snapshot and of its children.
 	Describe(*Snapshot)
 }
 
@@ -142,7 +141,6 @@ func (s *Shell) look() *Snapshot {
 	return now
 }
 
-// watchBelow watches the policies of the given children, and no others.
 func (s *Shell) watchBelow(children []ChildSnapshot) {
 	watched := make(map[Watchable]func())
 	for _, c := range children {

@@ -17,8 +17,8 @@ func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }
 
-// Failed returns the state of a child that cannot receive calls because of err. Calls that wait for
-// ready wait. Others fail with UNAVAILABLE and the text of err.
+// Failed returns the state of a child that cannot receive calls because of err. Calls fail with
+// UNAVAILABLE and the text of err, unless they wait for ready.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }

@@ -13,9 +13,9 @@ import (
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
 	Target string
-	Index  int                // 0 is the highest, and NoPriority means none
-	Name   string             // the priority's title, as in the log
-	State  connectivity.State // state of the priority's picker
+	Index  int    // 0 is the highest, and NoPriority means none
+	Name   string // the priority's title, as in the log
+	State  connectivity.State
 	Since  time.Time
 	Why    string
 }

@@ -13,8 +13,7 @@ type Checked struct {
 	// For endpoints from a gRPC resolver, Unusable is always "".
 	Endpoints int
 	Unusable  string
-	// Size is the approximate size of the answer in bytes.
-	Size int
+	Size      int
 
 	skip    map[place]bool // endpoints to ignore, because another one has the same first address
 	weights [][]uint32     // by priority and locality

@@ -108,7 +108,6 @@ func (n childNames) class(c *child, holders map[member][]int) int {
 	return class
 }
 
-// shared returns the number of addresses that are in both c and other.
 func (c *child) shared(other *child) (count int) {
 	for address := range c.addresses {
 		if _, had := other.addresses[address]; had {
@@ -118,7 +117,6 @@ func (c *child) shared(other *child) (count int) {
 	return count
 }
 
-// repeats reports whether some member is in several priorities.
 func repeats(priorities [][]member) bool {
 	seen := make(map[member]bool)
 	for _, members := range priorities {

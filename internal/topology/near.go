@@ -14,10 +14,8 @@ import (
 type Near struct {
 	// Prefer is "zone", "node", "hints", "balance" or "".
 	Prefer string
-	// Place is the client's location.
-	Place location.Location
-	// MinEndpoints is the number of endpoints that can receive calls that a near group needs. 0
-	// means 1.
+	Place  location.Location
+	// MinEndpoints is how many usable endpoints a near group needs. 0 means 1.
 	MinEndpoints int
 	// Callers is the number of clients in each zone, for "balance". nil means that all zones with
 	// endpoints have the same number of clients.

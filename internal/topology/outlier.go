@@ -20,8 +20,8 @@ func NewOutlierDetection(config *lbconfig.OutlierDetection) *OutlierDetection {
 	return &OutlierDetection{config, string(text)}
 }
 
-// ParseOutlierDetection parses a configuration in the JSON of gRFC A50, without childPolicy. JSON
-// returns this form, and users write it. The result for "" is nil.
+// ParseOutlierDetection parses a configuration in the JSON of gRFC A50, without childPolicy. This
+// is the form that JSON returns and that users write. The result for "" is nil.
 func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	if text == "" {
 		return nil, nil

@@ -4,7 +4,7 @@ package weighted
 // counts of the schedulers, so it costs a pick nothing. Its methods must be called in events of the
 // policy, except that the function from Now may be called at any time.
 type Scheduled[C comparable] struct {
-	over   map[C]uint64 // picks by earlier pickers
+	over   map[C]uint64
 	picker *Picker
 	of     []C
 	gone   map[C]bool // children of picker that were removed since Use

@@ -28,7 +28,7 @@ type Subscriptions struct {
 	heard     bool    // a response of any type has arrived on this stream
 	version   string  // version of the last response, on any stream, that was accepted as a whole
 	rejected  *string // version of the last rejected response on this stream, or nil
-	nonce     string  // nonce of the last response on this stream
+	nonce     string
 	responses uint64
 	wanted    map[string]*subscription
 	timers    uint64
@@ -53,8 +53,8 @@ func New() *Subscriptions {
 // Actions lists what to do after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer
-	Start   []Timer   // when one of these fires, Expired must be called
-	Deliver []Named   // good resources for their watchers
+	Start   []Timer // when one of these fires, Expired must be called
+	Deliver []Named
 	Fail    []Failure // resources without a good version, and why
 	Kept    []Failure // resources with a good version whose update was rejected
 	Send    *Request  // replaces a request that was not sent yet (see Replacing); may be nil

@@ -57,7 +57,7 @@ func (s *Servers) Reachable(server int, reachable bool) {
 	}
 }
 
-// Sent is called when a server has sent resources, or when it turns out not to have one.
+// Sent is called when a server has sent resources, or when it is known not to have a resource.
 func (s *Servers) Sent(server int, has Has) {
 	if server < s.asked {
 		s.states[server].has = has

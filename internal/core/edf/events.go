@@ -24,7 +24,7 @@ type extent struct {
 	begin  uint64
 	shift  int
 	idBits int
-	picks  int // number of picks in the stretch
+	picks  int
 }
 
 func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits - 1)) }

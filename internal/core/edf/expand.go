@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// expand appends the picks of the sorted events in s.events.
 func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
 		for _, e := range s.events { // the common case: each event is one pick, and events with equal deadlines are already in order

@@ -20,9 +20,9 @@ type Sequence struct {
 	// nil. Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
 	members []uint32
 	bounds  []uint32
-	classOf []uint32 // the class of each entry
+	classOf []uint32
 
-	period uint64   // number of picks in a period
+	period uint64
 	end    uint64   // stretches contain all deadlines up to this time
 	cycle  []uint32 // picks since the beginning of the period, if the period is short enough to be reused
 }
@@ -53,7 +53,6 @@ func (q *Sequence) first(c uint32, now uint64) uint64 {
 	return now + (q.leftAt(c, now)+w-1)/w
 }
 
-// earliest returns the earliest deadline that no stretch contains yet.
 func (q *Sequence) earliest() uint64 {
 	wait := never
 	for _, d := range q.deadlines {

@@ -11,7 +11,7 @@ type Action struct {
 	// The following fields are used only by Start.
 	Mechanism
 	Whole     ID   // the mechanism whose source sent the list with this one, or 0
-	Heir      ID   // a removed mechanism whose names of child policies this one takes over, or 0
+	Heir      ID   // the removed mechanism whose child policies keep their names for this one, or 0
 	Inherited bool // Answer is the last answer of another source under the same name
 
 	Text   string        // one line, for Warn, Say and Show

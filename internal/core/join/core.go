@@ -87,7 +87,7 @@ type Phase int
 const (
 	Outstanding Phase = iota // the source has neither answered nor failed yet
 	Failed                   // the source failed before its first answer
-	Answered                 // there is an answer or a list, perhaps a stored one or one of another source
+	Answered                 // an answer or a list is in use, perhaps a stored one or one that another source sent
 )
 
 // String describes the phase for users.
@@ -99,9 +99,9 @@ func (p Phase) String() string {
 type origin int
 
 const (
-	own         origin = iota // the mechanism's own source
-	memory                    // the mechanism's own source, which answered before the channel was idle
-	predecessor               // the source of the mechanism that had the same name in the previous list
+	own         origin = iota
+	memory             // the mechanism's own source, which answered before the channel was idle
+	predecessor        // the source of the mechanism that had the same name in the previous list
 )
 
 // Trouble is a problem of a source.
@@ -126,7 +126,7 @@ type mechanism struct {
 	from   origin
 	until  time.Time // if from is predecessor: when the source of the answer last confirmed it
 	number int       // number of the last answer, its own or inherited, or 0
-	err    string    // why there is no answer
+	err    string
 
 	parts  []*mechanism // the list in use, or nil
 	next   []*mechanism // the list that will replace parts, or nil
@@ -156,13 +156,13 @@ type Core struct {
 	actions []Action // the actions of the current event, so far
 	now     time.Time
 
-	answers  int    // number of answers so far
-	starting int    // number of sources that are being started
-	waits    waits  // waits of the whole channel; only ForFirst is used
-	sent     bool   // an update has been sent
-	changed  bool   // Next must look for a message
-	refused  bool   // the channel has refused the last update
-	awaiting string // text of the last Await message
+	answers  int
+	starting int
+	waits    waits // waits of the whole channel; only ForFirst is used
+	sent     bool
+	changed  bool // Next must look for a message
+	refused  bool
+	awaiting string
 	closed   bool
 }
 
@@ -310,8 +310,7 @@ func (c *Core) fail(m *mechanism, why string) {
 	switch {
 	case m.phase == Answered:
 		if m.holds() && m.from == own {
-			// A source without a failure is trusted to have had no other answer until now, even if
-			// it polls.
+			// Until this failure, the source has not contradicted its answer, even if it polls.
 			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
 		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {

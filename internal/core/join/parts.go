@@ -139,7 +139,6 @@ func (c *Core) useNext(m *mechanism) {
 	c.drop(m, before)
 }
 
-// drop stops the mechanisms in before that are no longer in m's lists.
 func (c *Core) drop(m *mechanism, before []*mechanism) {
 	after := m.all()
 	for _, p := range before {

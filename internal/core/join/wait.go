@@ -11,10 +11,11 @@ const (
 	// failed. When that mechanism answers, the timer continues, but has no effect.
 	ForFirst Wait = iota
 	// ForList is the wait of a new list until it is ready: one of its mechanisms has answered, and
-	// all others have answered or failed. Until then, the previous endpoints stay in use. If they
-	// never came from an answer, there is no wait. Config.Patience limits the wait. Further lists
-	// do not extend it; otherwise, a source that changes its list often would keep old endpoints in
-	// use. Once the limit is reached, a further list waits again only if it contains a new source.
+	// all others have answered or failed. Until then, the previous endpoints stay in use. There is
+	// no wait if no mechanism in use has ever answered. Config.Patience limits the wait. Further
+	// lists do not extend it; otherwise, a source that changes its list often would keep old
+	// endpoints in use. Once the limit is reached, a further list waits again only if it contains a
+	// new source.
 	ForList
 	// ForWord is the wait for a source's first answer before the stored answer is used.
 	ForWord
@@ -40,7 +41,6 @@ const (
 	LogSaysAfter = 2 * time.Second
 )
 
-// limit returns how long a wait may last. m is nil for ForFirst.
 func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	switch {
 	case w == ForCalls:

@@ -26,9 +26,9 @@ const Hold = 5 * time.Second
 type Name struct {
 	Addresses []string // addresses of the last answer
 	Held
-	Err error // error of the last lookup, or nil
+	Err error
 
-	heard bool // the name has a result
+	heard bool
 }
 
 // Held records until when the addresses of a name were known to be valid. Until is zero if they
@@ -149,7 +149,7 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join joins flaws, and says how many of all are missing.
+// join joins flaws. of is the number of all flaws; if some are not listed, join adds their number.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

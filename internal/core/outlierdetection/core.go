@@ -73,15 +73,15 @@ type Endpoint[T any] struct {
 	present    bool
 	index      int // index in the policy's list
 	connection Connection
-	ejected    bool      // A50's ejection timestamp is set
-	ejectedAt  time.Time // A50's ejection timestamp
+	ejected    bool // A50's ejection timestamp is set
+	ejectedAt  time.Time
 	by         Algorithm
-	ended      bool   // the calls that led to the ejection ended with UNAVAILABLE
-	lost       bool   // ended is set, and the connection of those calls is lost
-	multiplier int64  // A50's ejection time multiplier
-	unproven   bool   // see Unproven
-	doubt      int    // index in Core.doubted plus 1, or 0
-	epoch      uint64 // see Epoch
+	ended      bool  // the calls that led to the ejection ended with UNAVAILABLE
+	lost       bool  // ended is set, and the connection of those calls is lost
+	multiplier int64 // A50's ejection time multiplier
+	unproven   bool
+	doubt      int // index in Core.doubted plus 1, or 0
+	epoch      uint64
 	told       bool
 }
 
@@ -147,7 +147,6 @@ type Core[T any] struct {
 	looked    int // number of endpoints that tell has visited, for tests
 }
 
-// counts holds the number of endpoints in each condition.
 type counts struct {
 	ejected    int
 	unproven   int
@@ -207,7 +206,6 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	return reset
 }
 
-// forget removes the ejection history of an endpoint.
 func (c *Core[T]) forget(e *Endpoint[T]) {
 	c.set(e, false, false)
 	e.multiplier = 0

@@ -62,7 +62,6 @@ func (c *Core[T]) renew(e *Endpoint[T]) {
 	c.outcome.Doubts = append(c.outcome.Doubts, e)
 }
 
-// list adds an endpoint to doubted, or removes it.
 func (c *Core[T]) list(e *Endpoint[T]) {
 	last := len(c.doubted) - 1
 	switch {

@@ -109,7 +109,7 @@ type Core struct {
 	next int32 // address whose turn it is in a pass; len(subs) after the last turn
 	left int32 // number of further failures that end the pass or the round
 
-	since time.Duration // when the current connection was established
+	since time.Duration
 
 	phase     Phase
 	published State

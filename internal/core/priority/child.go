@@ -26,7 +26,7 @@ type child struct {
 	// standby means that another child could receive calls when this one was created.
 	standby bool
 	late    bool // a candidate without an update, see comesLate
-	single  bool // the child has at most one connection
+	single  bool
 
 	// refused means that the child has refused its last update while it was neither READY nor IDLE,
 	// and has not reported since. Its state is then TRANSIENT_FAILURE. Neither reported nor the
@@ -45,7 +45,7 @@ type child struct {
 	// the wait is over.
 	failback timer
 	atOnce   bool // the child takes over without a failback delay, because it was good when an update moved it above the child in use
-	woken    bool // ExitIdle has been called since the last report
+	woken    bool
 
 	served bool  // it has been good while in use
 	flaps  int   // failures since it was last steady

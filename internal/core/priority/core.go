@@ -77,8 +77,8 @@ type Core struct {
 	tried     []string // children that get trial calls
 	reports   int      // number of reports of all children
 	stale     bool     // the state of the child in use has changed since it was published
-	updating  bool     // between BeginUpdate and EndUpdate
-	ofUpdate  bool     // the current choice belongs to an update
+	updating  bool
+	ofUpdate  bool // the current choice belongs to an update
 }
 
 const none = -1

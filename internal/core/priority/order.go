@@ -49,15 +49,12 @@ func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 		// The result stays the same until a priority recovers, so calls do not move back and forth.
 		return rowFailing, failed
 	default:
-		// No priority is READY.
 		return rowNothing, chosen
 	}
 }
 
-// above reports whether a priority exists and is higher than other.
 func above(tier, other int) bool { return tier != none && tier < other }
 
-// tier returns the child of a priority, or nil if the child does not exist.
 func (c *Core) tier(priority int) *child { return c.children[c.config.Priorities[priority]] }
 
 // highest returns the highest priority whose child has a property, or none.

@@ -43,7 +43,7 @@ type Child[T any] struct {
 	weight, before uint32 // in the current update and in the last one; at least 1
 	state          State
 	failed         bool // the child has failed and has not been READY since
-	unproven       bool // see Core.Unproven
+	unproven       bool
 	readySince     time.Time
 	update         uint64 // number of the last update with this endpoint
 }
@@ -59,10 +59,10 @@ type Core[T any] struct {
 	config   Config
 	children map[Key]*Child[T]
 	order    []*Child[T]
-	previous []*Child[T] // order before the current update
-	count    [states]int // number of children, by state
-	sum      uint64      // sum of the children's weights
-	told     *Child[T]   // the child whose error calls get if all children have failed
+	previous []*Child[T]
+	count    [states]int
+	sum      uint64
+	told     *Child[T] // the child whose error calls get if all children have failed
 	updates  uint64
 
 	publication
@@ -244,8 +244,8 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
-// Failed returns the child whose error calls get, or nil if there is no child. This is the same
-// child until that child recovers, so that the error does not keep changing.
+// Failed returns the child whose error is the error of calls, or nil if there is no child. It
+// returns the same child until that child recovers, so that the error does not keep changing.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told

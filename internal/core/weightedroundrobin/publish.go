@@ -18,9 +18,9 @@ type publication struct {
 	published State
 	begun     bool
 	at        time.Time // time of the last publication
-	stale     bool      // the last picker is out of date
-	urgent    bool      // do not wait for PickerInterval
-	growing   bool      // a READY child is in its slow-start window
+	stale     bool
+	urgent    bool // do not wait for PickerInterval
+	growing   bool // a READY child is in its slow-start window
 }
 
 // End ends an update. The state becomes due at once, unless the picker would stay the same.

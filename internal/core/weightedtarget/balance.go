@@ -107,7 +107,6 @@ func (c *Core) capacity() (zones []float64, left func(string, float64) float64) 
 	return zones, left
 }
 
-// moved reports whether the shares must be computed again (see Step).
 func (c *Core) moved() bool {
 	zones, _ := c.capacity()
 	for i, part := range sharesOf(zones) {

@@ -30,7 +30,6 @@ type cluster struct {
 	spots []*spot
 }
 
-// startCluster starts all backends on free loopback ports, and writes the endpoints file into dir.
 func startCluster(dir string) (*cluster, error) {
 	c := &cluster{
 		file: filepath.Join(dir, "endpoints.yaml"),
@@ -111,7 +110,6 @@ func (c *cluster) yaml() string {
 	return b.String()
 }
 
-// priority returns the highest priority in which a backend answers.
 func (c *cluster) priority() int {
 	for _, s := range c.spots {
 		if s.answers() {
@@ -126,7 +124,7 @@ func (c *cluster) priority() int {
 func (c *cluster) expected() []float64 {
 	inUse := c.priority()
 	localities := map[string]float64{} // sum of the weights of the backends that answer, by locality
-	weights := map[string]float64{}    // weights of these localities
+	weights := map[string]float64{}
 	for _, s := range c.spots {
 		if s.answers() && s.priority == inUse {
 			localities[s.locality] += float64(s.weight)

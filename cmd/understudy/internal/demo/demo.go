@@ -88,7 +88,6 @@ func withCluster(ctx context.Context, opts Options, change func(*understudy.Opti
 	return do(c, cc)
 }
 
-// startSource returns a target for the endpoints in file, and a function that stops its source.
 func startSource(ctx context.Context, source, file string) (target string, stop func(), err error) {
 	if source != SourceEDS {
 		return (&url.URL{Scheme: "file", Path: file}).String(), func() {}, nil

@@ -33,7 +33,6 @@ type phase struct {
 	// stepsIn means that another priority takes over. The phase then measures the time until that
 	// priority first answers.
 	stepsIn bool
-	// mayFail is the share of calls that may fail after the phase has settled.
 	mayFail float64
 }
 

@@ -26,8 +26,7 @@ type PhaseResult struct {
 	// answer of the next priority. It is nil without a failover.
 	FailoverMS *float64         `json:"failover_ms"`
 	Endpoints  []EndpointResult `json:"endpoints"`
-	// Problems lists deviations from the expected result.
-	Problems []string `json:"problems,omitempty"`
+	Problems   []string         `json:"problems,omitempty"`
 
 	lastError error
 }

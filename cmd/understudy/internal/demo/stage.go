@@ -15,7 +15,7 @@ import (
 type stage struct {
 	mu      sync.Mutex
 	cluster *cluster
-	said    string // describes the last action
+	said    string
 	ended   bool
 }
 
@@ -75,10 +75,8 @@ type group struct {
 	spots  []*spot
 }
 
-// ID represents the group in a form.
 func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
 
-// Place is the group's anchor on the page.
 func (g *group) Place() string { return strings.ReplaceAll(g.ID(), " ", "-") }
 
 // State describes an endpoint. It is "" for other groups.
@@ -89,8 +87,8 @@ func (g *group) State() string {
 	return g.spots[0].state()
 }
 
-// groups returns the priorities, localities and endpoints in the order of the page: each group
-// precedes those within it.
+// groups returns the priorities, localities and endpoints. Each group precedes the groups within
+// it.
 func (c *cluster) groups() []*group {
 	var all []*group
 	var p, l *group
@@ -161,7 +159,6 @@ func (st *stage) act(form url.Values) (place string, err error) {
 
 const mostWeight = 1000
 
-// setWeights applies all weights of a form, or none of them.
 func (st *stage) setWeights(form url.Values) error {
 	if err := st.enter(); err != nil {
 		return err

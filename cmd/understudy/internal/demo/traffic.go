@@ -11,7 +11,7 @@ import (
 
 type call struct {
 	begin, end time.Time
-	address    string // the backend that answered
+	address    string
 	err        error
 }
 

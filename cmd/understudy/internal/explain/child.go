@@ -25,11 +25,10 @@ type child struct {
 	size       int
 }
 
-// A report is what a child reports to the priority policy.
 type report struct {
 	ready      bool
 	condition  priority.Condition
-	readyShare float64 // share of its weight
+	readyShare float64
 	// share distributes a number of calls over the endpoints, and adds each endpoint's part to the
 	// map. It is nil unless ready is set.
 	share func(calls float64, to map[*Endpoint]float64)
@@ -150,7 +149,6 @@ func outlierConfig(o *lbconfig.OutlierDetection) outlierdetection.Config {
 	return config
 }
 
-// split runs weighted_target over the localities and returns its report.
 func (c *child) split() report {
 	var core weightedtarget.Core
 	core.SetBalance(c.balance())

@@ -49,8 +49,7 @@ type Options struct {
 	Options []string
 	// Kubeconfig gives access to Kubernetes, for targets that need it.
 	Kubeconfig kubeconfig.Options
-	// JSON selects JSON output instead of tables.
-	JSON bool
+	JSON       bool
 	// In is standard input, and Out receives the output.
 	In  io.Reader
 	Out io.Writer

@@ -133,8 +133,6 @@ func (l *locality) ready() bool {
 	return l.core.State() == weightedroundrobin.Ready
 }
 
-// readyShares returns the shares of the locality's weight that are READY and that have failed. The
-// locality must be ready.
 func (l *locality) readyShares() (ready, failed float64) {
 	if l.pickFirst {
 		return 1, 0

@@ -20,11 +20,11 @@ import (
 type plan struct {
 	tree     topology.Tree
 	config   json.RawMessage
-	names    map[string]string // names of the children of the priority policy, for errors
+	names    map[string]string
 	failures map[string]string // why children of the priority policy have no endpoints
-	clusters []string          // cluster of each priority
-	first    []int             // first priority of each mechanism
-	notes    []string          // notes about fields and options without effect
+	clusters []string
+	first    []int
+	notes    []string // notes about fields and options without effect
 }
 
 func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, error) {

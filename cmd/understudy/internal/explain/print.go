@@ -126,7 +126,6 @@ func columns[T any](several bool, all []T) []T {
 	return slices.Delete(all, 1, 2)
 }
 
-// drops describes the drops with their shares of the calls in percent.
 func (r *Result) drops() string {
 	var drops []string
 	for _, d := range r.Drops {

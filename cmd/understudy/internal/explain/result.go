@@ -19,12 +19,10 @@ type Result struct {
 	Priority  *uint32    `json:"priority"`
 	Endpoints []Endpoint `json:"endpoints"`
 	Tiers     []Tier     `json:"tiers"`
-	// Drops are the drops in the file, in the order in which they apply.
-	Drops   []Drop  `json:"drops"`
-	Dropped float64 `json:"dropped"`
-	// Down lists what the user has declared to be down.
-	Down    []string `json:"down"`
-	Options []string `json:"options"`
+	Drops     []Drop     `json:"drops"`
+	Dropped   float64    `json:"dropped"`
+	Down      []string   `json:"down"`
+	Options   []string   `json:"options"`
 	// Error is the error of failing calls. It is set if all calls fail, or if some are dropped.
 	Error string `json:"error,omitempty"`
 	// Notes names the fields of the file that have no effect.
@@ -45,9 +43,8 @@ type Endpoint struct {
 	Priority            uint32   `json:"priority"`
 	Weight              uint32   `json:"weight"`
 	Share               float64  `json:"share"`
-	// Down means that all addresses of the endpoint are down.
-	Down          bool     `json:"down,omitempty"`
-	DownAddresses []string `json:"down_addresses,omitempty"`
+	Down                bool     `json:"down,omitempty"`
+	DownAddresses       []string `json:"down_addresses,omitempty"`
 	// Health is set if the file keeps calls away from the endpoint.
 	Health string `json:"health,omitempty"`
 

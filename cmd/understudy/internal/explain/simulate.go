@@ -44,11 +44,10 @@ type simulation struct {
 
 	core    *priority.Core
 	assumed hypothesis
-	reports map[string]report // under the current hypothesis
-	standby bool              // the core connects a standby
+	reports map[string]report
+	standby bool // the core connects a standby
 }
 
-// newSimulation parses the plan's configuration and adds the plan's endpoints to the localities.
 func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error) {
 	var policy lbconfig.Policy
 	if err := policy.UnmarshalJSON(p.config); err != nil {
@@ -144,7 +143,6 @@ func (s *simulation) report(name string) {
 	s.do(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyPart: r.readyShare}))
 }
 
-// outcome tells where the calls go now.
 func (s *simulation) outcome() outcome {
 	o := outcome{inUse: s.core.InUse(), shares: make(map[*Endpoint]float64)}
 	if o.inUse == "" {

@@ -12,9 +12,8 @@ import (
 type Tier struct {
 	Priority uint32 `json:"priority"`
 	// Cluster is the cluster of the priority. It is set only for an aggregate.
-	Cluster string `json:"cluster,omitempty"`
-	// Endpoints is the number of endpoints that may receive calls.
-	Endpoints int `json:"endpoints"`
+	Cluster   string `json:"cluster,omitempty"`
+	Endpoints int    `json:"endpoints"`
 	// Standby means that the priority is connected while priority 0 is in use.
 	Standby bool `json:"standby,omitempty"`
 	// LeftAfter is the number of endpoints that must fail, the heaviest first, before calls leave
@@ -31,7 +30,7 @@ type tiers struct {
 	simulation *simulation
 	settings   topology.Settings
 	result     *Result
-	child      []string // name of each priority's child in the tree
+	child      []string
 }
 
 // addTiers adds a Tier for each priority, unless near groups split the priorities.
@@ -79,7 +78,7 @@ func (t *tiers) measure(priority uint32) Tier {
 // heaviest returns the endpoints of a priority that may receive calls, in descending order of
 // weight.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
-	sums := make(map[string]uint64)         // sum of the endpoints' weights in each locality
+	sums := make(map[string]uint64)
 	connected := make(map[partAddress]bool) // endpoints in the tree, from which a subset omits some
 	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[partAddressOf(e.Addresses[0])] = true

@@ -143,7 +143,6 @@ func content(base, field, data, file string) ([]byte, error) {
 	return bytes.TrimSpace(text), nil
 }
 
-// beside resolves a path relative to the file at base.
 func beside(base, file string) string {
 	if filepath.IsAbs(file) {
 		return file

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	// pluginTime limits how long a plugin may run.
 	pluginTime = 30 * time.Second
 	// early is how long before their expiry credentials are renewed. If a plugin's clock is wrong,
 	// its credentials may seem to have expired, so it runs at most once in atLeast.

@@ -23,21 +23,20 @@ type clients struct {
 	mu       sync.Mutex
 	streams  map[*client]bool
 	clusters map[string]*tally
-	repeated int // number of NACKs that were not logged
+	repeated int
 	refusals map[string]*refusal
 	memory
 }
 
-// client is the stream of one client.
 type client struct {
 	incremental bool
 	end         context.CancelCauseFunc
 	address     string
 	node        string
-	types       map[string]bool     // resource types that were requested
-	nonces      map[string]string   // nonce of the last request of each type
-	sent        map[string]response // last response of each type
-	rejected    map[string]string   // last NACK reason of each type that was logged
+	types       map[string]bool
+	nonces      map[string]string
+	sent        map[string]response
+	rejected    map[string]string // last NACK reason of each type that was logged
 	nacks       window
 	lacks       lacks
 	held        map[string]int // estimated bytes held for the requests of each type
@@ -69,11 +68,10 @@ type request struct {
 
 // remark holds what a request means in view of earlier messages on its stream.
 type remark struct {
-	first   bool   // first request of its type
+	first   bool
 	version string // version of the response that the request acknowledges or rejects, or ""
 }
 
-// open registers a new stream. It calls end to end the stream.
 func (c *clients) open(ctx context.Context, incremental bool, end context.CancelCauseFunc) *client {
 	s := &client{
 		incremental: incremental,

@@ -116,7 +116,6 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 	return owners, rejected
 }
 
-// gives reports whether the cluster last served from the file still is.
 func (c *clusters) gives(file origin) bool {
 	name, ok := c.gave[file]
 	return ok && c.served[name].file == file

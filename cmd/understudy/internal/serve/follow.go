@@ -25,8 +25,8 @@ import (
 // follows holds the targets of Options.From. It is safe for concurrent use.
 type follows struct {
 	log     *slog.Logger
-	wake    func()        // called after each change
-	news    chan struct{} // receives a value after each change
+	wake    func()
+	news    chan struct{}
 	program options.Program
 
 	mu   sync.Mutex

@@ -31,7 +31,7 @@ const (
 
 // held is a request whose response is held back.
 type held struct {
-	let    func() bool // reports whether the request may be answered now
+	let    func() bool
 	open   func() (func(), error)
 	cancel func() // cancels the watch; nil before the watch is open
 }
@@ -115,7 +115,6 @@ func (g *gate) update(now sight, updated []*given, removed []string) (err error)
 	return err
 }
 
-// complete reports whether all content is known, so that no request is held back.
 func (g *gate) complete() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -38,7 +38,6 @@ func (g *given) name() string {
 	return g.endpoints.GetClusterName()
 }
 
-// message returns the config, or else the endpoints.
 func (g *given) message() proto.Message {
 	if g.config != nil {
 		return g.config

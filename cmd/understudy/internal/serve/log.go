@@ -37,7 +37,6 @@ func logQueue(out io.Writer, output, level string) *queue {
 	})
 }
 
-// complaintQueue returns a queue for standard error.
 func complaintQueue(out io.Writer) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
 		_, _ = fmt.Fprintf(w, "understudy: %d lines were dropped, since nobody read them\n", dropped)

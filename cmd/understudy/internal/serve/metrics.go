@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// The metrics about clients.
 var (
 	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
 	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// newCluster returns a cluster whose endpoints come from this server.
 func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 	cluster := &clusterv3.Cluster{
 		Name:                 name,
@@ -85,7 +84,6 @@ func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	return nil
 }
 
-// newPolicies returns a policy list with a single entry.
 func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPolicy, error) {
 	packed, err := anypb.New(config)
 	if err != nil {

@@ -19,16 +19,16 @@ const (
 // too slow or blocks, lines are dropped and counted.
 type queue struct {
 	out  io.Writer
-	note func(w io.Writer, dropped uint64) // writes the number of dropped lines
+	note func(w io.Writer, dropped uint64)
 
 	total atomic.Uint64 // all lines dropped so far
 
 	mu      sync.Mutex
-	lines   []byte // not written yet
+	lines   []byte
 	dropped uint64 // lines dropped since the last take
 	closed  bool
 
-	more  chan struct{} // wakes the goroutine that writes
+	more  chan struct{}
 	ended chan struct{}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// limited is the error when a client exceeds a limit.
 type limited struct {
 	limit string // the command line flag that sets the limit
 	text  string
@@ -62,8 +61,8 @@ func (c *clients) refused(address, node string, beyond *limited) {
 	}
 }
 
-// rejects records a NACK. It logs the NACK unless the last one that was logged for the type had the
-// same reason, or ten of the stream were logged within a minute.
+// rejects records a NACK. It does not log a NACK with the same reason as the last one that was
+// logged for the type, and logs at most ten NACKs of a stream within a minute.
 func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	reason := c.text(r.problem.GetMessage())
 	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {

@@ -14,7 +14,7 @@ import (
 
 // resources holds what is served, in one cache for each type.
 type resources struct {
-	policy                         string // load balancing policy of all clusters
+	policy                         string
 	endpoints, clusters, listeners *cachev3.LinearCache
 	gate                           *gate // all requests pass through it to the caches
 }

@@ -36,7 +36,7 @@ type store struct {
 
 // entry is a stored cluster, as a JSON file.
 type entry struct {
-	File    origin          `json:"file"`             // where the cluster comes from
+	File    origin          `json:"file"`
 	Lost    bool            `json:"lost,omitempty"`   // the cluster has vanished from all files
 	Cluster json.RawMessage `json:"cluster"`          // a Cluster or a ClusterLoadAssignment, see Config
 	Config  bool            `json:"config,omitempty"` // set if Cluster is a Cluster
@@ -46,7 +46,7 @@ type entry struct {
 
 const (
 	maxEntry   = 64 << 20 // bytes; more than clusterfile.MaxSize, because JSON is longer
-	maxStore   = 1 << 30  // bytes of all entries together
+	maxStore   = 1 << 30
 	maxEntries = 10_000
 	// An entry is first written to a file with this prefix, and then renamed.
 	temporary = ".new-"
@@ -123,7 +123,6 @@ func readEntry(path string, most int64) (e entry, size int64, err error) {
 	return e, int64(len(data)), err
 }
 
-// parseEntry returns the entry in data if its cluster is valid.
 func parseEntry(data []byte) (entry, error) {
 	var e entry
 	if err := json.Unmarshal(data, &e); err != nil {

@@ -67,7 +67,6 @@ func (c *clients) subscribe(s *client, r request) {
 	}
 }
 
-// response records a response that is about to be sent to a client.
 func (c *clients) response(s *client, typeURL string, r response) {
 	defer c.turn(len(r.names))()
 	c.mu.Lock()
@@ -83,7 +82,6 @@ func (c *clients) response(s *client, typeURL string, r response) {
 	}
 }
 
-// answer counts an ACK or a NACK for each cluster in the response that it answers.
 func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	sent := s.sent[typeURL]
 	if sent.nonce != nonce {

@@ -19,7 +19,6 @@ import (
 // renewed certificate takes effect without a restart. While they are invalid, their last valid form
 // is used.
 type TLS struct {
-	// Certificate and Key are the server's own certificate and its key.
 	Certificate, Key string
 	// ClientCA, if not empty, holds the root certificates for client certificates, which are then
 	// required (mTLS).

@@ -7,19 +7,16 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// watches creates the cache watches of a stream.
 type watches struct {
 	clients *clients
 	client  *client
 	cache   cachev3.ConfigWatcher
 }
 
-// CreateWatch creates a watch of the state-of-the-world variant.
 func (w watches) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out chan cachev3.Response) (func(), error) {
 	return w.watch(r.GetTypeUrl(), sub, func() (func(), error) { return w.cache.CreateWatch(r, sub, out) })
 }
 
-// CreateDeltaWatch creates a watch of the incremental variant.
 func (w watches) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscription, out chan cachev3.DeltaResponse) (func(), error) {
 	return w.watch(r.GetTypeUrl(), sub, func() (func(), error) { return w.cache.CreateDeltaWatch(r, sub, out) })
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// mostInFlight limits the pending calls.
 const mostInFlight = 1000
 
 // tally calls grpc.health.v1.Health/Check at a fixed rate and counts the results. It is safe for
@@ -24,8 +23,8 @@ type tally struct {
 
 	mu   sync.Mutex
 	now  Tally
-	last string    // the last response, with its sender and latency
-	at   time.Time // when the last call failed
+	last string // the last response, with its sender and latency
+	at   time.Time
 }
 
 // Tally counts the results of calls.

@@ -33,11 +33,11 @@ type Event struct {
 
 // The values of Event.Kind.
 const (
-	kindStatus    = "status"    // the priority in use of a channel, at first and whenever it changes
-	kindEvent     = "event"     // an entry of a channel's event list
-	kindGone      = "gone"      // the channel was closed
-	kindLost      = "lost"      // the page is unreachable
-	kindBack      = "back"      // the page is reachable again
+	kindStatus    = "status" // the priority in use of a channel, at first and whenever it changes
+	kindEvent     = "event"
+	kindGone      = "gone"
+	kindLost      = "lost"
+	kindBack      = "back"
 	kindRestarted = "restarted" // the page now comes from a new process
 	kindCalls     = "calls"     // calls begin to fail, succeed again, or end with the watch
 )
@@ -50,10 +50,9 @@ type follower struct {
 
 	failing   bool
 	failingAt time.Time
-	counted   Tally // the counts at the last call of look
+	counted   Tally
 }
 
-// followed is what is known about a channel from the last page.
 type followed struct {
 	target, status string
 	last           time.Time
@@ -89,7 +88,6 @@ func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events 
 	return append(events, f.lookAtCalls(now)...)
 }
 
-// compare returns what has changed since the last page.
 func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	known := f.channels
 	f.channels = make(map[uint64]*followed)
@@ -166,7 +164,6 @@ func (e Event) said() string {
 
 func clean(text string) string { return printable.Line(text, longestError) }
 
-// lookAtCalls reports when calls begin to fail or to succeed.
 func (f *follower) lookAtCalls(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil

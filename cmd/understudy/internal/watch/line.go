@@ -93,7 +93,6 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// cut returns the text, shortened with an ellipsis if it is wider than the columns.
 func cut(text string, columns int) string {
 	text = printable.Text(text)
 	if cells(text) <= columns {

@@ -24,7 +24,7 @@ type screen struct {
 	out     *os.File
 	paint   table.Painter
 	restore func()
-	drawn   string // the last frame
+	drawn   string
 	end     []line // lines that stay on the terminal after the watch
 }
 
@@ -46,7 +46,6 @@ func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	return s, nil
 }
 
-// readKeys waits for a key that quits.
 func readKeys(keys io.Reader, quit func()) {
 	const ctrlC, ctrlD, ctrlBackslash = 3, 4, 28
 	var key [1]byte

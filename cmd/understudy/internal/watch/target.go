@@ -24,7 +24,6 @@ type Dial struct {
 	KeepAlive     time.Duration // time between pings, or 0 for none
 }
 
-// isPage reports whether the target is the URL of a debug page.
 func isPage(target string) bool {
 	scheme, _, found := strings.Cut(target, "://")
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))

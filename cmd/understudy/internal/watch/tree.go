@@ -28,7 +28,6 @@ const (
 	wide       = 110
 )
 
-// text appends a text, wrapped to at most most lines.
 func (p *picture) text(t tone, indent, text string, most int) {
 	for _, l := range wrap(indent+text, p.columns, most, indent+"  ") {
 		p.lines = append(p.lines, say(t, l))

@@ -15,9 +15,9 @@ const narrowest = 20 // columns; a narrower terminal shows only the left part
 type view struct {
 	page   *debugpage.Page // the last page, or nil
 	lost   error           // why the page is unreachable, or nil
-	since  time.Time       // when the page became unreachable
-	source string          // URL of the page, or "" for a channel of this process
-	calls  *tally          // nil if no calls are made
+	since  time.Time
+	source string // URL of the page, or "" for a channel of this process
+	calls  *tally // nil if no calls are made
 	now    time.Time
 }
 
@@ -43,7 +43,6 @@ var details = []detail{
 	{},
 }
 
-// render draws the view for a terminal of the given size.
 func (v *view) render(columns, rows int) []line {
 	columns = max(columns, narrowest)
 	var lines []line

@@ -51,7 +51,6 @@ func ready(counts map[string]int) string {
 	return fmt.Sprintf("%d/%d READY", counts["READY"], all)
 }
 
-// byState lists counts, the largest first.
 func byState(counts map[string]int) string {
 	states := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
