@@ -289,8 +289,8 @@ func (s *strict) addresses() addresses {
 	return taken
 }
 
-// at returns a copy of the endpoint with another address, and with those of its additional
-// addresses that are not taken yet.
+// at returns a copy of the endpoint at another address. It keeps only the additional addresses that
+// are not taken yet.
 func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
 	addresses := []string{address}
 	for _, more := range e.Addresses[1:] {

@@ -49,7 +49,6 @@ type Policy[C any] interface {
 // PolicyMethods are the methods of Policy that do not depend on C.
 type PolicyMethods interface {
 	State() balancer.State
-	// Children yields the children with their names.
 	Children(yield func(name string, child Below) bool)
 	// ExitIdle connects the children that should be connected.
 	ExitIdle()

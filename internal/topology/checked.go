@@ -22,8 +22,8 @@ type Checked struct {
 // Check checks an answer. It returns an *Invalid if the answer breaks the rules.
 func Check(a *Answer) (*Checked, error) { return CheckAfter(a, nil) }
 
-// CheckAfter is the same as Check. It takes less time if there is little in the answer that was not
-// in the last one, which may be nil.
+// CheckAfter is like Check, but takes less time if most of the answer was already in the last one.
+// last may be nil.
 func CheckAfter(a *Answer, last *Checked) (*Checked, error) { return check(a, newsOf(a, last)) }
 
 func check(a *Answer, n news) (*Checked, error) {
