@@ -120,18 +120,18 @@ func TestAllocationsOfAnAnswer(t *testing.T) {
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")
 	one := manyEndpoints(n, 0, "d")
 	one.Priorities[0].Localities[0].Endpoints[n/2].Weight = 1000
-	u := newUpdated(t, topology.Settings{}, a)
-	for _, test := range []struct {
-		name   string
-		answer *discovery.Answer
-		most   float64
-		sent   bool
-	}{
-		{"the same content under another identity", same, 100, false},
-		{"one weight", one, 1000, true},
-		{"all weights", weights, 1000, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	for name, settings := range answerSettings {
+		u := newUpdated(t, settings, a)
+		for _, test := range []struct {
+			name   string
+			answer *discovery.Answer
+			most   float64
+			sent   bool
+		}{
+			{"the same content under another identity", same, 100, false},
+			{"one weight", one, 1000, true},
+			{"all weights", weights, 1000, true},
+		} {
 			i, before := 0, u.updates
 			got := testing.AllocsPerRun(10, func() {
 				u.answer(t, []*discovery.Answer{test.answer, a}[i%2])
@@ -139,14 +139,16 @@ func TestAllocationsOfAnAnswer(t *testing.T) {
 			})
 			u.answer(t, a)
 			if got > test.most {
-				t.Errorf("%v allocations for an answer, want at most %v", got, test.most)
+				t.Errorf("%s, %s: %v allocations for an answer, want at most %v", name, test.name, got, test.most)
 			}
 			if sent := u.updates > before; sent != test.sent {
-				t.Errorf("an update was sent: %v, want %v", sent, test.sent)
+				t.Errorf("%s, %s: an update was sent: %v, want %v", name, test.name, sent, test.sent)
 			}
-		})
+		}
 	}
 }
+
+var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, FastFailover: true}}
 
 // BenchmarkAnswer measures answers with 10,000 endpoints, from the source's call to the picker.
 func BenchmarkAnswer(b *testing.B) {
@@ -155,7 +157,7 @@ func BenchmarkAnswer(b *testing.B) {
 	weight, address := manyEndpoints(n, 0, "d"), manyEndpoints(n, 0, "e")
 	weight.Priorities[0].Localities[0].Endpoints[n/2].Weight = 1000
 	address.Priorities[0].Localities[0].Endpoints[n/2].Addresses = []string{"10.200.0.1:80"}
-	for name, settings := range map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, FastFailover: true}} {
+	for name, settings := range answerSettings {
 		for _, to := range []struct {
 			changed string
 			*discovery.Answer

@@ -74,10 +74,16 @@ func (p *policy) bind(list []*endpoint) {
 	if list != nil {
 		p.byAddress = make(map[string][]bound, len(list))
 	}
+	all := make([]bound, 0, len(list)) // most addresses belong to one endpoint
 	for _, e := range list {
 		e.Attached.list = p.lists
 		for _, a := range e.Attached.addresses {
-			p.byAddress[a.Addr] = append(p.byAddress[a.Addr], bound{a, e})
+			if others := p.byAddress[a.Addr]; others != nil {
+				p.byAddress[a.Addr] = append(others, bound{a, e})
+				continue
+			}
+			all = append(all, bound{a, e})
+			p.byAddress[a.Addr] = all[len(all)-1 : len(all) : len(all)]
 		}
 	}
 	for s := range p.all {

@@ -53,8 +53,9 @@ func (c *counter) reset() {
 // entries.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
+	var addresses []identity.Address // reused, because a key does not keep it
 	for _, given := range endpoints {
-		var addresses []identity.Address
+		addresses = addresses[:0]
 		for _, a := range hierarchy.Addresses(given) {
 			addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
 		}

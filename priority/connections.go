@@ -26,6 +26,11 @@ func (p *policy) single() []string {
 // connections returns the number of connections that a policy has with these endpoints: one for a
 // pick_first, and otherwise one for each endpoint. Above most, it may be inexact.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
+	if few := 2 * most; len(endpoints) > few { // more endpoints never mean fewer connections
+		if n := connections(policy, endpoints[:few], most); n >= most {
+			return n
+		}
+	}
 	switch c := policy.Config.(type) {
 	case *lbconfig.Drop:
 		return connections(c.ChildPolicy, endpoints, most)
