@@ -79,6 +79,10 @@ func TestModesOfConnections(t *testing.T) {
 		{mode: modeReset, said: "\x00\x00", opened: reset},
 		{mode: modeCut, err: silent, opened: silent},
 	} {
+		if test.mode == modeCut && !canFilter() {
+			t.Log("not tested: the system allows no filters of sockets")
+			continue
+		}
 		t.Run(test.mode, func(t *testing.T) {
 			b := startBackend(t)
 			before, _, err := dialRaw(b.address, atMost)

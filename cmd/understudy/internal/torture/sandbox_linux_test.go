@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sandbox is what the system allows: namespaces of our own, for a network that can be taken down
-// and a disk that can be full.
+// sandbox is what the system allows: filters of sockets, and namespaces of our own, for a network
+// that can be taken down and a disk that can be full.
 type sandbox struct {
+	filters bool
 	network bool
 	disk    string
 }
@@ -40,7 +41,7 @@ func inSandbox() (ran bool, err error) {
 
 // newSandbox sets up the namespaces of this process, if it has any.
 func newSandbox(dir string) (sandbox, error) {
-	var box sandbox
+	box := sandbox{filters: canFilter()}
 	if os.Getenv(sandboxVariable) == "" {
 		return box, nil
 	}
@@ -52,6 +53,16 @@ func newSandbox(dir string) (sandbox, error) {
 		box.disk = dir
 	}
 	return box, nil
+}
+
+// canFilter reports whether the system allows filters of sockets.
+func canFilter() bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return syscall.AttachLsf(fd, filterAll) == nil
 }
 
 // close removes the file system.
@@ -83,6 +94,8 @@ func (sandbox) setNetwork(up bool) error {
 // lacks returns what a fault needs and the system does not allow, or "".
 func (s sandbox) lacks(f *fault) string {
 	switch {
+	case (f.name == modeCut || f.name == modeLossy) && !s.filters:
+		return "no filters of sockets"
 	case f.name == "network down" && !s.network:
 		return "no network namespace"
 	case f.name == "disk full" && s.disk == "":
