@@ -52,7 +52,7 @@ var groups = []group{
 	{title: "pure cores: they decide, without clock, locks or gRPC", rooms: []string{"internal/core/..."}, row: 7, left: 20, right: 940},
 	{title: "used by all except the cores", rooms: []string{
 		"internal/lbconfig", "internal/options", "internal/location", "internal/stateattr", "hierarchy", "internal/hierarchy",
-		"internal/live", "internal/pings", "internal/printable", "internal/serial", "internal/xnet",
+		"internal/inorder", "internal/live", "internal/pings", "internal/printable", "internal/serial", "internal/xnet",
 	}, row: 8, left: 20, right: 940, base: true},
 }
 
