@@ -14,7 +14,7 @@ import (
 
 var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Name:           "understudy.outlier_detection.ejections_enforced",
-	Description:    "Number of endpoints that were ejected, by the algorithm that found them.",
+	Description:    "Number of endpoints that were ejected, by the algorithm that detected them.",
 	Unit:           "{ejection}",
 	Labels:         []string{"grpc.target", "understudy.priority", "understudy.outlier_detection.detection_method"},
 	OptionalLabels: []string{"grpc.lb.backend_service"},

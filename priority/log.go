@@ -20,7 +20,7 @@ import (
 
 var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Name:        "understudy.priority.failovers",
-	Description: "Changes of the priority in use, to a lower one or back up.",
+	Description: "Changes of the priority in use: failovers and failbacks.",
 	Unit:        "{failover}",
 	Labels:      []string{"grpc.target", "understudy.priority.from", "understudy.priority.to", "understudy.priority.reason"},
 	Default:     true,

@@ -15,7 +15,7 @@ import (
 
 var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 	Name:        "understudy.priority.in_use",
-	Description: "Channels of the process to the target whose calls go to the priority.",
+	Description: "Channels to the target in this process whose calls go to the priority.",
 	Unit:        "{channel}",
 	Labels:      []string{"grpc.target", "understudy.priority"},
 	Default:     true,

@@ -17,7 +17,7 @@ import (
 var (
 	endpointsMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 		Name:           "understudy.endpoints",
-		Description:    "Endpoints of all channels of the process to the target, by state.",
+		Description:    "Endpoints of all channels to the target in this process, by state.",
 		Unit:           "{endpoint}",
 		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality", "understudy.endpoint.state"},
 		OptionalLabels: []string{"grpc.lb.backend_service"},
@@ -25,7 +25,7 @@ var (
 	})
 	picksMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 		Name:           "understudy.picks",
-		Description:    "Calls that were given to an endpoint. Only where understudy.endpoints is exported, too.",
+		Description:    "Calls that were assigned to an endpoint. Requires that understudy.endpoints is exported, too.",
 		Unit:           "{call}",
 		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality"},
 		OptionalLabels: []string{"grpc.lb.backend_service"},

@@ -9,9 +9,9 @@ var serverLabel = []string{"understudy.eds.server"}
 var (
 	responsesMetric = counter("understudy.eds.responses", "Responses received.", "{response}")
 	rejectedMetric  = counter("understudy.eds.nacks", "Responses with a resource that was rejected (NACK).", "{response}")
-	ignoredMetric   = counter("understudy.eds.ignored", "Responses ignored, because of a type that was not asked for.", "{response}")
-	failedMetric    = counter("understudy.eds.stream_failures", "Streams that ended, or could not be opened, without a response.", "{stream}")
-	missingMetric   = counter("understudy.eds.missing", "Clusters that did not come within 15 s.", "{cluster}")
+	ignoredMetric   = counter("understudy.eds.ignored", "Responses that were ignored because their type had not been requested.", "{response}")
+	failedMetric    = counter("understudy.eds.stream_failures", "Streams that could not be opened, or ended without a response.", "{stream}")
+	missingMetric   = counter("understudy.eds.missing", "Clusters that did not arrive within 15 s.", "{cluster}")
 	connectedMetric = estats.RegisterInt64UpDownCount(estats.MetricDescriptor{
 		Name:        "understudy.eds.connected",
 		Description: "Streams on which the server has answered.",

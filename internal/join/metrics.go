@@ -10,7 +10,7 @@ import (
 
 var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Name:        "understudy.source.updates",
-	Description: "What sources told: answers that were accepted and say something new, answers that were refused, and failures to find one.",
+	Description: "Answers with new content that were accepted, answers that were refused, and failures to get an answer.",
 	Unit:        "{update}",
 	Labels:      []string{"grpc.target", "understudy.source", "understudy.source.result"},
 	Default:     true,

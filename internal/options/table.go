@@ -156,7 +156,7 @@ var table = []Option{
 	},
 	{
 		Name: "maxFailbackDelay", Field: "MaxFailbackDelay", Kind: Duration, Most: day, AtLeast: "failbackDelay",
-		Default: "`0s`: as `failbackDelay`", Range: "`0s`, or `failbackDelay` to `24h`", Source: "ours",
+		Default: "`0s`: the same as `failbackDelay`", Range: "`0s`, or `failbackDelay` to `24h`", Source: "ours",
 	},
 	{
 		Name: "warmStandby", Field: "WarmStandby", Kind: Count, Most: 128,
@@ -169,7 +169,7 @@ var table = []Option{
 	{
 		Name: "slowStart", Field: "SlowStart", Kind: Duration,
 		Not: "pickFirst", Why: "a single endpoint gets all calls at once",
-		Default: "`0s`: none", Range: "`0s` or more; not with `pickFirst`", Source: "as Envoy's slow start, with aggression 1 and at least 10 %",
+		Default: "`0s`: none", Range: "`0s` or more; not with `pickFirst`", Source: "Envoy's slow start, with aggression 1 and a minimum of 10 %",
 	},
 	{
 		Name: "pickFirst", Field: "PickFirst", Kind: Bool,
@@ -181,12 +181,12 @@ var table = []Option{
 	},
 	{
 		Name: "minReadyRecovery", Field: "MinReadyRecovery", Kind: Fraction, Most: 1, AtLeast: "minReady",
-		Default: "`0`: as `minReady`", Range: "`0`, or `minReady` to `1`", Source: "ours",
+		Default: "`0`: the same as `minReady`", Range: "`0`, or `minReady` to `1`", Source: "ours",
 	},
 	{
 		Name: "outlierDetection", Field: "OutlierDetection", Kind: Toggle,
 		Not: "pickFirst", Why: "one pick_first over several endpoints does not notice that one of them is ejected",
-		Default: "the field of each [cluster](xds.md#outlier-detection), else `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
+		Default: "what each [cluster](xds.md#outlier-detection) configures, otherwise `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
 	},
 	{
 		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "balance", "none"},
@@ -194,15 +194,15 @@ var table = []Option{
 	},
 	{
 		Name: "zone", Field: "Zone", Kind: Name,
-		Default: "the environment's `UNDERSTUDY_ZONE`, else for `eds:` the zone of the bootstrap's node", Range: "a name", Source: "ours",
+		Default: "`UNDERSTUDY_ZONE` in the environment; otherwise, for `eds:`, the zone of the node in the bootstrap", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "region", Field: "Region", Kind: Name,
-		Default: "the environment's `UNDERSTUDY_REGION`, else for `eds:` the region of the bootstrap's node", Range: "a name", Source: "ours",
+		Default: "`UNDERSTUDY_REGION` in the environment; otherwise, for `eds:`, the region of the node in the bootstrap", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "node", Field: "Node", Kind: Name,
-		Default: "the environment's `UNDERSTUDY_NODE`", Range: "a name", Source: "ours",
+		Default: "`UNDERSTUDY_NODE` in the environment", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "zoneMinEndpoints", Field: "ZoneMinEndpoints", Kind: Count, Least: 1,
@@ -210,7 +210,7 @@ var table = []Option{
 	},
 	{
 		Name: "zoneCallers", Field: "ZoneCallers", Kind: Callers,
-		Default: "the same number in each zone that has endpoints", Range: "zones with numbers, as in `a:2,b:1`", Source: "ours",
+		Default: "the same number in each zone that has endpoints", Range: "numbers for zones, such as `a:2,b:1`", Source: "ours",
 	},
 	{
 		Name: "subset", Field: "Subset", Kind: Count, Least: 1,
