@@ -22,6 +22,7 @@ type endpointChild struct {
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
 	weight   uint32            // of endpoint; the core adds up those of duplicates, and scales them down
+	address  core.Address      // the first of endpoint, as it was given; a resolver may change the list in place
 	outdated bool              // the child has refused its current endpoint
 	place    weighted.Position // position in the pick sequence when the last picker with this child was replaced
 }

@@ -26,6 +26,14 @@ func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	return core.KeyOf(p.addresses), true
 }
 
+// addressOf returns the first address of an endpoint, if it has one.
+func addressOf(endpoint resolver.Endpoint) (a core.Address) {
+	if len(endpoint.Addresses) == 0 {
+		return a
+	}
+	return core.Address{Addr: endpoint.Addresses[0].Addr, ServerName: endpoint.Addresses[0].ServerName}
+}
+
 func weightOf(endpoint resolver.Endpoint) uint32 {
 	return max(1, weight.FromEndpoint(endpoint).Weight)
 }
@@ -47,8 +55,8 @@ func sameAttributes(a, b *attributes.Attributes) bool {
 }
 
 // search finds the children of endpoints that are the same as in the last update except for their
-// weights, and that have the same addresses, as a pointer. Finding others takes a key, and
-// comparing their attributes takes longer.
+// weights, and that have one address, at the same pointer. Finding others takes a key, and comparing
+// their attributes takes longer.
 type search struct {
 	last []*child
 	inorder.Search
@@ -56,12 +64,12 @@ type search struct {
 }
 
 func (s *search) find(e resolver.Endpoint) *child {
-	if len(e.Addresses) == 0 {
+	if len(e.Addresses) != 1 {
 		return nil
 	}
 	i := s.Find(len(s.last), func(i int) bool {
-		known := s.last[i].Attached.endpoint
-		return len(known.Addresses) == len(e.Addresses) && &known.Addresses[0] == &e.Addresses[0] && s.sameAttributes(known.Attributes, e.Attributes)
+		c := &s.last[i].Attached
+		return len(c.endpoint.Addresses) == 1 && &c.endpoint.Addresses[0] == &e.Addresses[0] && c.address == addressOf(e) && s.sameAttributes(c.endpoint.Attributes, e.Attributes)
 	})
 	if i < 0 {
 		return nil

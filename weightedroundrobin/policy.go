@@ -122,7 +122,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 		if which == core.NewChild || !sameButWeight(c.Attached.endpoint, endpoint) {
 			c.Attached.outdated = true
 		}
-		c.Attached.endpoint, c.Attached.weight = endpoint, weight
+		c.Attached.endpoint, c.Attached.weight, c.Attached.address = endpoint, weight, addressOf(endpoint)
 	}
 }
 
