@@ -50,9 +50,10 @@ func (c *counter) reset() {
 }
 
 // list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
-// entries.
+// entries. It sets bound if the last list had the same entries with the same addresses.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
+	p.bound = p.listed != nil
 	var addresses []identity.Address // reused, because a key does not keep it
 	for _, given := range endpoints {
 		addresses = addresses[:0]
@@ -71,10 +72,18 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e == nil {
 			e = &endpoint{}
 		}
+		at := len(list)
+		p.bound = p.bound && at < len(p.listed) && p.listed[at] == e && shared(e.Attached.addresses, given.Addresses)
 		e.Attached.name, e.Attached.addresses, e.Attached.reserve = name, given.Addresses, stateattr.IsReserve(given)
 		known[key] = e
 		list = append(list, e)
 	}
-	p.known = known
+	p.bound = p.bound && len(list) == len(p.listed)
+	p.known, p.listed = known, list
 	return list
+}
+
+// shared reports whether a and b are the same slice.
+func shared(a, b []resolver.Address) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

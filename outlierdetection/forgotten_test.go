@@ -134,3 +134,29 @@ func TestTheListOfEndpoints(t *testing.T) {
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
 	})
 }
+
+// The subchannels are not assigned again after an update with the same endpoints.
+func TestTheSameListIsBound(t *testing.T) {
+	ab, c := endpointsOf("a", "b"), endpointsOf("c")
+	p := &policy{}
+	for i, step := range []struct {
+		given []resolver.Endpoint
+		bound bool
+	}{
+		{nil, false}, {nil, true}, {ab, false}, {ab, true}, {append(ab[:1:1], ab[1], ab[0]), true}, {ab[:1], false}, {ab, false},
+		{append(ab[1:2:2], ab[0]), false}, {ab, false}, {endpointsOf("a", "b"), false}, {append(ab[:1:1], c[0]), false},
+		{append(ab[:1:1], c[0]), true},
+	} {
+		if p.list(step.given); p.bound != step.bound {
+			t.Errorf("step %d: bound = %v for %v, want %v", i, p.bound, step.given, step.bound)
+		}
+	}
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		for range 3 {
+			h.update(consecutive(), ab...)
+			h.want(h.calls(20, "a"), "map[a:5 b:15]")
+			time.Sleep(10 * time.Minute) // the ejection ends
+			synctest.Wait()
+		}
+	})
+}

@@ -30,6 +30,8 @@ type policy struct {
 	doubts bool
 	codes  string            // status codes of the failed calls that emptied the priority
 	known  map[key]*endpoint // nil while no calls are counted
+	listed []*endpoint       // the last list
+	bound  bool              // the subchannels are assigned to the endpoints of listed
 	place  stateattr.Labels
 
 	subConns
@@ -61,7 +63,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	if c.Ejects() {
 		list = p.list(state.Endpoints)
 	} else {
-		p.known = nil
+		p.known, p.listed, p.bound = nil, nil, false
 	}
 	if p.core.Update(coreConfig(c), list, time.Now()) {
 		for _, e := range list {
@@ -69,7 +71,9 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 		}
 	}
 	p.setRules(rulesOf(c))
-	p.bind(list)
+	if !p.bound {
+		p.bind(list)
+	}
 	for _, e := range list {
 		// The child will connect to an endpoint that has no connection yet, unless it is a reserve.
 		if now := p.connection(e); now != core.Absent || e.Attached.reserve {
