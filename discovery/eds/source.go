@@ -52,7 +52,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 }
 
 type source struct {
-	hosts    []string // empty for the servers of the bootstrap
+	hosts    []string // empty to use the servers of the bootstrap
 	cluster  string
 	options  options
 	network  *adsclient.Network // nil for the system's network

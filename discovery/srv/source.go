@@ -94,7 +94,8 @@ type watch struct {
 	logged string
 }
 
-// Check implements discovery.Source. Only DNS servers can report further problems.
+// Check implements discovery.Source. Whatever Start has not found wrong, only a
+// DNS look-up can find.
 func (source) Check(bool) error { return nil }
 
 // resolveNow requests a lookup, unless a request is already pending.

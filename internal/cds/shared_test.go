@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sharing runs channels that share stored answers. Each channel has its own copy of the cluster.
+// sharing calls f with a function that opens channels, which share their stored answers. Each
+// channel gets its own instance of the cluster.
 func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
 		var name []*spoken

@@ -170,7 +170,7 @@ func answering(code codes.Code) func(*testing.T) (string, func()) {
 }
 
 // signalled returns a function for fault.lose. It starts an endpoint in its own process, and breaks
-// it by a signal.
+// it by sending a signal.
 func signalled(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)

@@ -199,7 +199,7 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	if calls, failures := stop(); failures > 0 || calls == 0 {
 		t.Errorf("%d of %d calls failed", failures, calls)
 	}
-	// Only this loop makes calls now, so each backend gets exactly half of them.
+	// Only this loop makes calls now, so the backends share them about equally.
 	counts := make(map[string]int)
 	for range 100 {
 		a, err := who(ctx, cc)

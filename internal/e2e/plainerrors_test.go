@@ -145,7 +145,8 @@ var mishaps = map[string]mishap{
 // refusing marks a ClientConn that is being closed.
 type refusing struct{ balancer.ClientConn }
 
-// channelOf is a channel whose NewSubConn fails with errFinal if the caller is marked as refusing.
+// channelOf is a channel whose NewSubConn fails with errFinal while its embedded ClientConn is a
+// refusing.
 type channelOf struct{ *lbtest.ClientConn }
 
 func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {

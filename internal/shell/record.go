@@ -116,7 +116,7 @@ type Recorded struct {
 	Record *Record
 }
 
-// Picks returns how many calls the endpoint has received, also from other pickers.
+// Picks returns how many calls the endpoint has received, including calls through other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
 // Pick picks and counts the call.

@@ -58,7 +58,8 @@ func (q *Sequence) length(size uint64) uint64 {
 	return length
 }
 
-// keep adds picks to the cycle. It does not copy them if they are a whole period.
+// keep appends picks to the cycle. The first picks are kept without a copy, so a stretch that is a
+// whole period is never copied.
 func (q *Sequence) keep(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks

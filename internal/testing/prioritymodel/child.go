@@ -47,7 +47,7 @@ type child struct {
 	forgotten      bool          // ignored is out of date, because an update came while the child was deactivated
 }
 
-// CreateChild is the function of the pseudo-code. "The timer will be started when the child is
+// CreateChild is the function of this name in the pseudo-code of gRFC A56. "The timer will be started when the child is
 // first created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++

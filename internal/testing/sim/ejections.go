@@ -212,7 +212,8 @@ func (w *World) overdue(c *condition, d detection, endpoints int) string {
 	if d.percentage.enforced < 100 || d.percentage.limit == 100 || endpoints < int(d.percentage.hosts) || time.Since(begin) < 2*d.interval+time.Second {
 		return ""
 	}
-	// One of the last sweeps covered exactly one interval, which began at most two intervals ago.
+	// A sweep covered one whole interval, which began between one and two intervals ago. Its exact
+	// time is unknown, so try each possible one.
 	for start := 2 * d.interval; start >= d.interval; start -= time.Second / 2 {
 		from := time.Now().Add(-start)
 		n := 0

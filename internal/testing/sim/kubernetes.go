@@ -60,8 +60,9 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Sees keeps the weights of the Services, and leaves out regions and empty priorities and
-// localities. If no endpoint is ready, terminating ones take the calls.
+// Sees returns the truth as the source sees it: each endpoint has the weight of its Service, and
+// regions and empty priorities and localities are left out. If no endpoint is ready, terminating
+// ones take the calls.
 func (k *kube) Sees(truth Truth) Truth {
 	seen, last := Truth{}, len(truth.serving()) == 0
 	for i, tier := range truth {

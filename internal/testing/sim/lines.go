@@ -211,7 +211,7 @@ func (w *World) emptyClusterLine([]string) string {
 		before = w.history // the stored answer may be older
 	}
 	for _, t := range append(slices.Clone(before), w.truth) {
-		drained := slices.ContainsFunc(t, func(tier Tier) bool { return len(tier.Serving()) == 0 }) // each priority may be a cluster
+		drained := slices.ContainsFunc(t, func(tier Tier) bool { return len(tier.Serving()) == 0 }) // a priority may be a cluster of its own, so one without endpoints is enough
 		if drained || m == nil && len(w.source.Sees(t).serving()) == 0 || m != nil && m.lacks(t) {
 			return ""
 		}

@@ -46,8 +46,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// longestLife is how long a world may take in real time. A simulated day takes some seconds. A
-// world that waits for something that never comes would not end.
+// longestLife is how long a world may take in real time. A simulated day takes a few seconds.
+// Without this limit, a world that waits for something that never comes would not end.
 const longestLife = 10 * time.Minute
 
 // live runs one world, and reports whether it has kept the rules.

@@ -55,7 +55,7 @@ func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 }
 
 func (c *toldConn) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the update has nothing else
+	if awaiting.Is(state) { // the update only makes calls wait; it has no endpoints
 		return c.ClientConn.UpdateState(state)
 	}
 	c.mu.Lock()

@@ -91,7 +91,7 @@ func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(
 }
 
 // update records how much is known and which clusters are served. Then it answers the held requests
-// that let allows.
+// whose let function now returns true.
 func (g *gate) update(now sight, updated []*given, removed []string) (err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -130,8 +130,8 @@ func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cl
 	}
 }
 
-// If two files give the same cluster, the first file keeps it. This also holds if one of them is a
-// list of clusters.
+// If two files define the same cluster, the first one wins, even if one of them is a list of
+// clusters.
 func TestClusterInTwoFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), shop)

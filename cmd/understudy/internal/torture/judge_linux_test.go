@@ -105,7 +105,7 @@ func (j *judge) delay(from, to time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// busyFactor is how much the longest delay of the scheduler extends each bound.
+// Each bound is extended by busyFactor times the longest delay of the scheduler.
 const busyFactor = 20
 
 // tooSlow is a delay of the scheduler with which nothing is judged.

@@ -77,7 +77,7 @@ func (p *process) start() error {
 	return p.await("start")
 }
 
-// read reads the output of one life of the process, and reports an end that nobody asked for.
+// read reads the output of one run of the process, and reports an unexpected exit.
 func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- string, ended chan<- struct{}) {
 	var both sync.WaitGroup
 	both.Go(func() {
