@@ -10,7 +10,7 @@ import (
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a56.md",
-		Begin:     "## Beyond A56",
+		Begin:     "## Additions to A56",
 		Scenarios: "../internal/core/priority/testdata",
 		Spec:      "a56",
 		Tests:     []string{"*_test.go", "../internal/core/priority/*_test.go", "../internal/hierarchy/*_test.go", "../*_test.go", "../internal/arch/*_test.go", "../weightedtarget/*_test.go"},
