@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ func main() {
 	flag.DurationVar(&longestCalm, "calm", longestCalm, "throw results away if a call without a fault took longer beside them")
 	kept := flag.Bool("continue", false, "keep the results of "+measured+", and measure only what is missing")
 	flag.Parse()
+	debug.SetGCPercent(400) // fewer collections, which would delay calls
 	if err := compare(*runs, *atOnce, *fault, *kept); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,7 +21,7 @@ type measure struct {
 	picture      string // file name without its ending; "" if there is none
 	of           func(result) float64
 	show         func(float64) string
-	// clear is how much smaller than ours a figure must be to be better, beside a fifth.
+	// clear is how much smaller than ours a figure must be to be better, beside a tenth.
 	clear float64
 	// fair is set if a client that gives up has good figures: then only one that loses no more calls
 	// than ours can be better.
@@ -35,10 +36,10 @@ func lostCalls(r result) float64 { return float64(r.lost) }
 
 var measures = []measure{
 	{title: "Calls lost", picture: "lost", of: lostCalls, show: whole, clear: 3, low: 1, high: float64(observed / pause),
-		intro: "How many calls failed, of about 3,000 in the 30 s after the fault. Those that were under way when it came count, too."},
-	{title: "First answer", picture: "first", of: func(r result) float64 { return secondsOf(r.first) }, show: seconds, clear: 0.05, low: 0.02, high: observed.Seconds(),
+		intro: "How many calls failed, of about 1,500 in the 30 s after the fault. Those that were under way when it came count, too."},
+	{title: "First answer", picture: "first", of: func(r result) float64 { return secondsOf(r.first) }, show: seconds, clear: 0.2, low: 0.02, high: observed.Seconds(),
 		intro: "Seconds from the fault to the first answer to a call that began after it, from any backend. A client that spreads its calls over both priorities has an answer at once, and may still lose half of its calls."},
-	{title: "Longest call", of: func(r result) float64 { return secondsOf(r.longest) }, show: seconds, clear: 0.05,
+	{title: "Longest call", of: func(r result) float64 { return secondsOf(r.longest) }, show: seconds, clear: 0.2,
 		intro: "Seconds that the longest call took, with or without success. The deadline ends each call after 1 s. A client whose calls fail at once has a short longest call, too, so it counts as better only if it loses no more calls.", fair: true},
 	{title: "Changes of priority", of: func(r result) float64 { return float64(r.changes) }, show: whole, clear: 1, fair: true, ordered: true,
 		intro: "How often the calls moved to the other priority: five answers in a row from there count as one move. A dash is a client without priorities. 0 can mean that a client never left the priority with the fault, so fewer is better only where no more calls are lost."},
@@ -93,16 +94,16 @@ func page(all []record) string {
 			fmt.Fprintf(&b, "\n![%s of each client and fault](league/%s.svg)\n", m.title, m.picture)
 		}
 	}
-	b.WriteString("\n## The clients\n\n" + wrap(clientsText) + "\n\n")
+	b.WriteString(reasons + "\n## The clients\n\n" + wrap(clientsText) + "\n\n")
 	table := [][]string{{"client", "what it is"}}
 	for _, c := range contestants {
 		table = append(table, []string{"`" + c.name + "`", c.what})
 	}
 	b.WriteString(aligned(table))
 	b.WriteString("\n## The faults\n\n" + wrap(faultsText) + "\n\n")
-	table = [][]string{{"fault", "what happens to the first priority"}}
+	table = [][]string{{"fault", "runs", "what happens to the first priority"}}
 	for _, f := range faults {
-		table = append(table, []string{f.name, f.what})
+		table = append(table, []string{f.name, strconv.Itoa(runsOf(f, all)), f.what})
 	}
 	b.WriteString(aligned(table))
 	b.WriteString(leftOut)
@@ -148,7 +149,7 @@ func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 
 // isBetter reports whether a figure is clearly better than ours.
 func (m measure) isBetter(figure, ours float64) bool {
-	return figure <= ours*0.8 && ours-figure >= m.clear
+	return figure <= ours*0.9 && ours-figure >= m.clear
 }
 
 func cell(m measure, f figure) string {
@@ -213,9 +214,19 @@ func wrap(text string) string {
 	return b.String()
 }
 
+// runsOf returns how often a fault was met.
+func runsOf(f fault, all []record) (runs int) {
+	for _, r := range all {
+		if r.fault == f.name && r.contestant == control.name && r.run > 0 {
+			runs++
+		}
+	}
+	return runs
+}
+
 // method says how often and where it was measured.
 func method(all []record) string {
-	runs, refused := make(map[string]int), 0
+	refused := 0
 	var longest time.Duration
 	for _, r := range all {
 		switch {
@@ -223,19 +234,18 @@ func method(all []record) string {
 		case r.run == 0:
 			refused++
 		default:
-			runs[r.fault]++
 			longest = max(longest, r.longest)
 		}
 	}
 	var counts []int
 	for _, f := range faults {
-		counts = append(counts, runs[f.name])
+		counts = append(counts, runsOf(f, all))
 	}
 	times := fmt.Sprintf("%d times", slices.Max(counts))
 	if least := slices.Min(counts); least != slices.Max(counts) {
 		times = fmt.Sprintf("%d to %d times", least, slices.Max(counts))
 	}
-	return fmt.Sprintf(methodText, times, longest.Milliseconds(), refused, machine(), strings.Join(versions(), ", "))
+	return fmt.Sprintf(methodText, times, longestCalm, refused, longest.Milliseconds(), machine(), strings.Join(versions(), ", "))
 }
 
 func machine() string {

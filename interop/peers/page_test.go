@@ -62,7 +62,7 @@ func TestPage(t *testing.T) {
 		"| killed             |      20 / 30 |         20 / 30 |", // median and worst
 		"20 / 30 | `round_robin` ",                                // better
 		" - |",
-		"met 0 to 3 times.",
+		"met 0 to 3 times,",
 		"(1 times)",
 		"(league/lost.svg)",
 	} {
@@ -129,9 +129,9 @@ func TestDarkness(t *testing.T) {
 }
 
 func TestQuiet(t *testing.T) {
-	good := result{calls: 3000, longest: 20 * time.Millisecond}
+	good := result{calls: 1500, longest: 20 * time.Millisecond}
 	for what, change := range map[string]func(*result){
-		"lost": func(r *result) { r.lost = 1 }, "slow": func(r *result) { r.longest = time.Second }, "few calls": func(r *result) { r.calls = 2000 },
+		"lost": func(r *result) { r.lost = 1 }, "slow": func(r *result) { r.longest = time.Second }, "few calls": func(r *result) { r.calls = 1000 },
 	} {
 		bad := good
 		change(&bad)

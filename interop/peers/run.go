@@ -16,7 +16,7 @@ import (
 const (
 	warm     = 3 * time.Second       // how long the client makes calls before the fault
 	observed = 30 * time.Second      // how long it makes calls after the fault
-	pause    = 10 * time.Millisecond // between the beginnings of two calls
+	pause    = 20 * time.Millisecond // between the beginnings of two calls
 	deadline = time.Second           // of each call
 )
 
