@@ -92,7 +92,7 @@ func TestSentencesSayWhatIsRecommended(t *testing.T) {
 			"pings each connection that has been quiet for " + seconds(r.Keepalive.Time),
 			fmt.Sprintf("are no retries below %.0f:", r.RetryThrottling.MaxTokens/2),
 			"noticed " + seconds(r.Keepalive.Timeout) + " later",
-			"a health stream and a ping each " + seconds(r.Keepalive.Time),
+			"a health stream and a ping every " + seconds(r.Keepalive.Time),
 		},
 	} {
 		text, err := os.ReadFile(file)

@@ -185,7 +185,7 @@ var faults = []fault{
 		return startServer(t, "near", &certificate).address, nil
 	}},
 	{name: "process killed", lose: signalled(syscall.SIGKILL)},
-	{name: "connections reset, and new ones, too", lose: func(t *testing.T) (string, func()) {
+	{name: "all connections reset, including new ones", lose: func(t *testing.T) (string, func()) {
 		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
 		if err != nil {
 			t.Fatal(err)
@@ -207,9 +207,9 @@ var faults = []fault{
 	}},
 	// A stopped process keeps its connections, so only keepalive finds the fault. The kernel still
 	// accepts connections for the process, so an attempt to reconnect hangs.
-	{name: "hung: the process stands still", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
+	{name: "hung: the process is stopped", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
 	{name: "hung, and calls have deadlines of 1 s", lose: signalled(syscall.SIGSTOP), deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true},
-	{name: "cut off: no packet arrives (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {
+	{name: "cut off: all packets are lost (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {
 		s, listener := startCuttable(t, "near")
 		return s.address, func() { listener.cut(t) }
 	}},

@@ -223,7 +223,7 @@ var table = []Option{
 	},
 	{
 		Name: "refresh", Field: "Refresh", Kind: Duration, Place: Lookups, Least: 1, OrZero: true,
-		Default: "DNS `0s`: none; SRV `30s`", Range: "`1s` or more, or `0s`", Source: "ours; not as in gRFC A37 if answers rotate",
+		Default: "`0s` (none) for DNS, `30s` for SRV", Range: "`1s` or more, or `0s`", Source: "ours; differs from gRFC A37 if answers rotate",
 	},
 	{
 		Name: "removeAfter", Field: "RemoveAfter", Kind: Count, Place: Lookups, Least: 1,
