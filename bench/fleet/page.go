@@ -12,39 +12,40 @@ const introduction = `# A fleet's first calls
 
 <!-- Written by: go run ./bench/fleet -->
 
-Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but always in the same order: every client calls
-the heaviest endpoints first. If many clients start together, or make only a few calls each, all of them call the same few
-endpoints. weighted_round_robin's field "startPoint" prevents this: with "random", each client starts each endpoint at a
-random point of its interval. [Another page](tiers.md) shows what a fleet does to backends that restart or fail.
+Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but always in the same order: every client
+calls the heaviest endpoints first. If many clients start together, or make only a few calls each, they all call the
+same few endpoints. The field "startPoint" of weighted_round_robin prevents this: with "random", each client starts each
+endpoint at a random point in its interval. [A fleet that loses a priority](tiers.md) shows what a fleet does to
+backends that restart or fail.
 
 The figures are from a simulation of %s clients that each make 1 to %d calls to %s endpoints with weights from 1 to %d.
-All endpoints are READY from the start. "spec" and "random" are start points of our scheduler; with random weighted picks,
-clients choose each endpoint with the probability of its weight.
+All endpoints are READY from the start. "spec" and "random" are values of "startPoint". With random weighted picks,
+clients choose each endpoint at random, with a probability proportional to its weight.
 
 ## The largest load
 
-This is the load of the endpoint that gets most calls, divided by its fair share. 1.00 is perfect.
+The load of the endpoint that gets the most calls, divided by the fair share of this endpoint. 1.00 is ideal.
 
 `
 
 const conclusion = `
 ![The largest load against its fair share, by the calls that each client makes](load.svg)
 
-With "spec", the first call of every client goes to the same endpoint, and the first k calls go to the k heaviest. "random" is
-as good as random weighted picks at first, and better from about ten calls on, because the picks of each client follow the
-weights exactly.
+With "spec", every client makes its first call to the same endpoint, and its first k calls to the k heaviest endpoints.
+"random" is as good as random weighted picks at first, and better from about ten calls on, because each client's picks
+follow the weights exactly.
 
 ## The largest multiple of a fair share
 
-This is the same for the endpoint that gets the largest multiple of its fair share. Its fair share may be only a few calls
-of the whole fleet, so the figures depend on chance.
+The same ratio for the endpoint that gets the largest multiple of its fair share. This share may be only a few of the
+fleet's calls, so the figures depend on chance.
 
 `
 
 const busy = `
-## Endpoints with any call
+## Endpoints that get any calls
 
-This is the share of the endpoints that got any call from the fleet.
+The share of the endpoints that get at least one call from the fleet.
 
 `
 

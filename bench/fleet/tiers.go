@@ -129,14 +129,15 @@ const tiersText = `# A fleet that loses a priority
 <!-- Written by: go run ./bench/fleet, from what make fleet-tiers recorded -->
 
 The simulator runs %s clients of one management server, each with its own stream. There are two priorities, each with %d
-backends of equal weight. Each client makes a wait-for-ready call every %.0f s, and all clients start at the same moment. The
-backends of p0 restart one after the other, 20 s apart: each sends GOAWAY, and listens again after 5 s. Later p0 is lost and
-comes back, and then the management server. The network has no delay.
+backends of equal weight. Each client makes a wait-for-ready call every %.0f s, and all clients start at the same
+moment. The backends of p0 restart one after the other, 20 s apart: each sends GOAWAY, and listens again after 5 s.
+Later, p0 is lost and comes back, and then the management server is lost and comes back. The network does not add any
+delay.
 
 ## Peaks
 
-Each cell has the calls or connections in one second at the busiest backend: the peak of the phase, and the median of its
-last half minute. Refused connections are counted, too.
+Each cell gives the calls or connections per second at the busiest backend: the peak in the phase, and the median of its
+last half minute. Refused connections are included.
 
 | | calls, p0 | calls, p1 | connections, p0 | connections, p1 | control plane | calls lost |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -147,29 +148,29 @@ const tiersEnd = `
 
 ![Connections a second that each backend, and the management server, is asked for](connections.svg)
 
-- **At the start**, every client connects to all backends of p0 in the same second, and then makes its first call. This is the
-  largest burst. No client connects to p1, because gRFC A56 creates a priority only when it is needed.
-- **Clients that start together stay in step.** Each calls the backend first that was connected first, and then the others
-  in turn. Over a few calls all backends get their share, but in a single second the busiest one gets more than its fair
-  share of %d calls. This ends when clients connect at different times, as they do when p0 comes back.
-- **A restart** of a backend affects all clients at once, because each is connected to it. After GOAWAY, all of them
-  reconnect at once and are refused, twice within about a second. With each attempt, gRPC's backoff spreads them a little
-  more. Meanwhile, calls go to the other backends.
-- **When p0 is lost**, all clients connect to p1 in the same second. No call is lost, but each backend of p1 must handle as
-  many handshakes in this second as there are clients. With warmStandby ([options](../options.md)), clients are connected
-  before.
-- **When p0 comes back**, backoff spreads the return of the clients over half a minute, so p0's peak is its normal load. The
-  longer p0 was lost, the longer this takes, up to gRPC's two minutes.
-- **Without a control plane**, calls are not affected. All clients try to reconnect in the same second at first, and with
-  the backoff they return at different times.
+- **At the start**, every client connects to all backends of p0 in the same second, and then makes its first call. This
+  is the largest burst of calls. Clients do not connect to p1, because gRFC A56 creates a priority only when it is
+  needed.
+- **Clients that start together stay in step.** Each client first calls the backend that connected first, and then the
+  others in turn. Over a few calls, all backends get their share, but in a single second the busiest backend gets more
+  than its fair share of %d calls. This ends when clients connect at different times, as they do when p0 comes back.
+- **A restart** of a backend affects all clients at once, because each client is connected to it. After GOAWAY, they all
+  reconnect at once and are refused, twice within about a second. With each attempt, gRPC's backoff spreads the clients
+  a little more. Meanwhile, calls go to the other backends.
+- **When p0 is lost**, all clients connect to p1 in the same second. No calls are lost, but each backend of p1 must
+  handle one handshake per client in this second. With [warmStandby](../options.md#warmstandby-fastfailover), clients
+  are connected to p1 in advance.
+- **When p0 comes back**, backoff spreads the clients' return over half a minute, so the peak at p0 is hardly more than
+  its normal load. The longer p0 was lost, the longer this takes, up to two minutes, gRPC's longest backoff.
+- **Without a control plane**, calls are not affected. At first, all clients try to reconnect in the same second;
+  because of the backoff, they return at different times.
 
 ## How many clients fit
 
-In this simulation, a client takes %d KB and %d goroutines, including both ends of its stream and of its %d connections to
-backends. A further connection costs %d KB and %d goroutines. The remaining %d KB and %d goroutines are those of the channel,
-its tree and its stream. %s clients take %d MB, and 10 GB hold about %s. Go's garbage collector lets the process grow to twice
-that size.
-`
+In this simulation, a client takes %d KB and %d goroutines, including both ends of its stream and of its %d connections
+to backends. Each connection costs %d KB and %d goroutines. The remaining %d KB and %d goroutines are for the channel,
+its tree and its stream. %s clients take %d MB, and about %s fit into 10 GB. Go's garbage collector lets the process
+grow to twice that size. `
 
 func tiers(r record) map[string]string {
 	lines := func(name string, class, from, to int) (list []series) {
