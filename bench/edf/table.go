@@ -114,19 +114,19 @@ func (t *table) remember(r rowResult) {
 
 func (t *table) footer() {
 	line := func(target, unit string, w worst) {
-		fmt.Printf("- %s: at worst %.2f%s (%s)\n", target, w.value, unit, w.where)
+		fmt.Printf("- %s: %.2f%s (%s)\n", target, w.value, unit, w.where)
 	}
 	if t.busy > 0 && runtime.GOMAXPROCS(0) > 1 {
 		fmt.Printf("\nIn %d of %d rows the floor was as fast on all cores as on one, so no other core was\n"+
 			"free: their ratios on all cores say nothing. Run this on an idle machine.\n", t.busy, t.rows)
 	}
-	fmt.Println("\nTargets:")
-	line("a pick at most 2.0 times the floor on all cores", "", t.parallelRatio)
-	line("a pick at most 40 ns serial", " ns", t.serial)
-	line("0 allocations a pick", "", t.allocs)
-	line("at most 0.2 of textbook EDF from 10,000 endpoints", "", t.overTextbook)
-	line("a pick of the generated tree at most 1.0 of grpc-go's round_robin on all cores up to 10,000 endpoints", "", t.overRobin)
-	line("building at most 100 ns an endpoint from 1,000", " ns", t.buildTime)
-	line("building at most 100 bytes an endpoint from 1,000", " bytes", t.buildBytes)
-	line("p99.99 of picks", " µs", t.tail)
+	fmt.Println("\nTargets, each with its worst result:")
+	line("a pick takes at most 2.0 times the floor on all cores", "", t.parallelRatio)
+	line("a pick takes at most 40 ns on one core", " ns", t.serial)
+	line("a pick makes 0 allocations", "", t.allocs)
+	line("a pick takes at most 0.2 times as long as textbook EDF, from 10,000 endpoints on", "", t.overTextbook)
+	line("a pick of the generated tree takes at most 1.0 times as long as grpc-go's round_robin on all cores, up to 10,000 endpoints", "", t.overRobin)
+	line("building takes at most 100 ns per endpoint, from 1,000 endpoints on", " ns", t.buildTime)
+	line("building allocates at most 100 bytes per endpoint, from 1,000 endpoints on", " bytes", t.buildBytes)
+	line("p99.99 of picks, without a target", " µs", t.tail)
 }

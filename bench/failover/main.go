@@ -74,7 +74,7 @@ func printTable(all []contestant, results [][]result, channels int) {
 		}
 	}
 	fmt.Printf("%s, %s/%s, %d cores; %d channels; medians of %d runs\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), channels, len(results[0]))
-	fmt.Println("| | until every channel answers | times " + baseline + " | shortest to longest run | until half do | CPU | calls a channel | look-ups a channel |")
+	fmt.Println("| | until every channel answers | times " + baseline + " | shortest to longest run | until half do | CPU | calls per channel | lookups per channel |")
 	fmt.Println("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
 	for i, c := range all {
 		every := func(r result) time.Duration { return r.all }

@@ -144,9 +144,9 @@ last half minute. Refused connections are included.
 `
 
 const tiersEnd = `
-![Calls a second at each backend](calls.svg)
+![Calls per second at each backend](calls.svg)
 
-![Connections a second that each backend, and the management server, is asked for](connections.svg)
+![Connections requested per second at each backend and at the management server](connections.svg)
 
 - **At the start**, every client connects to all backends of p0 in the same second, and then makes its first call. This
   is the largest burst of calls. Clients do not connect to p1, because gRFC A56 creates a priority only when it is
@@ -188,7 +188,7 @@ func tiers(r record) map[string]string {
 	asked := append(of(r.connections), series{"control plane", 2, r.column(r.control(), 0, len(r.seconds))})
 	return map[string]string{
 		"tiers.md":        tiersPage(r),
-		"calls.svg":       timePlot("calls a second, a line for each backend", linear, of(r.calls)),
-		"connections.svg": timePlot("connections asked for in a second, a line for each backend", logarithmic, asked),
+		"calls.svg":       timePlot("calls per second, one line per backend", linear, of(r.calls)),
+		"connections.svg": timePlot("connections requested per second, one line per backend", logarithmic, asked),
 	}
 }
