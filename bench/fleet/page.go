@@ -24,7 +24,8 @@ clients choose each endpoint at random, with a probability proportional to its w
 
 ## The largest load
 
-The load of the endpoint that gets the most calls, divided by the fair share of this endpoint. 1.00 is ideal.
+The table shows the load of the endpoint that gets the most calls, divided by the fair share of this endpoint. 1.00 is
+ideal.
 
 `
 
@@ -37,15 +38,15 @@ follow the weights exactly.
 
 ## The largest multiple of a fair share
 
-The same ratio for the endpoint that gets the largest multiple of its fair share. This share may be only a few of the
-fleet's calls, so the figures depend on chance.
+This table shows the same ratio for the endpoint that gets the largest multiple of its fair share. That fair share may
+be only a few of the fleet's calls, so the figures depend on chance.
 
 `
 
 const busy = `
 ## Endpoints that get any calls
 
-The share of the endpoints that get at least one call from the fleet.
+The table shows how many of the endpoints get at least one call from the fleet.
 
 `
 

@@ -128,16 +128,16 @@ const tiersText = `# A fleet that loses a priority
 
 <!-- Written by: go run ./bench/fleet, from what make fleet-tiers recorded -->
 
-The simulator runs %s clients of one management server, each with its own stream. There are two priorities, each with %d
-backends of equal weight. Each client makes a wait-for-ready call every %.0f s, and all clients start at the same
-moment. The backends of p0 restart one after the other, 20 s apart: each sends GOAWAY, and listens again after 5 s.
+The simulator runs %s clients, each with its own stream to the same management server. There are two priorities, each
+with %d backends of equal weight. Each client makes a wait-for-ready call every %.0f s, and all clients start at the
+same moment. The backends of p0 restart one after the other, 20 s apart: each sends GOAWAY, and listens again after 5 s.
 Later, p0 is lost and comes back, and then the management server is lost and comes back. The network does not add any
 delay.
 
 ## Peaks
 
-Each cell gives the calls or connections per second at the busiest backend: the peak in the phase, and the median of its
-last half minute. Refused connections are included.
+Each cell gives the calls or connections per second at the busiest backend: the peak during the phase, then the median
+of the last half minute of the phase. Refused connections are included.
 
 | | calls, p0 | calls, p1 | connections, p0 | connections, p1 | control plane | calls lost |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -160,8 +160,9 @@ const tiersEnd = `
 - **When p0 is lost**, all clients connect to p1 in the same second. No calls are lost, but each backend of p1 must
   handle one handshake per client in this second. With [warmStandby](../options.md#warmstandby-fastfailover), clients
   are connected to p1 in advance.
-- **When p0 comes back**, backoff spreads the clients' return over half a minute, so the peak at p0 is hardly more than
-  its normal load. The longer p0 was lost, the longer this takes, up to two minutes, gRPC's longest backoff.
+- **When p0 comes back**, backoff spreads the clients' return over half a minute, so the peak at p0 is only slightly
+  above its normal load. The longer p0 was lost, the longer the return takes: up to two minutes, which is gRPC's longest
+  backoff.
 - **Without a control plane**, calls are not affected. At first, all clients try to reconnect in the same second;
   because of the backoff, they return at different times.
 
