@@ -27,14 +27,14 @@ type contestant struct {
 const ours = "Recommended()"
 
 var contestants = []contestant{
-	{"zero value", "Understudy with `Options{}`, without retries and health checks", false, zeroValue},
-	{ours, "Understudy with `Recommended()`, the method named as safe to retry", false, recommended},
-	{"pick_first", "grpc-go, one name with the addresses of both priorities in order; it does no health checks", false, stock(`{"pick_first": {}}`)},
-	{"round_robin", "grpc-go, one name with the addresses of both priorities; half of the calls go to each", true, stock(roundRobin)},
-	{"outlier 10 s", "grpc-go, `outlier_detection` over `round_robin`, the defaults of gRFC A50 with both ejections enforced, but `minimumHosts` 2 and `maxEjectionPercent` 50: with A50's 5 and 10 it never ejects both of four endpoints", true, stock(outlierDetection("10s"))},
-	{"outlier 1 s", "the same with an `interval` of 1 s and a `requestVolume` of 10", true, stock(outlierDetection("1s"))},
-	{"multi-endpoint", "grpc-gcp-go, the names of the priorities in order; it switches without delay", false, multiEndpoint},
-	{"fallback", "grpc-gcp-go, a `round_robin` channel for each priority; it leaves the first if half of the calls fail within 1 s, INTERNAL counted, and does not return by itself", false, fallback},
+	{"zero value", "Understudy with `Options{}`, without retries or health checks", false, zeroValue},
+	{ours, "Understudy with `Recommended()`, and with the called method listed as safe to retry", false, recommended},
+	{"pick_first", "grpc-go, with one name for the addresses of both priorities, in order; it does not check health", false, stock(`{"pick_first": {}}`)},
+	{"round_robin", "grpc-go, with one name for the addresses of both priorities; half of the calls go to each priority", true, stock(roundRobin)},
+	{"outlier 10 s", "grpc-go, `outlier_detection` over `round_robin`, with A50's defaults and both ejection algorithms enforced, but with `minimumHosts` 2 and `maxEjectionPercent` 50: with A50's 5 and 10, it would never eject two of four endpoints", true, stock(outlierDetection("10s"))},
+	{"outlier 1 s", "the same, but with an `interval` of 1 s and a `requestVolume` of 10", true, stock(outlierDetection("1s"))},
+	{"multi-endpoint", "grpc-gcp-go, with the names of the priorities, in order; it switches without delay", false, multiEndpoint},
+	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", false, fallback},
 }
 
 // control is the client of the world without a fault.

@@ -36,15 +36,15 @@ func lostCalls(r result) float64 { return float64(r.lost) }
 
 var measures = []measure{
 	{title: "Calls lost", picture: "lost", of: lostCalls, show: whole, clear: 3, low: 1, high: float64(observed / pause),
-		intro: "How many calls failed, of about 1,500 in the 30 s after the fault. Those that were under way when it came count, too."},
+		intro: "The number of calls that failed, out of about 1,500 in the 30 s after the fault. Calls that were in flight when the fault began are included."},
 	{title: "First answer", picture: "first", of: func(r result) float64 { return secondsOf(r.first) }, show: seconds, clear: 0.2, low: 0.02, high: observed.Seconds(),
-		intro: "Seconds from the fault to the first answer to a call that began after it, from any backend. A client that spreads its calls over both priorities has an answer at once, and may still lose half of its calls."},
+		intro: "Seconds from the fault to the first answer, from any backend, to a call that began after the fault. A client that spreads its calls over both priorities gets an answer at once, but may still lose half of its calls."},
 	{title: "Longest call", of: func(r result) float64 { return secondsOf(r.longest) }, show: seconds, clear: 0.2,
-		intro: "Seconds that the longest call took, with or without success. The deadline ends each call after 1 s. A client whose calls fail at once has a short longest call, too, so it counts as better only if it loses no more calls.", fair: true},
+		intro: "Seconds that the longest call took, whether it succeeded or failed. The deadline ends each call after 1 s. Calls that fail at once are short, too, so a client counts as better only if it does not lose more calls.", fair: true},
 	{title: "Changes of priority", of: func(r result) float64 { return float64(r.changes) }, show: whole, clear: 1, fair: true, ordered: true,
-		intro: "How often the calls moved to the other priority: five answers in a row from there count as one move. A dash is a client without priorities. 0 can mean that a client never left the priority with the fault, so fewer is better only where no more calls are lost."},
+		intro: "How often a client's calls moved to the other priority. Five consecutive answers from that priority count as one move. A dash marks a client without priorities. Because 0 can mean that a client never left the faulty priority, a client with fewer moves counts as better only if it does not lose more calls."},
 	{title: "Connections", picture: "connections", of: func(r result) float64 { return float64(r.connections) }, show: whole, clear: 3, fair: true, low: 1, high: 10_000,
-		intro: "Attempts to connect in the 30 s after the fault. Fewer is better only where no more calls are lost."},
+		intro: "Connection attempts in the 30 s after the fault. A client with fewer attempts counts as better only if it does not lose more calls."},
 }
 
 func secondsOf(d time.Duration) float64 {
@@ -91,7 +91,7 @@ func page(all []record) string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", m.title, wrap(m.intro))
 		b.WriteString(aligned(rows(m, summary(all, m.of), lost)))
 		if m.picture != "" {
-			fmt.Fprintf(&b, "\n![%s of each client and fault](league/%s.svg)\n", m.title, m.picture)
+			fmt.Fprintf(&b, "\n![%s, by client and fault](league/%s.svg)\n", m.title, m.picture)
 		}
 	}
 	b.WriteString(reasons + "\n## The clients\n\n" + wrap(clientsText) + "\n\n")

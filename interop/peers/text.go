@@ -4,65 +4,66 @@ const introduction = `# The league: eight clients, eighteen faults
 
 <!-- Written by: make league -->
 
-What happens to calls when backends fail? Here a client has two priorities of two backends: one to be used first, and
-one to fall back to. Something happens to both backends of the first priority, and the second stays well. The client
-makes 50 calls a second, whether or not the calls before are answered, each with a deadline of 1 s and without
-wait-for-ready.
+What happens to calls when backends fail? Here, each client has two priorities of two backends each: the first is
+preferred, and the second is the fallback. A fault affects the first priority while the second stays healthy. Each
+client starts 50 calls a second, whether or not earlier calls have been answered. Each call has a deadline of 1 s and
+does not use wait-for-ready.
 
 Contents: [Calls lost](#calls-lost), [First answer](#first-answer), [Longest call](#longest-call), [Changes of
 priority](#changes-of-priority), [Connections](#connections), [Reasons](#reasons), [The clients](#the-clients), [The
 faults](#the-faults), [What was left out](#what-was-left-out), [How it was measured](#how-it-was-measured).
 
-How to read the tables: a row is a fault, a column a client. A cell is the median of the runs and the worst of them,
-as in "12 / 15", or one number if both are the same. The last column names the clients that are better than
-Understudy with ` + "`Recommended()`" + `: their median is at least a tenth smaller, and the difference is one that a user could
-notice. "none" means that it is the best, or as good as the best. In the pictures, which show medians, darker is worse.
+In the tables, each row is a fault and each column is a client. A cell contains the median and the worst of the runs, as
+in "12 / 15", or a single number if the two are equal. The last column names the clients that did better than Understudy
+with ` + "`Recommended()`" + `: their median is at least 10 % smaller, and the difference is large enough for a user to notice.
+"none" means that no client did better. The pictures show medians; darker is worse.
 `
 
 const reasons = `
 ## Reasons
 
-- **Connections that end** (killed, reset, GOAWAY, TLS broken, DNS changed, restart) are what every client notices. With
-  retries hardly a call is lost. The zero value has none, so it loses calls that were under way. Fallback counts failed
-  calls once a second, so it loses those of the first second.
-- **Answers that are errors, and hangs**, are noticed only by those that look at the results of calls: outlier
-  detection, fallback, and ` + "`Recommended()`" + `, which has outlier detection for priorities. The zero value, ` + "`pick_first`" + ` and
+- **Connections that end** (killed, reset, GOAWAY, TLS broken, DNS changed, restart): every client notices these faults.
+  With retries, almost no call is lost. The zero value does not retry, so it can lose calls that were in flight.
+  Fallback counts failed calls only once a second, so it loses the calls of the first second.
+- **Errors and hangs**: only the clients that look at the results of calls notice these faults: outlier detection,
+  fallback, and ` + "`Recommended()`" + `, which has outlier detection for priorities. The zero value, ` + "`pick_first`" + ` and
   multi-endpoint stay with the first priority.
-- **A client that spreads its calls over both priorities** loses half as many calls in the first second of a hang or of
-  lost packets, because half of them go to backends that are well. That is why ` + "`outlier 1 s`" + ` loses fewer than
-  ` + "`Recommended()`" + ` there. The price is paid without a fault: half of all calls go to the second priority, always.
-- ` + "`Recommended()`" + ` moves after one reset, and comes back 10 to 30 s later: one endpoint that works is worth more to it
-  than waiting for a connection. The others reconnect within milliseconds and stay.
-- **Trials**: while the first priority answers errors, ` + "`Recommended()`" + ` sends one call in a hundred there, to see
-  whether it has recovered. Those that get INTERNAL are lost, those that get UNAVAILABLE are retried. Fallback sends
-  none, and does not come back.
-- **Crash loops**: if two connections in a row end within a second, Understudy treats the backend as failed, with a
-  growing backoff ([pick-first.md](pick-first.md)). grpc-go connects again at once, thousands of times.
-- ` + "`pick_first`" + ` and multi-endpoint otherwise make the fewest connections, because they keep one. The others connect to
-  all backends.
+- **Clients that spread their calls over both priorities** lose half as many calls in the first second of a hang or of
+  packet loss, because the other half goes to healthy backends. That is why ` + "`outlier 1 s`" + ` loses fewer calls than
+  ` + "`Recommended()`" + ` for these faults. This has a cost even when there is no fault: half of all calls always go to the
+  second priority.
+- **Reset**: ` + "`Recommended()`" + ` moves its calls after a single reset, and moves them back 10 to 30 s later, because it uses
+  a working endpoint instead of waiting for a connection. The other clients reconnect within milliseconds and stay.
+- **Trials**: while the first priority answers with errors, ` + "`Recommended()`" + ` sends one call in a hundred to it, to test
+  whether it has recovered. Trials that end with INTERNAL are lost; those that end with UNAVAILABLE are retried.
+  Fallback does not send trials and does not return to the first priority.
+- **Crash loops**: if two consecutive connections end within a second, Understudy treats the backend as failed and
+  reconnects with a growing backoff ([pick-first.md](pick-first.md)). grpc-go reconnects at once, thousands of times.
+- **Connection attempts**: except in crash loops, ` + "`pick_first`" + ` and multi-endpoint make the fewest, because they keep
+  one connection. The other clients connect to all backends.
 `
 
-const clientsText = `All have the same connections, credentials, deadlines and keepalive (10 s, timeout 5 s). All but the zero value
-have the retries of ` + "`Recommended()`" + ` (UNAVAILABLE, up to 4 attempts) and ask for the health of their backends. Names
-come from one DNS server.`
+const clientsText = `All clients use the same credentials, deadlines and keepalive settings (10 s, timeout 5 s). All except the zero
+value also use the retry policy of ` + "`Recommended()`" + ` (UNAVAILABLE, up to 4 attempts) and enable health checks. A single DNS
+server resolves all names.`
 
-const faultsText = `Backends are gRPC servers on real sockets. A backend that is well answers a call after 10 ms. Packets are dropped
-by the kernel: a socket filter drops what arrives at a socket before TCP sees it.`
+const faultsText = `Backends are gRPC servers on real sockets. A healthy backend answers a call after 10 ms. A socket filter in the
+kernel drops packets before they reach TCP.`
 
 const leftOut = `
 ## What was left out
 
-- **Envoy** as a local proxy. Its binary is in none of the places that this project builds from: neither among Debian's
-  packages nor among those of npm, and Go's modules contain only its API.
-- **A share of the packets lost**, as on a bad link. The kernel of the machine has no netem, and TCP repairs small
-  losses below all of these clients.
-- **Streams**, and clients with few calls. See [tiers.md](tiers.md) and [a50.md](a50.md).
+- **Envoy** as a local proxy: its binary is not available where this project gets its dependencies. Neither Debian nor
+  npm has a package for it, and Go modules contain only its API.
+- **Partial packet loss**, as on a bad link: the machine's kernel does not have netem, and TCP hides small losses from
+  all of these clients.
+- **Streams**, and clients that make few calls: see [tiers.md](tiers.md) and [a50.md](a50.md).
 `
 
-const methodText = `` + "`make league`" + ` measures this and writes the page, on Linux, in about twenty minutes. Each fault was met %s, where
-a full run meets each nine times. All clients met it side by side, each with backends of its own, in one process. A client made calls for 3 s before the
-fault, and its calls were counted for 30 s after it. Beside each fault ran one more client, ` + "`round_robin`" + `, without any
-fault. If it lost a call, or one took longer than %v (` + "`-calm`" + `), the machine was too busy: all eight results were thrown away,
-and the fault was met again (%d times). In the results that count, its longest call took %d ms, so differences of less
-than that are noise. Machine: %s. Versions: %s. The single results are
-in ` + "`interop/peers/league.csv`" + `.`
+const methodText = `` + "`make league`" + ` compares the clients on Linux in about 20 minutes and writes this page. Each fault was
+met %s, out of nine in a full run. All eight clients ran side by side in one process, each with its own backends. Each
+client made calls for 3 s before the fault, and its calls were counted for 30 s after it. In addition, a ` + "`round_robin`" + `
+client without a fault ran beside them. If it lost a call, or if one of its calls took longer than %v (` + "`-calm`" + `), the
+machine was too busy: the results of all eight clients were discarded, and the fault was repeated (%d times). In the
+remaining results, the longest call of this client took %d ms, so smaller differences are noise. Machine: %s. Versions:
+%s. The individual results are in ` + "`interop/peers/league.csv`" + `.`
