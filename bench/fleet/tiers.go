@@ -149,8 +149,8 @@ const tiersEnd = `
 ![Connections requested per second at each backend and at the management server](connections.svg)
 
 - **At the start**, every client connects to all backends of p0 in the same second, and then makes its first call. This
-  is the largest burst of calls. Clients do not connect to p1, because gRFC A56 creates a priority only when it is
-  needed.
+  is the largest burst of calls. Clients do not connect to p1, because, under gRFC A56, a priority is created only when
+  it is needed.
 - **Clients that start together stay in step.** Each client first calls the backend that connected first, and then the
   others in turn. Over a few calls, all backends get their share, but in a single second the busiest backend gets more
   than its fair share of %d calls. This ends when clients connect at different times, as they do when p0 comes back.
