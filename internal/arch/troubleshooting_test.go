@@ -40,7 +40,7 @@ var (
 )
 
 // others is the last section of the page. Its texts need not be in our code.
-const others = "## Texts of gRPC and Go"
+const others = "## Messages from gRPC and Go"
 
 // general is how many texts one row may apply to at most: a row that applies to very many would
 // hide that another one is missing. Errors that name what is wanted need no explanation.
