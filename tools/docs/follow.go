@@ -41,7 +41,7 @@ type follower struct {
 }
 
 func (f *follower) run(ctx context.Context) error {
-	if err := f.portsAreFree(); err != nil {
+	if err := f.awaitPorts(ctx); err != nil {
 		return err
 	}
 	own := filepath.Join(f.world.dir, strings.NewReplacer("/", "-", ".", "-").Replace(f.page.name))
@@ -71,20 +71,38 @@ func (f *follower) run(ctx context.Context) error {
 
 var port = regexp.MustCompile(`\b50(?:0[5-9]|1[0-9])\d\b`)
 
-// portsAreFree fails if another program listens on a port of the page.
-func (f *follower) portsAreFree() error {
+// portWait is how long a port may be in use by another program. Any program may have it for a moment
+// as the local port of a connection.
+const portWait = 10 * time.Second
+
+// awaitPorts waits until the ports of the page are free, and fails if one is not within portWait.
+func (f *follower) awaitPorts(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, portWait)
+	defer cancel()
 	for _, b := range f.page.blocks {
 		for _, number := range port.FindAllString(b.content, -1) {
-			listener, err := net.Listen("tcp", "127.0.0.1:"+number)
-			if err != nil {
+			if err := awaitPort(ctx, number); err != nil {
 				return fmt.Errorf("%d: port %s is in use, perhaps by another run of the pages: %w", b.line, number, err)
-			}
-			if err := listener.Close(); err != nil {
-				return err
 			}
 		}
 	}
 	return nil
+}
+
+func awaitPort(ctx context.Context, number string) error {
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		listener, err := net.Listen("tcp", "127.0.0.1:"+number)
+		if err == nil {
+			return listener.Close()
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func (f *follower) block(ctx context.Context, b block, program string) error {
