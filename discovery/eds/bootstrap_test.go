@@ -43,11 +43,12 @@ func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
 	})
 	t.Run("content", func(t *testing.T) {
 		t.Setenv(bootstrapConfigVar, text)
-		wait(t, "state", build(t, "eds:///c").states)
+		c := build(t, "eds:///c")
+		wait(t, "node", nodes)
+		wait(t, "state", c.states)
 	})
 	t.Run("node for a server that is not listed", func(t *testing.T) {
 		t.Setenv(bootstrapConfigVar, strings.Replace(text, address, "other:1", 1))
-		<-nodes
 		c := build(t, "eds://"+address+"/c")
 		if got := wait(t, "node", nodes); got != "me r v" {
 			t.Errorf("node = %q, want the bootstrap's", got)
