@@ -18,9 +18,12 @@ func bootstrapFile(t *testing.T, text string) {
 	t.Setenv(bootstrapFileVar, path)
 }
 
-func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
-	nodes := make(chan string, 1)
-	script := func(s *adstest.Stream) error {
+// nodeServer starts a server that sends the node of each stream to nodes. It returns its address and
+// a bootstrap that lists it. Channels share the stream to a server, also one that is just ending.
+func nodeServer(t *testing.T) (nodes chan string, address, bootstrap string) {
+	t.Helper()
+	nodes = make(chan string, 1)
+	address = serve(t, func(s *adstest.Stream) error {
 		r, err := s.Recv()
 		if err != nil {
 			return err
@@ -28,32 +31,34 @@ func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
 		nodes <- r.GetNode().GetId() + " " + r.GetNode().GetLocality().GetRegion() + " " + r.GetNode().GetMetadata().GetFields()["k"].GetStringValue()
 		s.Respond("1", "n", adstest.Cluster("c", "10.0.0.1:1"))
 		return s.Drain()
-	}
-	address := serve(t, script)
-	text := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"google_default"},{"type":"insecure"}],"server_features":["xds_v3"]}],
+	})
+	return nodes, address, `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"google_default"},{"type":"insecure"}],"server_features":["xds_v3"]}],
 		"node":{"id":"me","locality":{"region":"r"},"metadata":{"k":"v"},"unheard_of":1},"certificate_providers":{}}`
+}
+
+func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
+	await := func(t *testing.T, target string, nodes chan string) {
+		c := build(t, target)
+		if got := wait(t, "node", nodes); got != "me r v" {
+			t.Errorf("node = %q, want the bootstrap's", got)
+		}
+		wait(t, "state", c.states)
+	}
 	t.Run("file", func(t *testing.T) {
+		nodes, _, text := nodeServer(t)
 		bootstrapFile(t, text)
 		t.Setenv(bootstrapConfigVar, "the file comes first")
-		c := build(t, "eds:///c")
-		if got := wait(t, "node", nodes); got != "me r v" {
-			t.Errorf("node = %q, want the bootstrap's", got)
-		}
-		wait(t, "state", c.states)
+		await(t, "eds:///c", nodes)
 	})
 	t.Run("content", func(t *testing.T) {
+		nodes, _, text := nodeServer(t)
 		t.Setenv(bootstrapConfigVar, text)
-		c := build(t, "eds:///c")
-		wait(t, "node", nodes)
-		wait(t, "state", c.states)
+		await(t, "eds:///c", nodes)
 	})
 	t.Run("node for a server that is not listed", func(t *testing.T) {
+		nodes, address, text := nodeServer(t)
 		t.Setenv(bootstrapConfigVar, strings.Replace(text, address, "other:1", 1))
-		c := build(t, "eds://"+address+"/c")
-		if got := wait(t, "node", nodes); got != "me r v" {
-			t.Errorf("node = %q, want the bootstrap's", got)
-		}
-		wait(t, "state", c.states)
+		await(t, "eds://"+address+"/c", nodes)
 	})
 }
 
