@@ -136,8 +136,12 @@ func TestAPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	if _, err := followText(t, "'''sh\necho 127.0.0.1:50199\n'''\n"); !strings.Contains(errorText(err), "page.md:1: port 50199 is in use") {
-		t.Errorf("error %v, want one about the port", err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	w := &world{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
+	r := w.follow(ctx, &page{name: "page.md", blocks: []block{{line: 1, language: "sh", content: "echo 127.0.0.1:50199\n"}}})
+	if !strings.Contains(errorText(r.err), "1: port 50199 is in use") {
+		t.Errorf("error %v, want one about the port", r.err)
 	}
 }
 

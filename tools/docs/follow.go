@@ -71,9 +71,9 @@ func (f *follower) run(ctx context.Context) error {
 
 var port = regexp.MustCompile(`\b50(?:0[5-9]|1[0-9])\d\b`)
 
-// portWait is how long a port may be in use by another program. Any program may have it for a moment
-// as the local port of a connection.
-const portWait = 10 * time.Second
+// portWait is how long a port may be in use by another program. The system gives these ports to
+// connections, too, and keeps such a port for a minute after the connection has ended.
+const portWait = 90 * time.Second
 
 // awaitPorts waits until the ports of the page are free, and fails if one is not within portWait.
 func (f *follower) awaitPorts(ctx context.Context) error {
