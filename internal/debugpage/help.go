@@ -10,22 +10,22 @@ type hint struct{ Reason, Look string }
 
 // hints is the table of docs/log.md. The page contains it, so that it can be read offline.
 var hints = []hint{
-	{"connection refused by …", "the process: does it run, and does it listen on this port and address? Has a deployment just stopped it?"},
+	{"connection refused by …", "whether the process runs and listens on this address, and whether a deployment has just stopped it"},
 	{"did not connect within …, i/o timeout", "the network: a firewall, a security group, a wrong route, a machine that is down"},
-	{"… accepts connections and does not answer", "whether the process hangs, or something else listens there: a proxy, or a server that expects TLS from a client that uses none"},
+	{"… accepts connections and does not answer", "whether the process hangs, or something else listens there, such as a proxy or a server that expects TLS"},
 	{"… does not answer the TLS handshake", "whether the port uses TLS, and whether the process hangs"},
 	{"x509: certificate is valid for …, not …", "the name in the certificate, and authority= in the target (certificates)"},
-	{"the server wants a client certificate", "the client's certificate (mTLS): it is missing, or from another CA"},
+	{"the server wants a client certificate", "the client's certificate (mTLS), which is missing or from another CA"},
 	{"no such host: the name may not exist", "the spelling of the name, and the DNS zone"},
 	{"the health check says NOT_SERVING", "the log of the backend, which reported this itself"},
-	{"calls to all of its endpoints fail with UNAVAILABLE", "the services that the backends depend on, and any proxy in front of the backends"},
+	{"calls to all of its endpoints fail with UNAVAILABLE", "the services that the backends need, and any proxy in front of them"},
 	{"… fail with DEADLINE_EXCEEDED", "whether the backends hang or are overloaded, or the deadline is too short"},
 	{"… fail with INTERNAL or UNKNOWN", "the last deployment, and the backend's log"},
 	{"… of its weight is READY, want …", "the endpoints that are down, which the debug page lists first"},
 	{"has lost its connections", "whether the backends were restarted; the client reconnects by itself"},
-	{"no endpoints: …", "the source: is its list meant to be empty?"},
+	{"no endpoints: …", "whether the source's list is meant to be empty"},
 	{"no answer yet: …", "what the source is waiting for, such as name servers or the management server"},
-	{"(a mistake to correct: waiting will not help)", "the target and the configuration of its source: they name something that a server does not know"},
+	{"(a mistake to correct: waiting will not help)", "the target and its source's configuration, which name something that a server does not know"},
 	{"is not configured any more", "nothing is wrong: an update removed the priority"},
 }
 

@@ -194,15 +194,15 @@ var table = []Option{
 	},
 	{
 		Name: "zone", Field: "Zone", Kind: Name,
-		Default: "`UNDERSTUDY_ZONE` in the environment; otherwise, for `eds:`, the zone of the node in the bootstrap", Range: "a name", Source: "ours",
+		Default: "`UNDERSTUDY_ZONE`, or the [bootstrap](near.md#where-the-client-is) of `eds:`", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "region", Field: "Region", Kind: Name,
-		Default: "`UNDERSTUDY_REGION` in the environment; otherwise, for `eds:`, the region of the node in the bootstrap", Range: "a name", Source: "ours",
+		Default: "`UNDERSTUDY_REGION`, or the bootstrap of `eds:`", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "node", Field: "Node", Kind: Name,
-		Default: "`UNDERSTUDY_NODE` in the environment", Range: "a name", Source: "ours",
+		Default: "`UNDERSTUDY_NODE`", Range: "a name", Source: "ours",
 	},
 	{
 		Name: "zoneMinEndpoints", Field: "ZoneMinEndpoints", Kind: Count, Least: 1,
