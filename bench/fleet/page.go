@@ -12,41 +12,26 @@ const introduction = `# A fleet's first calls
 
 <!-- Written by: go run ./bench/fleet -->
 
-Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but always in the same order: every client
-calls the heaviest endpoints first. If many clients start together, or make only a few calls each, they all call the
-same few endpoints. The field "startPoint" of weighted_round_robin prevents this: with "random", each client starts each
-endpoint at a random point in its interval. [A fleet that loses a priority](tiers.md) shows what a fleet does to
-backends that restart or fail.
+Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but always in the same order. If many clients
+start together, they all call the heaviest endpoints first. With the field "startPoint" of weighted_round_robin set to
+"random", each client starts each endpoint at a random point in its interval.
 
-The figures are from a simulation of %s clients that each make 1 to %d calls to %s endpoints with weights from 1 to %d.
-All endpoints are READY from the start. "spec" and "random" are values of "startPoint". With random weighted picks,
-clients choose each endpoint at random, with a probability proportional to its weight.
+In this simulation, %s clients each make 1 to %d calls to %s endpoints with weights from 1 to %d. "spec" and "random"
+are values of "startPoint". Random weighted picks choose each endpoint with a probability proportional to its weight.
 
 ## The largest load
 
-The table shows the load of the endpoint that gets the most calls, divided by the fair share of this endpoint. 1.00 is
-ideal.
+The table shows how many times its fair share of the calls the busiest endpoint gets.
 
 `
 
 const conclusion = `
 ![The largest load against its fair share, by the calls that each client makes](load.svg)
 
-With "spec", every client makes its first call to the same endpoint, and its first k calls to the k heaviest endpoints.
-"random" is as good as random weighted picks at first, and better from about ten calls on, because each client's picks
-follow the weights exactly.
+With "spec", every client makes its first k calls to the k heaviest endpoints. "random" is as good as random weighted
+picks at first, and better from about ten calls on.
 
-## The largest multiple of a fair share
-
-This table shows the same ratio for the endpoint that gets the largest multiple of its fair share. That fair share may
-be only a few of the fleet's calls, so the figures depend on chance.
-
-`
-
-const busy = `
 ## Endpoints that get any calls
-
-The table shows how many of the endpoints get at least one call from the fleet.
 
 `
 
@@ -55,8 +40,6 @@ func page(f fleet, results []result) string {
 	fmt.Fprintf(&b, introduction, thousands(f.clients), f.calls, thousands(f.endpoints), f.maxWeight)
 	table(&b, f, results, func(r result, k int) string { return fmt.Sprintf("%.2f", r.overload[k]) })
 	b.WriteString(conclusion)
-	table(&b, f, results, func(r result, k int) string { return fmt.Sprintf("%.2f", r.worst[k]) })
-	b.WriteString(busy)
 	table(&b, f, results, func(r result, k int) string { return fmt.Sprintf("%.1f %%", 100*r.busy[k]) })
 	return b.String()
 }

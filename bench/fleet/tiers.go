@@ -128,16 +128,14 @@ const tiersText = `# A fleet that loses a priority
 
 <!-- Written by: go run ./bench/fleet, from what make fleet-tiers recorded -->
 
-The simulator runs %s clients, each with its own stream to the same management server. There are two priorities, each
-with %d backends of equal weight. Each client makes a wait-for-ready call every %.0f s, and all clients start at the
-same moment. The backends of p0 restart one after the other, 20 s apart: each sends GOAWAY, and listens again after 5 s.
-Later, p0 is lost and comes back, and then the management server is lost and comes back. The network does not add any
-delay.
+%s simulated clients, each with a stream to the same management server, start at the same moment. There are two
+priorities, p0 and p1, with %d backends of equal weight each. Each client makes a wait-for-ready call every %.0f s. The
+backends of p0 restart one after the other, 20 s apart. Later, p0 and then the management server are lost and come back.
 
 ## Peaks
 
-Each cell gives the calls or connections per second at the busiest backend: the peak during the phase, then the median
-of the last half minute of the phase. Refused connections are included.
+Each cell gives the calls or connections per second at the busiest backend, including refused connections: the peak,
+then the median once the fleet has settled.
 
 | | calls, p0 | calls, p1 | connections, p0 | connections, p1 | control plane | calls lost |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -148,30 +146,23 @@ const tiersEnd = `
 
 ![Connections requested per second at each backend and at the management server](connections.svg)
 
-- **At the start**, every client connects to all backends of p0 in the same second, and then makes its first call. This
-  is the largest burst of calls. Clients do not connect to p1, because, under gRFC A56, a priority is created only when
-  it is needed.
-- **Clients that start together stay in step.** Each client first calls the backend that connected first, and then the
-  others in turn. Over a few calls, all backends get their share, but in a single second the busiest backend gets more
-  than its fair share of %d calls. This ends when clients connect at different times, as they do when p0 comes back.
-- **A restart** of a backend affects all clients at once, because each client is connected to it. After GOAWAY, they all
-  reconnect at once and are refused, twice within about a second. With each attempt, gRPC's backoff spreads the clients
-  a little more. Meanwhile, calls go to the other backends.
-- **When p0 is lost**, all clients connect to p1 in the same second. No calls are lost, but each backend of p1 must
-  handle one handshake per client in this second. With [warmStandby](../options.md#warmstandby-fastfailover), clients
-  are connected to p1 in advance.
-- **When p0 comes back**, backoff spreads the clients' return over half a minute, so the peak at p0 is only slightly
-  above its normal load. The longer p0 was lost, the longer the return takes: up to two minutes, which is gRPC's longest
-  backoff.
-- **Without a control plane**, calls are not affected. At first, all clients try to reconnect in the same second;
-  because of the backoff, they return at different times.
+- **At the start**, every client connects to all backends of p0, and then calls the one that connected first. Clients
+  that start together stay in step, so in some seconds the busiest backend gets more than its fair share of %d calls.
+- **When a backend restarts**, all clients reconnect to it at once and are refused, twice within about a second. After
+  that, gRPC's backoff spreads them. Meanwhile, calls go to the other backends.
+- **When p0 is lost**, all clients connect to p1 in the same second. With
+  [warmStandby](../options.md#warmstandby-fastfailover), they are connected in advance.
+- **When p0 comes back**, backoff spreads the clients' return over half a minute. The longer p0 was lost, the longer the
+  return takes, up to two minutes.
+- **Without a control plane**, calls are not affected. Clients first reconnect in the same second, and later at different
+  times.
 
 ## How many clients fit
 
-In this simulation, a client takes %d KB and %d goroutines, including both ends of its stream and of its %d connections
-to backends. Each connection costs %d KB and %d goroutines. The remaining %d KB and %d goroutines are for the channel,
-its tree and its stream. %s clients take %d MB, and about %s fit into 10 GB. Go's garbage collector lets the process
-grow to twice that size. `
+A simulated client takes %d KB and %d goroutines, including both ends of its stream and of its %d connections to
+backends. Each connection costs %d KB and %d goroutines, and the rest %d KB and %d goroutines. %s clients take %d
+MB, and about %s fit into 10 GB. Go's garbage collector lets the process grow to twice that size.
+`
 
 func tiers(r record) map[string]string {
 	lines := func(name string, class, from, to int) (list []series) {
