@@ -16,8 +16,9 @@ Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but al
 start together, they all call the heaviest endpoints first. With the field "startPoint" of weighted_round_robin set to
 "random", each client starts each endpoint at a random point in its interval.
 
-In this simulation, %s clients each make 1 to %d calls to %s endpoints with weights from 1 to %d. "spec" and "random"
-are values of "startPoint". Random weighted picks choose each endpoint with a probability proportional to its weight.
+In this simulation, %s clients each make 1 to %d calls to %s endpoints with weights from 1 to %d. "spec" and
+"random" are values of "startPoint". Random weighted picks choose each endpoint with a probability proportional to its
+weight.
 
 ## The largest load
 

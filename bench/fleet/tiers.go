@@ -154,8 +154,8 @@ const tiersEnd = `
   [warmStandby](../options.md#warmstandby-fastfailover), they are connected in advance.
 - **When p0 comes back**, backoff spreads the clients' return over half a minute. The longer p0 was lost, the longer the
   return takes, up to two minutes.
-- **Without a control plane**, calls are not affected. Clients first reconnect in the same second, and later at different
-  times.
+- **Without a control plane**, calls are not affected. Clients first reconnect in the same second, and later at
+  different times.
 
 ## How many clients fit
 
