@@ -114,8 +114,11 @@ func (e *shapeError) Error() string { return e.given + " given, want an array" }
 func readList(body io.Reader, take func(sl *slice, problem error)) (version string, err error) {
 	s := newStream(io.LimitReader(body, maxList))
 	s.bounded.N = maxEvent
-	if t, err := s.Token(); err != nil || t != json.Delim('{') {
-		return "", errors.Join(errors.New("it is not an object"), err)
+	switch t, err := s.Token(); {
+	case err != nil:
+		return "", fmt.Errorf("it is not an object: %w", err)
+	case t != json.Delim('{'):
+		return "", errors.New("it is not an object")
 	}
 	for s.More() {
 		s.bounded.N = maxEvent

@@ -50,7 +50,8 @@ func HideIn(text string, target url.URL) string {
 		return text
 	}
 	h := &hider{}
-	h.target(target)
+	after := h.target(target)
+	text = strings.ReplaceAll(text, target.String(), after.String())
 	slices.SortFunc(h.secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range h.secrets {
 		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {

@@ -1,0 +1,44 @@
+package given
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/options"
+)
+
+// CheckTarget checks a target as a fuzz test does: that it causes no panic, that an error is one
+// short line without the target's passwords and tokens, and that the authority of an accepted
+// target needs no encoding.
+func CheckTarget(t *testing.T, b options.Builder, text string) {
+	t.Helper()
+	const secret, longest = "hunter2-hunter2", 2000
+	u, err := url.Parse(text)
+	if err != nil {
+		return // gRPC would not pass such a target to a resolver
+	}
+	check := func() error {
+		err := b.Check(resolver.Target{URL: *u}, false)
+		if err != nil && (strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > longest) {
+			t.Errorf("error is not a short line: %.3000q", err)
+		}
+		return err
+	}
+	if check() == nil {
+		for _, c := range []byte(b.OverrideAuthority(resolver.Target{URL: *u})) {
+			if c <= ' ' || c >= 0x7f {
+				t.Errorf("the authority of %q has %q", text, c)
+			}
+		}
+	}
+	if strings.Contains(text, secret) {
+		return
+	}
+	u.User, u.RawQuery = url.UserPassword("me", secret), "token="+secret
+	if err := check(); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("%s: error %v, want one without the password and the token", u, err)
+	}
+}
