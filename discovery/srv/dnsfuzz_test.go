@@ -1,0 +1,107 @@
+package srv
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// answers is a name server whose answers come from bytes, of which each lookup uses some. Its names
+// are valid, because package net leaves out records with other ones.
+type answers struct{ left []byte }
+
+func (a *answers) next() (b byte) {
+	if len(a.left) > 0 {
+		b, a.left = a.left[0], a.left[1:]
+	}
+	return b
+}
+
+var (
+	dnsErrors = []error{nil, &net.DNSError{Name: "shop.test.", Err: "no such host", IsNotFound: true}, &net.DNSError{Err: "server misbehaving", IsTemporary: true}, context.DeadlineExceeded}
+	dnsHosts  = []string{"a.test.", "b.test.", ".", "", "c", "a-b.test.", "_x.test.", strings.Repeat("l.", 126)}
+)
+
+func (a *answers) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	err := dnsErrors[a.next()%4]
+	var records []*net.SRV
+	for range a.next() % 40 {
+		r := &net.SRV{Target: dnsHosts[a.next()%8], Port: uint16(a.next()) << (a.next() % 9), Priority: uint16(a.next() % 4), Weight: uint16(a.next())}
+		if r.Weight > 200 {
+			r.Weight = 65535
+		}
+		records = append(records, r)
+	}
+	return "", records, err
+}
+
+// LookupNetIP derives the addresses from the host's name, because the lookups run at the same time.
+func (a *answers) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
+	var seed byte
+	if len(a.left) > 0 {
+		seed = a.left[len(host)%len(a.left)] + network[2]
+	}
+	err := dnsErrors[max(0, int(seed%8)-4)]
+	var found []netip.Addr
+	for i := range seed {
+		switch b := [16]byte{0x20, 15: i}; {
+		case seed%3 == 0:
+			found = append(found, netip.AddrFrom16([16]byte{10: 0xff, 11: 0xff, 12: 10, 15: i}))
+		case network == "ip4":
+			found = append(found, netip.AddrFrom4([4]byte{10, 0, seed, i}))
+		default:
+			found = append(found, netip.AddrFrom16(b).WithZone(dnsHosts[seed%8]))
+		}
+	}
+	return found, err
+}
+
+// FuzzAnswers checks a source with a name server that answers anything, for several lookups: the
+// endpoints are valid and bounded, an error is one line, and a lookup that fails does not take away
+// the endpoints that are in use.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte("\x00\x02\x00\x50\x00\x01\x0a\x01\x51\x00\x02\x03\x00\x00\x01\x00\x50\x00\x01\x02"))
+	f.Add([]byte("\x00\x01\x02\x00\x00\x00\x00\x02\x00\x00\x27\x01\x01\x08\x01\xff"))
+	f.Add([]byte("\x03\x00\x01\x05\x07\xff\x08\x03\xff\x06\xff\x08\x00\x00"))
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		name := &answers{left: bytes}
+		var said, failed int
+		line := func(text string) {
+			if strings.ContainsAny(text, "\n\r\x00\x1b") || len(text) > 10_000 {
+				t.Errorf("not a short line: %.2000q", text)
+			}
+		}
+		r := new(discovery.Receiver).With(discovery.Hooks{
+			Update: func(a discovery.Answer) error {
+				said++
+				if _, err := topology.Check(&a); err != nil {
+					t.Errorf("the answer is invalid: %v", err)
+				}
+				for _, p := range a.Priorities {
+					for _, e := range p.Localities[0].Endpoints {
+						if len(e.Addresses) > 3*mostAddresses || e.Weight == 0 {
+							t.Errorf("an endpoint has the weight %d and %d addresses", e.Weight, len(e.Addresses))
+						}
+					}
+				}
+				line(a.Why)
+				return nil
+			},
+			Fail: func(err error) { failed++; line(err.Error()) },
+		})
+		w := &watch{source: source{name: "_grpc._tcp.shop.test", net: name}, receiver: r, table: table{removeAfter: 2}}
+		for n := 1; n <= 3; n++ {
+			before := w.table.clone().records.Values()
+			if ok := w.lookUp(t.Context()); said+failed < n {
+				t.Errorf("lookup %d, %v, says nothing", n, ok)
+			} else if after := w.table.records.Values(); !ok && len(after) < len(before) && failed > 0 && said == 0 {
+				t.Errorf("a failed lookup leaves %d of %d records", len(after), len(before))
+			}
+		}
+	})
+}

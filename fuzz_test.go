@@ -1,0 +1,81 @@
+package understudy
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/resolving"
+)
+
+// FuzzTarget checks any target, with or without a scheme: it causes no panic, and an error is one
+// short line.
+func FuzzTarget(f *testing.F) {
+	for _, scheme := range options.Schemes() {
+		f.Add(scheme + ":///a.b:1?failoverTimeout=3s")
+		f.Add("failover:///a:1," + scheme + ":%2F%2Fh:1%2Fa.b%3Frefresh=2s%26authority=x?zone=z&prefer=zone")
+		f.Add(scheme + "://h:1/a.b?minReady=2")
+	}
+	for _, seed := range []string{"a:1,b:2", "a:1?pickFirst=true", "dns:///a,unix:/b,passthrough:///c", "xds:///a", "a,failover:%2F%2F%2Fb%2Cc", ":", "", "%", "a?b", "é,\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		authority, err := resolving.Authority(target)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 3000 {
+				t.Errorf("error is not a short line: %.4000q", err)
+			}
+			return
+		}
+		for _, c := range []byte(authority) {
+			if c <= ' ' || c >= 0x7f {
+				t.Errorf("the authority of %q has %q", target, c)
+			}
+		}
+		if _, err := resolving.Settings(target); err != nil {
+			t.Errorf("%q has an authority, but no settings: %v", target, err)
+		}
+	})
+}
+
+// FuzzServiceConfig checks that a service config is refused with one line, or is merged with the
+// other options into one that gRPC accepts and that still has each of its fields.
+func FuzzServiceConfig(f *testing.F) {
+	for _, seed := range []string{
+		"", `{}`, `{"methodConfig":[{"name":[{"service":"a"}],"timeout":"1s"}]}`, `{"METHODCONFIG":null}`, `{"retryThrottling":{}}`, `{"loadBalancingConfig":[]}`,
+		`{"LoadBalancingPolicy":"x"}`, `{"a":1,"a":2}`, `[]`, `null`, `{} {}`, `{"methodConfig":{}}`, `{"x":"\ud800"}`, `{"healthcheckconfig":{"serviceName":"x"}}`, "{\x00",
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, more bool) {
+		o := Options{ServiceConfig: text}
+		if more {
+			o.RetryMethods, o.RetryThrottling, o.HealthCheck = []string{"/a.B/C", "/a.B/"}, RetryThrottling{10, 0.1}, true
+		}
+		merged, err := o.serviceConfig()
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 2000 {
+				t.Errorf("error is not a short line: %.3000q", err)
+			}
+			return
+		}
+		if merged == "" || checkServiceConfig(text) != nil {
+			return // gRPC refuses the user's own service config
+		}
+		if err := checkServiceConfig(merged); err != nil {
+			t.Errorf("%s becomes %s: %v", text, merged, err)
+		}
+		var before, after map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(merged), &after); err != nil {
+			t.Fatal(err)
+		}
+		_ = json.Unmarshal([]byte(text), &before) // "" has no fields
+		for name := range before {
+			if _, kept := after[name]; !kept && !strings.EqualFold(name, "methodConfig") {
+				t.Errorf("%s becomes %s, without %q", text, merged, name)
+			}
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package options_test
+
+import (
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/options"
+)
+
+// FuzzSettings checks that options given as text are refused with one short line that names one of
+// them, or result in settings that are in their ranges and that the same text yields again.
+func FuzzSettings(f *testing.F) {
+	for _, o := range options.Table() {
+		for _, value := range []string{"1", "0", "-1", "true", "10s", "0.6", "zone", "a:2,b:1", "NaN", "1e9", "9999999999999999h", "\x00é"} {
+			f.Add(o.Name + "=" + url.QueryEscape(value))
+		}
+	}
+	f.Add("minReady=0.9&minReadyRecovery=0.1&failbackDelay=10s&maxFailbackDelay=1s")
+	f.Add("pickFirst=true&outlierDetection=1&slowStart=3s&subset=4&zoneCallers=" + strings.Repeat("z:1,", 50))
+	f.Fuzz(func(t *testing.T, query string) {
+		given, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		s, err := options.ParseSettings(given)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || len(err.Error()) > 2000 {
+				t.Errorf("error is not a short line: %.3000q", err)
+			}
+			return
+		}
+		for _, named := range []func(options.Option) string{options.ByName, options.ByField} {
+			if err := options.Check(s, named); err != nil {
+				t.Errorf("%s becomes %+v, which is not valid: %v", query, s, err)
+			}
+		}
+		if again, err := options.ParseSettings(given); err != nil || !reflect.DeepEqual(s, again) {
+			t.Errorf("%s becomes %+v, then %+v, %v", query, s, again, err)
+		}
+		for name := range given {
+			if strings.ContainsAny(name, " \n") {
+				t.Errorf("parameter %q is accepted", name)
+			}
+		}
+	})
+}
