@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -44,13 +43,13 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	}
 	parts = append(parts, "dns://"+dns.Address()+"/cut.test:"+port)
 	cc := newClient(t, "failover:///"+strings.Join(parts, ",")+"?failoverTimeout=2s")
-	awaitName(deadline(t, 60*time.Second), t, cc, "good")
+	awaitName(deadline(t, limit), t, cc, "good")
 	for name, want := range wants {
-		logged.Wait(t, 60*time.Second, "failover: dns://"+dns.Address()+"/"+name+".test.:1: ", want)
+		logged.Wait(t, limit, "failover: dns://"+dns.Address()+"/"+name+".test.:1: ", want)
 	}
 	cc = newClient(t, "failover:///dns://"+dns.Address()+"/many.test:1,dns://"+dns.Address()+"/cut.test:"+port)
-	awaitName(deadline(t, 60*time.Second), t, cc, "good")
-	logged.Wait(t, 60*time.Second, "many.test:1", "1501 endpoints in 2 priorities")
+	awaitName(deadline(t, limit), t, cc, "good")
+	logged.Wait(t, limit, "many.test:1", "1501 endpoints in 2 priorities")
 }
 
 // Clusters that cannot be used do no harm to the others. Here they are a cycle, an unsupported
@@ -82,7 +81,7 @@ func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
 	}
 	file := "file://" + path + "%3Fcluster=all"
 	cc := newClient(t, "failover:///eds://"+silent+"/shop%3Fcds=true,eds://"+loop+"/shop%3Fcds=true,"+file+"?failoverTimeout=2s")
-	awaitName(deadline(t, 60*time.Second), t, cc, "good")
+	awaitName(deadline(t, limit), t, cc, "good")
 	for _, want := range [][]string{
 		{"eds://" + silent + "/shop", `no cluster "shop"`, "the server has no such resource"},
 		{"eds://" + loop + "/shop", `cluster "shop" names itself: shop -> shop`},
@@ -92,6 +91,6 @@ func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
 		{path, "/logical: "},
 		{path, "/strict: "},
 	} {
-		logged.Wait(t, 60*time.Second, want...)
+		logged.Wait(t, limit, want...)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 )
@@ -55,7 +54,7 @@ func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, 
 // Three zones have 3, 2 and 1 backends and equally many clients. Each backend gets a sixth of all
 // calls. When a zone loses a backend, some of its calls go to other zones.
 func TestBalanceOnRealSockets(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	zones, load := make(map[string][]*server), make(map[string]float64)
 	for zone, n := range map[string]int{"a": 3, "b": 2, "c": 1} {
@@ -108,7 +107,7 @@ func TestBalanceOnRealSockets(t *testing.T) {
 
 // When the client's zone is stopped, no call fails, and none goes to the next entry of the target.
 func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	zones := make(map[string][]*server)
 	for zone, n := range map[string]int{"a": 3, "b": 2, "c": 1} {

@@ -59,7 +59,7 @@ func TestNotServingFailsOverAndServingComesBack(t *testing.T) {
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
 		given.Dial(given.Set("ServiceConfig", `{"healthCheckConfig":{"serviceName":""}}`)))
-	ctx := deadline(t, 20*time.Second)
+	ctx := deadline(t, limit)
 	awaitName(ctx, t, cc, "first")
 	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
 	awaitName(ctx, t, cc, "second")
@@ -73,7 +73,7 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address, second.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, 30*time.Second)
+	ctx := deadline(t, limit)
 	awaitName(ctx, t, cc, "first")
 	first.grpc.Stop()
 	awaitName(ctx, t, cc, "second")
@@ -91,7 +91,7 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	writeEndpoints(t, path, first.address)
 	cc := newClient(t, "file://"+path, given.Dial(given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"retryPolicy":{
 		"maxAttempts":4,"initialBackoff":"0.01s","maxBackoff":"0.1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`)))
-	ctx := deadline(t, 20*time.Second)
+	ctx := deadline(t, limit)
 	first.failures.Store(2)
 	if _, err := who(ctx, cc, grpc.WaitForReady(true)); err != nil {
 		t.Fatalf("before the update: %v", err)
@@ -111,7 +111,7 @@ func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address, second.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, 20*time.Second)
+	ctx := deadline(t, limit)
 	awaitName(ctx, t, cc, "first")
 	first.err = status.Error(codes.Internal, "broken")
 	first.failures.Store(100)
@@ -129,7 +129,7 @@ func TestNoFileAtTheStart(t *testing.T) {
 	first := startServer(t, "first", nil)
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, 20*time.Second)
+	ctx := deadline(t, limit)
 	if _, err := who(ctx, cc); err == nil || !strings.Contains(err.Error(), path) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error = %v, want one that names %s", err, path)
 	}
@@ -144,7 +144,7 @@ func TestAnEmptiedFileIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, 20*time.Second)
+	ctx := deadline(t, limit)
 	awaitName(ctx, t, cc, "first")
 	writeEndpoints(t, path)
 	for {

@@ -18,7 +18,7 @@ import (
 // be answered at once. Both are long, because the machine may be busy.
 const (
 	limit    = time.Minute
-	patience = 20 * time.Second
+	patience = 30 * time.Second
 )
 
 type call struct {

@@ -106,7 +106,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	cc := newClient(t, target, given.Dial(given.Set("ServiceConfig", retries)))
 	ctx := deadline(t, 150*time.Second)
 	awaitName(ctx, t, cc, "eds")
-	logged.Wait(t, 30*time.Second, "failover:///eds://"+manager, "3 endpoints in 3 priorities")
+	logged.Wait(t, limit, "failover:///eds://"+manager, "3 endpoints in 3 priorities")
 	stop := waiting(t, cc)
 
 	pushed.kill()
@@ -162,16 +162,16 @@ func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	parts = append(parts, "dns://"+dns.Address()+"/gone.test:1", "eds://"+nobodyAt(t)+"/shop", "file:///no/such/file.yaml",
 		fmt.Sprintf("dns://%s/good.test:%s", dns.Address(), good.address[strings.LastIndex(good.address, ":")+1:]))
 	cc := newClient(t, "failover:///"+strings.Join(parts, ",")+"?failoverTimeout=2s")
-	awaitName(deadline(t, 30*time.Second), t, cc, "good")
+	awaitName(deadline(t, limit), t, cc, "good")
 	for i, want := range []string{
 		"no such host", "server misbehaving", "i/o timeout", "no such host", "",
 		"its resolver answered without addresses", "connection refused", "no such file",
 	} {
 		if want != "" {
-			logged.Wait(t, 60*time.Second, "failover: "+parts[i]+": ", want)
+			logged.Wait(t, limit, "failover: "+parts[i]+": ", want)
 		}
 	}
-	logged.Wait(t, 60*time.Second, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
+	logged.Wait(t, limit, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
 }
 
 // A backend that is added to a DNS name gets calls after the refresh interval, its jitter and one
@@ -184,7 +184,7 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	dns := startDNS(t)
 	dns.Set("shop.test", "A", "127.0.0.1")
 	cc := newClient(t, fmt.Sprintf("failover:///dns://%s/shop.test:%s?refresh=%v", dns.Address(), port, refresh))
-	ctx := deadline(t, 60*time.Second)
+	ctx := deadline(t, limit)
 	awaitName(ctx, t, cc, "first")
 	startServerOn(t, "second", "127.0.0.2:"+port, nil)
 	dns.Set("shop.test", "A", "127.0.0.2", "127.0.0.1")

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -98,7 +97,7 @@ func TestNamesOnCertificates(t *testing.T) {
 
 func calledBy(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	a, err := who(ctx, cc)
 	if err != nil {

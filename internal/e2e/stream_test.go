@@ -3,7 +3,6 @@ package e2e
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
@@ -16,7 +15,7 @@ func TestAStreamStaysUntilItEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address, second.address)
 	cc := newClient(t, "file://"+path)
-	ctx := deadline(t, 20*time.Second)
+	ctx := deadline(t, limit)
 	awaitName(ctx, t, cc, "first")
 	first.grpc.Stop()
 	awaitName(ctx, t, cc, "second")

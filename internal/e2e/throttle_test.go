@@ -3,7 +3,6 @@ package e2e
 import (
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -17,14 +16,14 @@ func TestRetriesAreThrottled(t *testing.T) {
 	e := readExample(t)
 	first := startServer(t, "first", nil)
 	cc := e.dial(t, insecure.NewCredentials(), []string{first.address})
-	awaitName(deadline(t, 10*time.Second), t, cc, "first")
+	awaitName(deadline(t, limit), t, cc, "first")
 	const enough, calls = 1 << 30, 5000
 	first.err = status.Error(codes.Unavailable, "overloaded")
 	first.failures.Store(enough)
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() {
-			if _, err := who(deadline(t, e.deadline), cc); status.Code(err) != codes.Unavailable {
+			if _, err := who(deadline(t, limit), cc); status.Code(err) != codes.Unavailable {
 				t.Errorf("error = %v, want the backend's", err)
 			}
 		})
