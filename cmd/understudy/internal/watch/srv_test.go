@@ -22,7 +22,7 @@ func TestServiceRecordsAreWatched(t *testing.T) {
 	dns.Set("a.test", "A", "127.0.0.1")
 	dns.Set("b.test", "A", "127.0.0.1")
 	dns.Set(name, "SRV", "1 1 "+portOf(first)+" a.test.", "2 1 "+portOf(second)+" b.test.")
-	w := begin(t, Options{Target: "srv://" + dns.Address() + "/shop.test", JSON: true})
+	w := begin(t, Options{Target: "srv://" + dns.Address() + "/shop.test?refresh=2s", JSON: true})
 	e := w.awaitEvent(kindStatus, "Calls go to p0")
 	if len(e.Sources) != 1 || e.Sources[0].State != "answered" || e.Sources[0].Priorities != 2 || e.Sources[0].Endpoints != 2 || e.Sources[0].Stale() {
 		t.Errorf("the event is %+v", e)
