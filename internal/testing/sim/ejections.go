@@ -200,7 +200,8 @@ func (w *World) overdue(c *condition, d detection, endpoints int) string {
 	}
 	var failed []time.Time
 	for _, e := range slices.Backward(c.ended) {
-		if !e.failed || !e.at.After(begin) {
+		idle := len(failed) > 0 && failed[len(failed)-1].Sub(e.at) >= childKept // the count may have left with the child
+		if !e.failed || !e.at.After(begin) || idle {
 			break
 		}
 		failed = append(failed, e.at)

@@ -27,9 +27,10 @@ type kube struct {
 	wake chan struct{} // wakes the controller
 	rand *rand.Rand    // for the controller
 
-	mu     sync.Mutex
-	truth  Truth
-	layout int // increased to change how endpoints are spread over slices
+	mu      sync.Mutex
+	truth   Truth
+	layout  int       // increased to change how endpoints are spread over slices
+	deleted time.Time // when the controller last deleted a Service
 }
 
 func newKube(w *World, truth Truth) *kube {
@@ -226,9 +227,20 @@ func (k *kube) again(ctx context.Context) {
 		if i > 0 && pause(kubeApart) {
 			return
 		}
+		k.mu.Lock()
+		k.deleted = time.Now()
+		k.mu.Unlock()
 		k.api.remove(name)
 	}
 	pause(kubeAgain)
+}
+
+// deletes reports whether a Service may be missing because the controller has deleted it. Channels
+// that know it do not notice, but a new watch does.
+func (k *kube) deletes() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.deleted.IsZero() && time.Since(k.deleted) < k.Lag()+kubeAgain
 }
 
 type kubeSlice struct {

@@ -204,6 +204,9 @@ func (w *World) goneLine([]string) string {
 // emptyClusterLine checks the log line about a mechanism without usable endpoints.
 func (w *World) emptyClusterLine([]string) string {
 	m, _ := w.source.(*mixed)
+	if k, is := w.source.(*kube); is && k.deletes() || m != nil && m.deletes() {
+		return ""
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.history[max(0, len(w.history)-2):]

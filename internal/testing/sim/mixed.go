@@ -92,6 +92,14 @@ func (m *mixed) lacks(truth Truth) bool {
 	return false
 }
 
+// deletes reports whether a Service of one of the sources may be missing at present.
+func (m *mixed) deletes() bool {
+	return slices.ContainsFunc(m.parts, func(p mixedPart) bool {
+		k, is := p.Source.(*kube)
+		return is && k.deletes()
+	})
+}
+
 func (m *mixed) Sees(truth Truth) Truth {
 	var seen Truth
 	for i, own := range m.split(truth) {

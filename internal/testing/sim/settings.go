@@ -129,6 +129,9 @@ func (s settings) within(target string) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
+// childKept is how long gRFC A56 keeps the child of a priority that is not used.
+const childKept = 15 * time.Minute
+
 // model returns the configuration for the model of gRFC A56. The priority policy has taps below it
 // and not pick_first, so it takes a child with one endpoint for one with a single connection.
 func (s settings) model(t tree, truth Truth) prioritymodel.Config {
@@ -138,7 +141,7 @@ func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 		Priorities:       priorities,
 		Of:               t.of,
 		FailoverTimeout:  s.failover,
-		ChildRetention:   15 * time.Minute,
+		ChildRetention:   childKept,
 		FailbackDelay:    s.failback,
 		MinReady:         s.minReady,
 		MinReadyRecovery: s.recovery,
