@@ -16,23 +16,23 @@ import (
 const silence = 5 * time.Second
 
 // endWith returns an interceptor that ends streams when ctx ends, because the streams of health
-// watchers would continue. It also ends streams that exceed silence.
-func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
+// watchers would continue. It also ends streams that exceed silent.
+func endWith(ctx context.Context, g *gate, silent time.Duration) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
 		s := &ending{ServerStream: stream, ctx: inner}
-		var silent atomic.Bool
-		timer := time.AfterFunc(silence, func() {
+		var late atomic.Bool
+		timer := time.AfterFunc(silent, func() {
 			if !s.spoken.Load() && !g.complete() {
-				silent.Store(true)
+				late.Store(true)
 				cancel()
 			}
 		})
 		defer timer.Stop()
 		err := handle(srv, s)
-		if silent.Load() {
+		if late.Load() {
 			return status.Error(codes.Unavailable, "not all files could be read yet, so there is no answer")
 		}
 		return err

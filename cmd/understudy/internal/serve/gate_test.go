@@ -32,7 +32,7 @@ func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	for name, path := range map[string]string{"file": file, "directory": filepath.Dir(file), "empty": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := start(t, Options{Paths: []string{path}})
+			s, _ := start(t, Options{Paths: []string{path}, silence: silence})
 			stream := open(t, s, nil)
 			send(t, stream, wish(resourcev3.ListenerType, "a"))
 			send(t, stream, wish(resourcev3.ClusterType))

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -160,6 +161,7 @@ func start(t *testing.T, o Options) (*Server, *logs) {
 	l := newLogs()
 	o.Log = slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Listen = "127.0.0.1:0"
+	o.silence = cmp.Or(o.silence, long) // a slow machine must not end the stream of a test
 	s, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)

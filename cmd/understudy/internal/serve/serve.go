@@ -7,6 +7,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,7 @@ type Options struct {
 	Log *slog.Logger
 
 	dropped func() uint64 // returns how many lines the log has dropped; may be nil
+	silence time.Duration // replaces the constant silence, unless 0
 }
 
 // Server serves until its context ends or Stop is called.
@@ -220,7 +222,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 		// second lower, because a ping may arrive early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopPatience}),
-		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate)),
+		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate, cmp.Or(o.silence, silence))),
 	)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: s.publisher.clients, gate: s.publisher.resources.gate})
 	status := health.NewServer()

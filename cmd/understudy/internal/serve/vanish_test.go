@@ -182,14 +182,10 @@ func TestALinkToTheDirectoryIsSwitched(t *testing.T) {
 	if got := next(); got != 2 {
 		t.Errorf("%d endpoints after the switch, want 2", got)
 	}
-	begin := time.Now()
 	for n := 3; n < 8; n++ {
 		write(t, filepath.Join(base, "two", "a.yaml"), endpoints([]string{"1", "2", "3", "4", "5", "6", "7"}[:n]...))
 		if got := next(); got != n {
 			t.Errorf("%d endpoints after an edit in the other directory, want %d", got, n)
 		}
-	}
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("5 edits in the other directory took %v: it is not watched", took)
 	}
 }

@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// mute is a management server that reads requests and never answers.
+type mute struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+}
+
+func (mute) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	<-stream.Context().Done()
+	return stream.Context().Err()
+}
+
+// inMemory starts a server in memory whose streams end with ctx, and returns a channel to it. The
+// server knows the content of no file.
+func inMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn) {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(grpc.ChainStreamInterceptor(endWith(ctx, newGate(nil), silence)))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, mute{})
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go func() {
+		if err := server.Serve(listener); err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := grpc.NewClient("passthrough:///server", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	must(t, err)
+	return server, conn
+}
+
+// A client that watches the health does not delay the stop.
+func TestAWatchOfTheHealthEndsWithTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		server, conn := inMemory(ctx, t)
+		defer conn.Close()
+		watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+		must(t, err)
+		if _, err := watch.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		begin := time.Now()
+		stop(server)
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("the stop took %v, want no time", took)
+		}
+	})
+}
+
+// A stream without a response ends after silence if not all files could be read.
+func TestAStreamWithoutAResponseEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, conn := inMemory(t.Context(), t)
+		defer server.Stop()
+		defer conn.Close()
+		stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(t.Context())
+		must(t, err)
+		must(t, stream.Send(wish(resourcev3.EndpointType, "a")))
+		begin := time.Now()
+		_, err = stream.Recv()
+		if took := time.Since(begin); took != silence || status.Code(err) != codes.Unavailable {
+			t.Errorf("the stream ended with %v after %v, want UNAVAILABLE after %v", err, took, silence)
+		}
+	})
+}
