@@ -34,7 +34,7 @@ func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *ch
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	page, err := browser.Open(ctx, demo.page, v)
 	if err != nil {
@@ -47,7 +47,7 @@ func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *ch
 // fails with the page's text.
 func until(ctx context.Context, t *testing.T, page *chromium.Page, condition string) {
 	t.Helper()
-	waiting, cancel := context.WithTimeout(ctx, 15*time.Second)
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := page.Until(waiting, condition); err != nil {
 		var text string

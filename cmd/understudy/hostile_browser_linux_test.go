@@ -57,7 +57,7 @@ func TestHostileNamesInTheBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer browser.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for _, width := range []int{360, 1100} {
 		page, err := browser.Open(ctx, server.URL, chromium.View{Width: width, Height: 800})

@@ -115,7 +115,7 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 		"Ctrl-C":  {func(term *terminal, _ *os.Process) { term.ours.WriteString("\x03") }, []string{page.URL}, "TERM=xterm", 0},
 		"SIGINT":  {func(_ *terminal, p *os.Process) { p.Signal(syscall.SIGINT) }, []string{page.URL}, "NO_COLOR=1", 0},
 		"SIGTERM": {func(_ *terminal, p *os.Process) { p.Signal(syscall.SIGTERM) }, []string{"127.0.0.1:1"}, "TERM=xterm", 3},
-		"for":     {func(*terminal, *os.Process) {}, []string{page.URL, "--for", "3s"}, "TERM=xterm", 0},
+		"for":     {func(*terminal, *os.Process) {}, []string{page.URL, "--for", "10s"}, "TERM=xterm", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			term, theirs := newTerminal(t, 70, 20)

@@ -74,7 +74,7 @@ func begin(t *testing.T, o Options) *running {
 	read, write := io.Pipe()
 	o.Out = write
 	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Second
+		o.Timeout = time.Minute
 	}
 	r := &running{t: t, lines: make(chan string, 10_000), quit: cancel, ended: make(chan error, 1)}
 	go func() {
