@@ -56,7 +56,7 @@ func startBackend(name string) *backend {
 
 // caller makes calls until one reaches b, and returns the name of b.
 func (b *backend) caller(conn *grpc.ClientConn) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		var from peer.Peer

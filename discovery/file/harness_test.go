@@ -56,7 +56,7 @@ func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
 }
 
-const patient = 20 * time.Second
+const patient = time.Minute
 
 func (c *fakeChannel) next(t *testing.T) string {
 	t.Helper()

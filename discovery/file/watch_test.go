@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -21,20 +22,23 @@ func TestEditsInPlaceAndByRename(t *testing.T) {
 	channel.expect(t, 4)
 }
 
-// An edit reaches the channel within a second.
+// An edit reaches the channel within a second, even if the system does not notify the source. With
+// notifications, the edit is read as soon as filewatch has settled, which its own tests check.
 func TestAnEditArrivesWithinASecond(t *testing.T) {
 	path := newPath(t)
-	write(t, path, onePort(1))
-	channel := watchFile(t, path)
-	channel.expect(t, 1)
-	for port := 2; port < 7; port++ {
-		start := time.Now()
-		replace(t, path, onePort(port))
-		channel.expect(t, port)
-		if took := time.Since(start); took >= time.Second {
-			t.Errorf("the edit took %v", took)
+	synctest.Test(t, func(t *testing.T) {
+		write(t, path, onePort(1))
+		channel := watchFile(t, path, polled)
+		channel.expect(t, 1)
+		for port := 2; port < 7; port++ {
+			start := time.Now()
+			replace(t, path, onePort(port))
+			channel.expect(t, port)
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("the edit took %v", took)
+			}
 		}
-	}
+	})
 }
 
 // Kubernetes mounts a ConfigMap as endpoints.yaml -> ..data/endpoints.yaml, where ..data ->

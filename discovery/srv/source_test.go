@@ -154,7 +154,11 @@ func TestManyRecords(t *testing.T) {
 	}
 	dns.Set(shop, "SRV", records...)
 	c, _ := build(t, dns, "srv://DNS/shop.test")
-	if got := len(strings.Fields(c.next(t))); got != n {
+	got := 0
+	for got < n { // on a slow machine, the channel begins with the addresses that are known after names.Hold
+		got = len(strings.Fields(c.next(t)))
+	}
+	if got != n {
 		t.Errorf("%d endpoints, want %d", got, n)
 	}
 }
@@ -168,8 +172,8 @@ func TestRecordsThatMove(t *testing.T) {
 	c.expect(t, "127.0.0.1:1")
 	set(dns, shop, "0 0 1 a", "0 0 1 b")
 	c.expect(t, "127.0.0.1:1 127.0.0.2:1")
-	set(dns, shop, "0 0 1 b")
 	before := dns.Asked(shop, "SRV")
+	set(dns, shop, "0 0 1 b")
 	if got := c.next(t); got != "127.0.0.2:1" || dns.Asked(shop, "SRV") < before+2 {
 		t.Errorf("%s after %d answers, want only the second address after two", got, dns.Asked(shop, "SRV")-before)
 	}
