@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -38,29 +39,31 @@ func TestAFileIsReadOnceMore(t *testing.T) {
 func TestAFileThatIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")
-	f := NewFile(path)
-	if f.Look(Moved) != Due {
-		t.Fatal("a file that was moved into place is not due")
-	}
-	write(t, path, "12\n")
-	if f.Read() || f.Next().IsZero() || time.Until(f.Next()) > 0 {
-		t.Errorf("the file changed while it was read and is due at %v, want now", f.Next())
-	}
-	must(t, os.Remove(path))
-	if f.Look(Changed) != Due || f.Seen() != nil {
-		t.Error("the removal was not detected")
-	}
-	f.Failed()
-	if in := time.Until(f.Next()); in < 500*time.Millisecond || in > 2*time.Second {
-		t.Errorf("the file is due again in %v, want about 1 s", in)
-	}
-	if f.Look(Looked) != Same {
-		t.Error("the file is due again immediately")
-	}
-	f.Again()
-	if f.Look(Looked) != Due {
-		t.Error("the file is not due after Again")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFile(path)
+		if f.Look(Moved) != Due {
+			t.Fatal("a file that was moved into place is not due")
+		}
+		write(t, path, "12\n")
+		if f.Read() || f.Next().IsZero() || time.Until(f.Next()) > 0 {
+			t.Errorf("the file changed while it was read and is due at %v, want now", f.Next())
+		}
+		must(t, os.Remove(path))
+		if f.Look(Changed) != Due || f.Seen() != nil {
+			t.Error("the removal was not detected")
+		}
+		f.Failed()
+		if in := time.Until(f.Next()); in < 800*time.Millisecond || in > 1200*time.Millisecond {
+			t.Errorf("the file is due again in %v, want 1 s ±20%%", in)
+		}
+		if f.Look(Looked) != Same {
+			t.Error("the file is due again immediately")
+		}
+		f.Again()
+		if f.Look(Looked) != Due {
+			t.Error("the file is not due after Again")
+		}
+	})
 }
 
 // The age of a file that appears is that of its modification time. How much longer it must stay
