@@ -198,10 +198,19 @@ func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 			_, _ = call(cc)
 			pass(100 * time.Millisecond)
 		}
-		// The second attempt comes at once, and the others after 1 s, 1.6 s, 2.56 s and so on, each
-		// ±20 %.
-		if n := len(w.dialled()); n < 7 || n > 11 {
-			t.Errorf("dialled %d times in a minute, want about 9 times", n)
+		// The second attempt comes with the next call. The later ones come 1 s, 1.6 s, 2.56 s and so
+		// on after the connection is closed, each ±20 %.
+		times := w.dialled()
+		want := time.Second
+		for i := 2; i < len(times); i++ {
+			gap := times[i].Sub(times[i-1]) - 20*time.Millisecond
+			if gap < want*8/10 || gap > want*12/10 {
+				t.Errorf("attempt %d came %v after the connection was lost, want %v ±20 %%", i, gap, want)
+			}
+			want = want * 16 / 10
+		}
+		if n := len(times); n < 7 || n > 11 || times[1].Sub(times[0]) > 200*time.Millisecond {
+			t.Errorf("dialled %d times in a minute, at %v, want about 9 times", n, times)
 		}
 		cc.Close()
 		down()
