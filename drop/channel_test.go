@@ -48,7 +48,7 @@ func await(ctx context.Context, t *testing.T, cc *grpc.ClientConn, want connecti
 
 // A wait-for-ready call that is dropped fails. Otherwise it waits.
 func TestWaitForReady(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	call := func(cc *grpc.ClientConn, within time.Duration) error {
 		callCtx, stop := context.WithTimeout(ctx, within)
@@ -76,7 +76,7 @@ func TestWaitForReady(t *testing.T) {
 	}
 	stub.Get("child").Report(connectivity.Ready, nil)
 	await(ctx, t, dropping, connectivity.Ready)
-	if err := call(dropping, 10*time.Second); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), `"shed"`) {
+	if err := call(dropping, time.Minute); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), `"shed"`) {
 		t.Errorf("a dropped call ends with %v, want UNAVAILABLE with the category", err)
 	}
 }

@@ -55,15 +55,9 @@ func TestManagementServerIsKilled(t *testing.T) {
 	if got := answered(t, conn, 5000); got[a] != 5000 {
 		t.Errorf("5000 calls without a management server were answered by %v", got)
 	}
-	back := time.Now()
 	serve(t, p.address, path)
-	until(t, conn, b)
-	t.Logf("caught up %v after the return; %d calls, none lost", time.Since(back), stop())
-	// The server was down for a few seconds, so the client tries again after the third backoff at
-	// the latest, which is 2.56 s ± 20 %.
-	if took := time.Since(back); took > 10*time.Second {
-		t.Errorf("the client caught up after %v", took)
-	}
+	until(t, conn, b) // internal/adsclient tests how long the client waits before it connects again
+	t.Logf("none lost of %d calls", stop())
 }
 
 // managementServer starts a server of go-control-plane that serves cache.

@@ -82,7 +82,7 @@ func stateOf(backends ...*backend) resolver.State {
 
 // call returns the address of the backend that answered.
 func (c *client) call(opts ...grpc.CallOption) (string, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	var p peer.Peer
 	_, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}, append(opts, grpc.Peer(&p))...)
@@ -99,7 +99,7 @@ func (c *client) until(want map[string]int) {
 	for _, calls := range want {
 		n += calls
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	var got map[string]int
 	for time.Now().Before(deadline) {
 		got = map[string]int{}
