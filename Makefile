@@ -71,6 +71,10 @@ bench-updates: ## benchmark bring-up and updates of 1,000 to 10,000 endpoints, c
 bench-failover: ## measure how long 1,000 channels that lose a priority go without answers, compared with gRPC-Go's policies (some minutes)
 	go run ./bench/failover
 
+.PHONY: timed
+timed: ## check how many calls each fault loses, as docs/explanation/what-starts-a-failover.md says (two minutes on a quiet Linux machine)
+	go test ./internal/e2e -run 'TestWhatStartsAFailover|TestFiveCallsEjectAnEndpoint' -count=1 -timed
+
 .PHONY: league
 league: ## compare eight clients, ours and others, under eighteen faults and write docs/league.md (twenty minutes on a quiet Linux machine); CONTINUE=1 measures only what is missing
 	GOWORK=off go -C interop/peers run . $(if $(CONTINUE),-continue)
