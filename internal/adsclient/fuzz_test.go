@@ -1,7 +1,9 @@
 package adsclient
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -43,6 +45,9 @@ func FuzzResponse(f *testing.F) {
 		a := subs.Received(r.GetVersionInfo(), r.GetNonce(), received)
 		if a.Send == nil || a.Send.Nonce != r.GetNonce() {
 			t.Fatalf("replied with %+v", a.Send)
+		}
+		if text := a.Send.Reject; len(text) > 20_000 || strings.ContainsAny(text, "\n\r\x00\x1b") || !utf8.ValidString(text) {
+			t.Errorf("the reason is not one line of a limited length: %.1000q", text)
 		}
 		for _, d := range a.Deliver {
 			m, err := c.unmarshal(d.Body)

@@ -3,6 +3,7 @@ package clusterfile
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -58,7 +59,7 @@ func (d *Document) Choose(wanted string) (string, error) {
 	case len(d.Clusters) == 1:
 		return d.Clusters[0].GetName(), nil
 	}
-	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.Clusters), d.names(), d.Clusters[0].GetName())
+	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.Clusters), d.names(), url.QueryEscape(cut(d.Clusters[0].GetName())))
 }
 
 func (d *Document) names() string {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
@@ -21,6 +22,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
 	f.Add([]byte(`{"endpoints": [{"lbEndpoints": []}]}`))
+	f.Add([]byte(`{"clusters": [{"name": "a\nb", "type": "EDS"}, {"name": "` + strings.Repeat("c", 3000) + `", "type": "EDS"}]}`))
+	f.Add([]byte(`{"endpoints": [{"lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "` + strings.Repeat("1.", 2000) + `", "portValue": 1}}}}]}]}`))
 	seeds, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(seeds) == 0 {
 		f.Fatal("no seeds", err)
@@ -77,6 +80,9 @@ func checkClusters(t *testing.T, doc *Document) {
 	if err := doc.checkClusters(); err != nil {
 		checkError(t, err)
 	}
+	if _, err := doc.Choose(""); err != nil && (strings.ContainsAny(err.Error(), "\n\r\x00") || len(err.Error()) > 3000) {
+		t.Errorf("error %.4000q is not a short line", err)
+	}
 	for _, c := range doc.Clusters {
 		list, asked := clusters.Resolve(c.GetName(), func(name string) clusters.Cluster {
 			k := doc.Find(name)
@@ -105,8 +111,8 @@ func checkError(t *testing.T, err error) {
 		t.Errorf("error %q is not one line", err)
 	}
 	for _, p := range problems.Problems {
-		if p.Line < 1 || p.Column < 1 || p.Text == "" {
-			t.Errorf("problem %+v has no position or text", p)
+		if p.Line < 1 || p.Column < 1 || p.Text == "" || len(p.Text) > envoy.MaxText+100 {
+			t.Errorf("problem %+v has no position, no text or a long one", p)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // Problem is a mistake in a file.
@@ -47,7 +48,7 @@ func (e *Error) add(line, column int, format string, args ...any) {
 		e.More++
 		return
 	}
-	e.Problems = append(e.Problems, Problem{Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+	e.Problems = append(e.Problems, Problem{Line: line, Column: column, Text: printable.Line(fmt.Sprintf(format, args...), envoy.MaxText)})
 }
 
 // err returns e with its problems sorted, or nil if there are none.

@@ -20,6 +20,7 @@ func FuzzRead(f *testing.F) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(weighing(3, in(0, "us/a", "10.0.0.1*5", "10.0.0.2")), in(1, "eu", "::1"), in(1, "as", "host")),
 		cluster(in(0, "us", "a*0", "a"), unweighted(in(3, "eu", "b"))),
+		cluster(in(0, strings.Repeat("z", 3000), "a"), in(0, strings.Repeat("z", 3000), "b")),
 		cluster(in(129, "us"), &endpointv3.LocalityLbEndpoints{LbEndpoints: []*endpointv3.LbEndpoint{nil}}),
 	} {
 		wire, err := proto.Marshal(c)
@@ -40,13 +41,17 @@ func FuzzRead(f *testing.F) {
 			if !ok || len(invalid.Problems) == 0 || strings.ContainsAny(err.Error(), "\n\r") {
 				t.Errorf("error = %q, want an *Invalid in one line", err)
 			}
+			if ok {
+				checkLengths(t, invalid.Problems)
+			}
 			return
 		}
 		again, err := become(&translator, c)
 		if err != nil || string(again.Config()) != string(tree.Config()) {
 			t.Errorf("the same cluster became %s, then %s, %v", tree.Config(), again.Config(), err)
 		}
-		answer, _, _ := Read(c)
+		answer, notes, _ := Read(c)
+		checkLengths(t, notes)
 		checked, err := topology.Check(&answer)
 		if err != nil {
 			t.Fatal(err)
@@ -70,4 +75,14 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkLengths checks that texts are short, even if the names in them are not.
+func checkLengths(t *testing.T, problems []Problem) {
+	t.Helper()
+	for _, p := range problems {
+		if len(p.Text) > MaxText+100 {
+			t.Errorf("a text has %d bytes: %.1000q", len(p.Text), p.Text)
+		}
+	}
 }

@@ -3,6 +3,8 @@ package envoy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // MaxProblems is the number of problems that an Invalid lists. It counts further ones.
@@ -53,13 +55,17 @@ func (e *Invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Add adds a problem. If there are already MaxProblems, it only counts it.
+// MaxText limits the bytes of a problem's text, because a name in it may be as long as the input.
+const MaxText = 500
+
+// Add adds a problem, and cuts a text that is too long. If there are already MaxProblems, it only
+// counts it.
 func (e *Invalid) Add(path, format string, args ...any) {
 	if len(e.Problems) == MaxProblems {
 		e.More++
 		return
 	}
-	e.Problems = append(e.Problems, Problem{Path: path, Text: fmt.Sprintf(format, args...)})
+	e.Problems = append(e.Problems, Problem{Path: path, Text: printable.Line(fmt.Sprintf(format, args...), MaxText)})
 }
 
 // Err returns e, or nil if there are no problems.

@@ -39,7 +39,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 	if strings.Contains(host, ":") {
 		ip, err := netip.ParseAddr(host)
 		if err != nil {
-			return "", fmt.Sprintf("address %q is neither a host name nor an IP address (the port goes into port_value, IPv6 has no brackets)", host)
+			return "", fmt.Sprintf("address %.100q is neither a host name nor an IP address (the port goes into port_value, IPv6 has no brackets)", host)
 		}
 		return ip.String(), ""
 	}
@@ -47,7 +47,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 		return host, ipv4Problem(host)
 	}
 	if i := strings.IndexFunc(host, notInHost); i >= 0 {
-		return "", fmt.Sprintf("address %q has %q, which is in no host name", host, host[i:i+1])
+		return "", fmt.Sprintf("address %.100q has %q, which is in no host name", host, host[i:i+1])
 	}
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }
@@ -56,7 +56,7 @@ func CanonicalHost(host string) (canonical, problem string) {
 // only some resolvers accept.
 func ipv4Problem(host string) string {
 	if _, err := netip.ParseAddr(host); err != nil {
-		return fmt.Sprintf("address %q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
+		return fmt.Sprintf("address %.100q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
 	}
 	return ""
 }
@@ -69,7 +69,7 @@ func nameProblem(host string) string {
 	}
 	for label := range strings.SplitSeq(host, ".") {
 		if label == "" {
-			return fmt.Sprintf("address %q has an empty label", host)
+			return fmt.Sprintf("address %.100q has an empty label", host)
 		}
 		if len(label) > maxLabel {
 			return fmt.Sprintf("address has a label of %d bytes, want at most %d", len(label), maxLabel)
