@@ -14,7 +14,8 @@ const introduction = `# A fleet's first calls
 
 Earliest deadline first (gRFC A34) gives each endpoint exactly its share, but always in the same order. If many clients
 start together, they all call the heaviest endpoints first. With the field "startPoint" of weighted_round_robin set to
-"random", each client starts each endpoint at a random point in its interval.
+"random", each client delays the first call to each endpoint by a random part of the time
+between two calls to it.
 
 In this simulation, %s clients each make 1 to %d calls to %s endpoints with weights from 1 to %d. "spec" and
 "random" are values of "startPoint". Random weighted picks choose each endpoint with a probability proportional to its
