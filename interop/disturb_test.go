@@ -24,7 +24,7 @@ func newDisturbed(t *testing.T) *disturbed {
 	d := &disturbed{
 		dir:   filepath.Join(base, "endpoints"),
 		other: filepath.Join(base, "other"),
-		flags: []string{"--cache", filepath.Join(base, "cache")},
+		flags: []string{"--cache", filepath.Join(base, "cache"), "--removal-delay", "1h"}, // the file is away for as long as the calls take
 		a:     backend(t),
 		b:     backend(t),
 	}

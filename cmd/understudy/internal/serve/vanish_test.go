@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
@@ -188,4 +190,31 @@ func TestALinkToTheDirectoryIsSwitched(t *testing.T) {
 			t.Errorf("%d endpoints after an edit in the other directory, want %d", got, n)
 		}
 	}
+}
+
+// A cluster is still served for the removal delay after its file has vanished.
+func TestAClusterIsRemovedAfterTheDelay(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+	synctest.Test(t, func(t *testing.T) {
+		p, err := newPublisher(Options{Paths: []string{dir}, RemovalDelay: DefaultRemovalDelay, Log: slog.New(slog.DiscardHandler)})
+		must(t, err)
+		defer p.follows.close()
+		isServed := func() bool {
+			p.reload()
+			_, is := p.clusters.served["a"]
+			return is
+		}
+		remove(t, filepath.Join(dir, "a.yaml"))
+		if !isServed() {
+			t.Error("the cluster is removed at once")
+		}
+		time.Sleep(DefaultRemovalDelay - 1)
+		if !isServed() {
+			t.Errorf("the cluster is removed in less than %v", DefaultRemovalDelay)
+		}
+		time.Sleep(1)
+		if isServed() {
+			t.Errorf("the cluster is still served after %v", DefaultRemovalDelay)
+		}
+	})
 }
