@@ -1,16 +1,15 @@
 // Command mutants changes one small place of the code at a time and runs the tests that should
 // notice. If no test fails, the mutant has survived.
 //
-//	go run ./mutants [-n 100] [-seed 1] ROOM...     from the directory tools
+//	go run ./mutants [-n 100] [-seed 1] [-match TEXT] ROOM...     from the directory tools
 //
 // A ROOM is a directory of the root module. Its mutants are drawn at random from all places that
-// can be changed. The tests of a room are its own and those of the packages in noticing. The
-// changed file replaces the original through go test's -overlay flag, so no source file is
-// modified. A mutant that does not compile does not count.
+// can be changed. A room's own tests run first, and those of the packages in noticing only if the
+// mutant has survived so far. The changed file replaces the original through go test's -overlay
+// flag, so no source file is modified. A mutant that does not compile does not count.
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -18,11 +17,9 @@ import (
 	"go/format"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // noticing lists more packages whose tests run for a room, the quickest first.
@@ -36,7 +33,7 @@ var noticing = map[string][]string{
 	"internal/core/ads":                {"./internal/adsclient", "./discovery/eds"},
 	"internal/core/names":              {"./discovery/srv", "./internal/cds"},
 	"internal/core/clusters":           {"./internal/cds"},
-	"internal/core/edf":                {"./internal/edf", "./weightedroundrobin"},
+	"internal/core/edf":                {"./internal/edf", "./internal/weighted", "./weightedroundrobin"},
 	"internal/shell":                   {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop", "."},
 	"drop":                             {"."},
 	"outlierdetection":                 {"."},
@@ -48,14 +45,17 @@ var noticing = map[string][]string{
 	"internal/join":                    {"./discovery/..."},
 	"internal/envoy":                   {"./discovery/eds", "./discovery/file"},
 	"internal/clusterfile":             {"./discovery/file"},
+	"internal/edf":                     {"./internal/weighted", "./weightedroundrobin", "./weightedtarget"},
+	"internal/inorder":                 {"./weightedtarget", "./weightedroundrobin", "./internal/topology"},
+	"internal/lastgood":                {"./internal/join", "."},
+	"internal/lbconfig":                {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop", "."},
+	"internal/resolving":               {"./internal/join", "./discovery/...", "."},
 }
-
-// longest is the time limit for the tests of a mutant. A mutant that hangs counts as noticed.
-const longest = 3 * time.Minute
 
 func main() {
 	n := flag.Int("n", 100, "how many mutants of each room to try")
 	seed := flag.Uint64("seed", 1, "draws the mutants")
+	match := flag.String("match", "", "try only mutants whose name contains this text")
 	flag.Parse()
 	known, err := equivalent("mutants/equivalent.txt")
 	if err == nil && flag.NArg() == 0 {
@@ -63,7 +63,7 @@ func main() {
 	}
 	for _, room := range flag.Args() {
 		if err == nil {
-			err = try(room, *n, rand.New(rand.NewPCG(*seed, 0)), known)
+			err = try(room, *n, *match, rand.New(rand.NewPCG(*seed, 0)), known)
 		}
 	}
 	if err != nil {
@@ -72,86 +72,92 @@ func main() {
 	}
 }
 
-// equivalent returns the content of a file of mutants that behave like the original. Each line
-// begins with the name of one.
-func equivalent(file string) (string, error) {
+// equivalent reads the mutants that behave like the original. Each line is the name of one, " # "
+// and the reason.
+func equivalent(file string) (map[string]bool, error) {
 	text, err := os.ReadFile(file)
-	return "\n" + string(text), err
+	known := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(line, " # ")
+		known[name] = true
+	}
+	return known, err
 }
 
 // try tests mutants of a room and prints the survivors.
-func try(room string, n int, random *rand.Rand, known string) error {
+func try(room string, n int, match string, random *rand.Rand, known map[string]bool) error {
 	all, err := mutantsOf(filepath.Join("..", room))
 	if err != nil {
 		return err
 	}
+	tests, err := suitesOf(append([]string{"./" + room}, noticing[room]...))
+	if err != nil {
+		return err
+	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	killed, survived, same := 0, 0, 0
+	places := len(all)
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !strings.Contains(m.String(), match) })
+	count := map[fate]int{}
 	for _, m := range all {
-		if killed+survived+same == n {
+		if count[killed]+count[hung]+count[survived]+count[same] == n {
 			break
 		}
 		name := room + "/" + m.String()
-		if strings.Contains(known, "\n"+name+" ") {
-			same++
+		if known[name] {
+			count[same]++
 			continue
 		}
-		switch noticed, compiles, err := m.run(room); {
-		case err != nil:
+		end, err := m.run(tests)
+		if err != nil {
 			return err
-		case !compiles:
-		case noticed:
-			killed++
-		default:
-			survived++
-			fmt.Println("survived", name)
+		}
+		if count[end]++; end == survived || end == hung {
+			fmt.Printf("%s line %d: %s\n", end, m.line, name)
 		}
 	}
-	fmt.Printf("%s: %d places, %d killed, %d survived, %d equivalent\n", room, len(all), killed, survived, same)
+	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
+		room, places, count[killed], count[hung], count[survived], count[same])
 	return nil
 }
 
-// run runs the tests of a room with the mutant.
-func (m mutant) run(room string) (noticed, compiles bool, err error) {
+// A fate is what becomes of a mutant.
+type fate string
+
+const (
+	uncompiled fate = "uncompiled"
+	killed     fate = "killed"
+	hung       fate = "hung" // the tests did not end
+	survived   fate = "survived"
+	same       fate = "equivalent"
+)
+
+// run runs the tests with the mutant.
+func (m mutant) run(tests []*suite) (end fate, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
-		return false, false, err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	code, err := format.Source(m.code)
 	if err != nil {
-		return false, false, nil //nolint:nilerr // it does not compile
+		return uncompiled, nil //nolint:nilerr // it does not compile
 	}
 	original, err := filepath.Abs(m.file)
 	if err != nil {
-		return false, false, err
+		return "", err
 	}
-	mutated, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutated}})
+	mutated := filepath.Join(dir, "mutant.go")
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutated}})
 	if err == nil {
-		err = errors.Join(os.WriteFile(mutated, code, 0o600), os.WriteFile(overlay, replace, 0o600))
+		err = os.WriteFile(mutated, code, 0o600)
 	}
-	if err != nil {
-		return false, false, err
-	}
-	if out, err := goIn("..", "build", "-overlay", overlay, "./"+room); err != nil {
-		return false, false, nil //nolint:nilerr // the compiler's errors
-	} else if strings.TrimSpace(out) != "" {
-		return false, false, errors.New(out)
-	}
-	for _, tests := range slices.Concat([]string{"./" + room}, noticing[room]) {
-		if _, err := goIn("..", "test", "-overlay", overlay, "-failfast", "-timeout", longest.String(), tests); err != nil {
-			return true, true, nil //nolint:nilerr // a test noticed
+	for _, s := range tests {
+		if err == nil {
+			end, err = s.run(dir, overlay)
+		}
+		if err != nil || end != survived {
+			break
 		}
 	}
-	return false, true, nil
-}
-
-func goIn(dir string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*longest)
-	defer cancel()
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = dir
-	out, err := command.CombinedOutput()
-	return string(out), err
+	return end, err
 }

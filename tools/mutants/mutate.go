@@ -16,14 +16,15 @@ import (
 type mutant struct {
 	file     string
 	line     int
+	in       string // the function that has the place
 	from, to string
 	code     []byte
 }
 
-// String returns the name of the mutant in its room. The name has the text of the line, and not its
-// number, so that it stays the same when other lines change.
+// String returns the name of the mutant in its room. The name has the function and the text of the
+// line, and not its number, so that it stays the same when other lines change.
 func (m mutant) String() string {
-	return fmt.Sprintf("%s: %s -> %s", filepath.Base(m.file), m.from, m.to)
+	return fmt.Sprintf("%s: %s: %s -> %s", filepath.Base(m.file), m.in, m.from, m.to)
 }
 
 var operators = map[token.Token][]token.Token{
@@ -55,7 +56,13 @@ func mutantsOf(dir string) ([]mutant, error) {
 			return nil, err
 		}
 		w := &walker{file: file, code: code, set: set}
-		ast.Inspect(parsed, w.visit)
+		for _, decl := range parsed.Decls {
+			w.in = "package"
+			if function, ok := decl.(*ast.FuncDecl); ok {
+				w.in = function.Name.Name
+			}
+			ast.Inspect(decl, w.visit)
+		}
 		all = append(all, w.found...)
 	}
 	return all, nil
@@ -66,6 +73,7 @@ type walker struct {
 	file  string
 	code  []byte
 	set   *token.FileSet
+	in    string
 	found []mutant
 }
 
@@ -116,6 +124,7 @@ func (w *walker) replace(pos token.Pos, length int, with string) {
 	w.found = append(w.found, mutant{
 		file: w.file,
 		line: at.Line,
+		in:   w.in,
 		from: strings.Join(strings.Fields(string(w.code[begin:end])), " "),
 		to:   strings.Join(strings.Fields(string(code[begin:end+len(with)-length])), " "),
 		code: code,
