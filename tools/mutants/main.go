@@ -5,16 +5,14 @@
 //
 // A ROOM is a directory of the root module. Its mutants are drawn at random from all places that
 // can be changed. A room's own tests run first, and those of the packages in noticing only if the
-// mutant has survived so far. The changed file replaces the original through go test's -overlay
+// mutant has survived so far. The changed files replace the originals through go test's -overlay
 // flag, so no source file is modified. A mutant that does not compile does not count.
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"go/format"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -47,9 +45,9 @@ var noticing = map[string][]string{
 	"internal/clusterfile":             {"./discovery/file"},
 	"internal/edf":                     {"./internal/weighted", "./weightedroundrobin", "./weightedtarget"},
 	"internal/inorder":                 {"./weightedtarget", "./weightedroundrobin", "./internal/topology"},
-	"internal/lastgood":                {"./internal/join", "."},
-	"internal/lbconfig":                {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop", "."},
-	"internal/resolving":               {"./internal/join", "./discovery/...", "."},
+	"internal/lastgood":                {"./internal/join"},
+	"internal/lbconfig":                {"./priority", "./weightedtarget", "./outlierdetection", "./weightedroundrobin", "./pickfirst", "./drop"},
+	"internal/resolving":               {"./internal/join", "./discovery/..."},
 }
 
 func main() {
@@ -84,6 +82,17 @@ func equivalent(file string) (map[string]bool, error) {
 	return known, err
 }
 
+// A fate is what becomes of a mutant.
+type fate string
+
+const (
+	uncompiled fate = "uncompiled"
+	killed     fate = "killed"
+	hung       fate = "hung" // the tests did not end
+	survived   fate = "survived"
+	same       fate = "equivalent"
+)
+
 // try tests mutants of a room and prints the survivors.
 func try(room string, n int, match string, random *rand.Rand, known map[string]bool) error {
 	all, err := mutantsOf(filepath.Join("..", room))
@@ -96,18 +105,47 @@ func try(room string, n int, match string, random *rand.Rand, known map[string]b
 	}
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	places := len(all)
-	all = slices.DeleteFunc(all, func(m mutant) bool { return !strings.Contains(m.String(), match) })
+	all = slices.DeleteFunc(all, func(m *mutant) bool { return !strings.Contains(m.String(), match) })
 	count := map[fate]int{}
-	for _, m := range all {
-		if count[killed]+count[hung]+count[survived]+count[same] == n {
+	left := func() int { return n - count[killed] - count[hung] - count[survived] - count[same] }
+	for left() > 0 && len(all) > 0 {
+		some := min(len(all), left()*4/3+1) // a quarter does not compile
+		if err := tryThese(room, all[:some], tests, known, count, left); err != nil {
+			return err
+		}
+		all = all[some:]
+	}
+	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
+		room, places, count[killed], count[hung], count[survived], count[same])
+	return nil
+}
+
+// tryThese counts what becomes of mutants until none is left to try.
+func tryThese(room string, mutants []*mutant, tests []*suite, known map[string]bool, count map[fate]int, left func() int) (err error) {
+	scratch, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	dir := filepath.Join("..", room)
+	woven, err := weave(dir, scratch, mutants)
+	if err != nil {
+		return err
+	}
+	for _, m := range mutants {
+		if left() == 0 {
 			break
 		}
-		name := room + "/" + m.String()
-		if known[name] {
-			count[same]++
-			continue
+		name, end := room+"/"+m.String(), uncompiled
+		switch {
+		case known[name]:
+			end = same
+		case m.uncompiled:
+		case m.function == nil:
+			end, err = m.runAlone(tests)
+		default:
+			end, err = runAll(tests, woven, m.number)
 		}
-		end, err := m.run(tests)
 		if err != nil {
 			return err
 		}
@@ -115,49 +153,32 @@ func try(room string, n int, match string, random *rand.Rand, known map[string]b
 			fmt.Printf("%s line %d: %s\n", end, m.line, name)
 		}
 	}
-	fmt.Printf("%s: %d places, %d killed, %d hung, %d survived, %d equivalent\n",
-		room, places, count[killed], count[hung], count[survived], count[same])
 	return nil
 }
 
-// A fate is what becomes of a mutant.
-type fate string
-
-const (
-	uncompiled fate = "uncompiled"
-	killed     fate = "killed"
-	hung       fate = "hung" // the tests did not end
-	survived   fate = "survived"
-	same       fate = "equivalent"
-)
-
-// run runs the tests with the mutant.
-func (m mutant) run(tests []*suite) (end fate, err error) {
-	dir, err := os.MkdirTemp("", "mutant")
+// runAlone runs the tests of a program with only this mutant.
+func (m *mutant) runAlone(tests []*suite) (end fate, err error) {
+	scratch, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	code, err := format.Source(m.code)
-	if err != nil {
-		return uncompiled, nil //nolint:nilerr // it does not compile
-	}
-	original, err := filepath.Abs(m.file)
-	if err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	p := &program{scratch: scratch, replace: map[string]string{}}
+	if err := p.put(m.file, m.code); err != nil {
 		return "", err
 	}
-	mutated := filepath.Join(dir, "mutant.go")
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutated}})
-	if err == nil {
-		err = os.WriteFile(mutated, code, 0o600)
+	if _, err := p.test(tests[0]); err != nil {
+		return uncompiled, nil //nolint:nilerr // the compiler's errors
 	}
+	return runAll(tests, p, 0)
+}
+
+// runAll runs the tests of one package after the other until a mutant is noticed.
+func runAll(tests []*suite, p *program, number int) (fate, error) {
 	for _, s := range tests {
-		if err == nil {
-			end, err = s.run(dir, overlay)
-		}
-		if err != nil || end != survived {
-			break
+		if end, err := s.run(p, number); err != nil || end != survived {
+			return end, err
 		}
 	}
-	return end, err
+	return survived, nil
 }

@@ -14,17 +14,27 @@ import (
 
 // A mutant is a Go file with a change in one place.
 type mutant struct {
-	file     string
-	line     int
-	in       string // the function that has the place
-	from, to string
-	code     []byte
+	file, pkg      string
+	line           int
+	function       *ast.FuncDecl // nil if the place is outside of functions
+	from, to       string        // the line
+	original, code []byte        // of the file
+	set            *token.FileSet
+
+	number     int // in a woven program
+	uncompiled bool
 }
+
+func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
 
 // String returns the name of the mutant in its room. The name has the function and the text of the
 // line, and not its number, so that it stays the same when other lines change.
-func (m mutant) String() string {
-	return fmt.Sprintf("%s: %s: %s -> %s", filepath.Base(m.file), m.in, m.from, m.to)
+func (m *mutant) String() string {
+	function := "package"
+	if m.function != nil {
+		function = m.function.Name.Name
+	}
+	return fmt.Sprintf("%s: %s: %s -> %s", filepath.Base(m.file), function, m.from, m.to)
 }
 
 var operators = map[token.Token][]token.Token{
@@ -36,12 +46,12 @@ var operators = map[token.Token][]token.Token{
 }
 
 // mutantsOf returns all mutants of the files in a directory, except for tests.
-func mutantsOf(dir string) ([]mutant, error) {
+func mutantsOf(dir string) ([]*mutant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	var all []mutant
+	var all []*mutant
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -55,12 +65,9 @@ func mutantsOf(dir string) ([]mutant, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := &walker{file: file, code: code, set: set}
+		w := &walker{base: mutant{file: file, pkg: parsed.Name.Name, original: code, set: set}}
 		for _, decl := range parsed.Decls {
-			w.in = "package"
-			if function, ok := decl.(*ast.FuncDecl); ok {
-				w.in = function.Name.Name
-			}
+			w.base.function, _ = decl.(*ast.FuncDecl)
 			ast.Inspect(decl, w.visit)
 		}
 		all = append(all, w.found...)
@@ -70,11 +77,8 @@ func mutantsOf(dir string) ([]mutant, error) {
 
 // walker collects the mutants of a file.
 type walker struct {
-	file  string
-	code  []byte
-	set   *token.FileSet
-	in    string
-	found []mutant
+	base  mutant
+	found []*mutant
 }
 
 func (w *walker) visit(node ast.Node) bool {
@@ -112,21 +116,17 @@ func (w *walker) visit(node ast.Node) bool {
 }
 
 func (w *walker) text(node ast.Node) string {
-	return string(w.code[w.set.Position(node.Pos()).Offset:w.set.Position(node.End()).Offset])
+	return string(w.base.original[w.base.offset(node.Pos()):w.base.offset(node.End())])
 }
 
 // replace adds a mutant in which the text at a position is replaced.
 func (w *walker) replace(pos token.Pos, length int, with string) {
-	at := w.set.Position(pos)
-	begin, end := bytes.LastIndexByte(w.code[:at.Offset], '\n')+1, at.Offset+length
-	end += bytes.IndexByte(append(w.code[end:len(w.code):len(w.code)], '\n'), '\n')
-	code := bytes.Join([][]byte{w.code[:at.Offset], []byte(with), w.code[at.Offset+length:]}, nil)
-	w.found = append(w.found, mutant{
-		file: w.file,
-		line: at.Line,
-		in:   w.in,
-		from: strings.Join(strings.Fields(string(w.code[begin:end])), " "),
-		to:   strings.Join(strings.Fields(string(code[begin:end+len(with)-length])), " "),
-		code: code,
-	})
+	m, all, at := w.base, w.base.original, w.base.offset(pos)
+	begin, end := bytes.LastIndexByte(all[:at], '\n')+1, at+length
+	end += bytes.IndexByte(append(all[end:len(all):len(all)], '\n'), '\n')
+	m.line = m.set.Position(pos).Line
+	m.code = bytes.Join([][]byte{all[:at], []byte(with), all[at+length:]}, nil)
+	m.from = strings.Join(strings.Fields(string(all[begin:end])), " ")
+	m.to = strings.Join(strings.Fields(string(m.code[begin:end+len(with)-length])), " ")
+	w.found = append(w.found, &m)
 }

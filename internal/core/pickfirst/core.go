@@ -115,7 +115,7 @@ type Core struct {
 	published State
 	passing   bool // some address has not had its turn in this pass
 	health    bool // READY requires that the server reports that it is healthy
-	held      bool // connected after a failed pass, but the server is not healthy yet
+	held      bool // while connected: a pass had failed before, and the server is not healthy yet
 }
 
 type subchannel struct {
@@ -134,6 +134,9 @@ func (c *Core) take() []Action {
 	c.out = nil
 	return out
 }
+
+// noAddress is the index of actions that are not about an address.
+const noAddress = 0
 
 func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}) }
 

@@ -19,7 +19,7 @@ func (c *Core) begin() {
 // attempt begins the turn of the next address. The turn of an address in backoff ends at once. The
 // last turn needs no timer, because no address follows.
 func (c *Core) attempt() {
-	c.do(StopTimer, 0)
+	c.do(StopTimer, noAddress)
 	for ; int(c.next) < len(c.subs); c.next++ {
 		sub := &c.subs[c.next]
 		switch sub.state {
@@ -31,7 +31,7 @@ func (c *Core) attempt() {
 			c.do(Connect, int(c.next))
 		}
 		if int(c.next)+1 < len(c.subs) {
-			c.do(StartTimer, 0)
+			c.do(StartTimer, noAddress)
 		}
 		return
 	}
@@ -79,8 +79,8 @@ func (c *Core) endIfAllFailed(last int) {
 // whenever as many attempts have failed as there are addresses (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
-	c.publish(TransientFailure, 0, c.failure(c.subs[last].err))
-	c.do(Resolve, 0)
+	c.publish(TransientFailure, noAddress, c.failure(c.subs[last].err))
+	c.do(Resolve, noAddress)
 }
 
 func (c *Core) failure(last error) error {

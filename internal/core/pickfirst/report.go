@@ -127,7 +127,7 @@ func (c *Core) connected(i int) {
 		return
 	}
 	if !c.held {
-		c.publish(Connecting, 0, nil)
+		c.publish(Connecting, noAddress, nil)
 	}
 	c.do(WatchHealth, i)
 }
@@ -142,13 +142,13 @@ func (c *Core) ready(i int) {
 func (c *Core) rest(i int) {
 	c.phase, c.held = PhaseIdle, false
 	c.settle(i)
-	c.do(Resolve, 0)
-	c.publish(Idle, 0, nil)
+	c.do(Resolve, noAddress)
+	c.publish(Idle, noAddress, nil)
 }
 
 // settle stops the attempts on all addresses except i.
 func (c *Core) settle(i int) {
-	c.do(StopTimer, 0)
+	c.do(StopTimer, noAddress)
 	for j := range c.subs {
 		if j != i && c.subs[j].state != None {
 			c.subs[j] = subchannel{}
@@ -168,10 +168,10 @@ func (c *Core) Health(i int, now State, err error) []Action {
 	case Ready:
 		c.ready(i)
 	case TransientFailure:
-		c.publish(TransientFailure, 0, fmt.Errorf("the server is not healthy: %s", reason(err)))
+		c.publish(TransientFailure, noAddress, fmt.Errorf("the server is not healthy: %s", reason(err)))
 	case Connecting:
 		if !c.held {
-			c.publish(Connecting, 0, nil)
+			c.publish(Connecting, noAddress, nil)
 		}
 	}
 	return c.take()

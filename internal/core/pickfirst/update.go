@@ -89,15 +89,14 @@ func (c *Core) replace(from []int) (dropped []int) {
 // empty is called when the list is empty. It drops the connection. TRANSIENT_FAILURE stays until a
 // connection is READY.
 func (c *Core) empty() {
-	c.passing = false
-	if c.held {
-		c.phase, c.held = PhaseRetrying, false
-	}
-	if c.phase != PhaseRetrying {
+	switch {
+	case c.held:
+		c.phase = PhaseRetrying
+	case c.phase != PhaseRetrying:
 		c.phase = PhaseIdle
 	}
-	c.do(StopTimer, 0)
-	c.publish(TransientFailure, 0, ErrNoAddresses)
+	c.do(StopTimer, noAddress)
+	c.publish(TransientFailure, noAddress, ErrNoAddresses)
 }
 
 // connect begins the first pass. again publishes CONNECTING even if it was the last state, because
@@ -107,14 +106,13 @@ func (c *Core) connect(again bool) {
 	if again {
 		c.published = None
 	}
-	c.publish(Connecting, 0, nil)
+	c.publish(Connecting, noAddress, nil)
 	c.begin()
 }
 
 // reconnect starts a pass because the connected address was removed from the list.
 func (c *Core) reconnect() {
 	if c.held { // a pass has failed, and no connection has been READY since
-		c.held = false
 		c.phase = PhaseRetrying
 		c.begin()
 		return
@@ -126,7 +124,7 @@ func (c *Core) reconnect() {
 // still work.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
-		c.publish(TransientFailure, 0, err)
+		c.publish(TransientFailure, noAddress, err)
 	}
 	return c.take()
 }

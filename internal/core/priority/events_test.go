@@ -1,0 +1,40 @@
+package priority_test
+
+import (
+	"testing"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
+)
+
+// Events of a child that does not exist have no effect. The same applies to a timer that was
+// stopped while it fired.
+func TestLateEventsHaveNoEffect(t *testing.T) {
+	c := core.New()
+	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
+	c.EndUpdate()
+	c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
+	c.Updated("a")
+	for event, late := range map[string]func(string) []core.Action{
+		"FailoverTimerFired":     c.FailoverTimerFired,
+		"DeactivationTimerFired": c.DeactivationTimerFired,
+		"FailbackTimerFired":     c.FailbackTimerFired,
+		"SteadyTimerFired":       c.SteadyTimerFired,
+		"Updated":                c.Updated,
+	} {
+		for _, name := range []string{"a", "gone"} {
+			if actions := late(name); len(actions) > 0 {
+				t.Errorf("%s of %s returned %v, want no actions", event, name, actions)
+			}
+		}
+	}
+	if actions := c.Reported("gone", core.TransientFailure, core.Tier{}); len(actions) > 0 {
+		t.Errorf("a report of a child that does not exist returned %v", actions)
+	}
+	if counts, actions := c.Refused("gone"); counts || len(actions) > 0 {
+		t.Errorf("a refusal of a child that does not exist returned %v, %v", counts, actions)
+	}
+	if name := c.InUse(); name != "a" {
+		t.Errorf("%q is in use, want a", name)
+	}
+}

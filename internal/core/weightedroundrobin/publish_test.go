@@ -1,0 +1,100 @@
+package weightedroundrobin
+
+import (
+	"math"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// update updates a core to endpoints a, b, c and so on with these weights.
+func update(core *Core[int], weights ...uint32) (children []*Child[int]) {
+	core.Begin(core.config, len(weights))
+	for i, weight := range weights {
+		child, _ := core.Endpoint(KeyOf([]Address{{Addr: strconv.Itoa(i)}}), weight)
+		children = append(children, child)
+	}
+	core.Endpoints()
+	core.End()
+	return children
+}
+
+// docs/a34.md: "With more than 256 READY endpoints, state changes are batched for up to 1 µs per
+// READY endpoint."
+func TestChangesOfManyEndpointsAreBatched(t *testing.T) {
+	for ready, want := range map[int]time.Duration{1: 0, 256: 0, 257: 257 * time.Microsecond, 1000: time.Millisecond} {
+		core := New[int]()
+		published := time.Unix(100, 0)
+		children := update(core, make([]uint32, ready+1)...)
+		for _, child := range children {
+			core.Reported(child, Ready, published)
+		}
+		core.Publish(published)
+		core.Reported(children[0], Connecting, published)
+		if at, due := core.Due(); !due || !at.Equal(published.Add(want)) {
+			t.Errorf("%d are READY: the next picker is due %v after the last (%v), want %v", ready, at.Sub(published), due, want)
+		}
+	}
+}
+
+// An update with the same endpoints and weights keeps the picker.
+func TestAnUpdateIsPublishedIfItChangesThePicker(t *testing.T) {
+	for _, test := range []struct {
+		about   string
+		weights []uint32
+		want    bool
+	}{
+		{"the same", []uint32{1, 2, 3}, false},
+		{"another weight of the first", []uint32{9, 2, 3}, true},
+		{"another weight of the last", []uint32{1, 2, 9}, true},
+		{"one endpoint fewer", []uint32{1, 2}, true},
+		{"one endpoint more", []uint32{1, 2, 3, 4}, true},
+	} {
+		core := New[int]()
+		for _, child := range update(core, 1, 2, 3) {
+			core.Reported(child, Ready, time.Time{})
+		}
+		core.Publish(time.Time{})
+		update(core, test.weights...)
+		if at, due := core.Due(); due != test.want || !at.IsZero() {
+			t.Errorf("%s: due = %v at %v, want %v at once", test.about, due, at, test.want)
+		}
+	}
+}
+
+// Once all endpoints have failed, each further failure may change the error of calls. A failure
+// does not undo another change that is yet to be published.
+func TestAFurtherFailureIsPublished(t *testing.T) {
+	core := New[int]()
+	children := update(core, 1, 1, 1)
+	for _, child := range children {
+		core.Reported(child, TransientFailure, time.Time{})
+	}
+	core.Publish(time.Time{})
+	core.Reported(children[1], TransientFailure, time.Time{})
+	if _, due := core.Due(); !due {
+		t.Error("all have failed, but a further failure is not due to be published")
+	}
+	core.Reported(children[0], Ready, time.Time{})
+	core.Publish(time.Time{})
+	core.Reported(children[2], Ready, time.Time{})
+	core.Reported(children[1], TransientFailure, time.Time{})
+	if _, due := core.Due(); !due {
+		t.Error("a READY endpoint is no longer due to be published after a failure of another")
+	}
+}
+
+// The failed share is that of all endpoints, also if their weights have been scaled down to fit.
+func TestFailedPart(t *testing.T) {
+	for _, weight := range []uint32{1, 5, math.MaxUint32} {
+		core := New[int]()
+		children := update(core, weight, weight, weight, weight)
+		core.Reported(children[0], Ready, time.Time{})
+		for i, want := range []float64{0.25, 0.5, 0.75} {
+			core.Reported(children[i+1], TransientFailure, time.Time{})
+			if _, _, failed := core.Parts(); math.Abs(failed-want) > 1e-9 {
+				t.Errorf("weight %d, %d of 4 have failed: the share is %v, want %v", weight, i+1, failed, want)
+			}
+		}
+	}
+}
