@@ -6,7 +6,7 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	long := strings.Repeat("-", ahead-1)
+	long := strings.Repeat("-", 15)
 	for _, test := range []struct{ list, searched, found string }{
 		{"abcdef", "abcdef", "abcdef"},
 		{"abcdef", "acdef", "acdef"},
@@ -20,15 +20,20 @@ func TestFind(t *testing.T) {
 		{"a" + long + "b", "ab", "ab"},
 		{"a" + long + "-b", "ab", "a."},
 		{"", "ab", ".."},
-		{"b", strings.Repeat("X", most+1) + "b", strings.Repeat(".", most+2)},
+		{"abcdef", "abXYcc", "ab..c."},
+		{"abcdef", "abXYcdb", "ab..cd."},
+		{"b", strings.Repeat("X", 64) + "b", strings.Repeat(".", 64) + "b"},
+		{"b", strings.Repeat("X", 65) + "b", strings.Repeat(".", 66)},
 	} {
 		var s Search
 		found := ""
 		for _, c := range test.searched {
 			if i := s.Find(len(test.list), func(i int) bool { return rune(test.list[i]) == c }); i >= 0 {
 				found += string(test.list[i])
-			} else {
+			} else if i == -1 {
 				found += "."
+			} else {
+				found += "?"
 			}
 		}
 		if found != test.found {

@@ -80,6 +80,11 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	if _, age, ok := s.Get(0, start.Add(time.Hour)); !ok || age != time.Hour {
 		t.Errorf("after an hour: age %v, kept %v", age, ok)
 	}
+	for _, key := range []int{0, 2} {
+		if what, age, ok := s.Get(key, start.Add(61*time.Minute)); ok || age != 0 || what.Answer != nil {
+			t.Errorf("key %d after 61 minutes: %v, age %v, kept %v; want nothing", key, what, age, ok)
+		}
+	}
 	if got := held(&s, 3, start.Add(90*time.Minute)); got != "1" {
 		t.Errorf("after 90 minutes %s are kept, want 1", got)
 	}
@@ -130,6 +135,93 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	}
 }
 
+// The limits are those of docs/limits.md.
+func TestTheLimits(t *testing.T) {
+	now := time.Unix(0, 0)
+	var many, large, whole Store
+	for key := range 1001 {
+		many.Put(key, cluster(least), now)
+	}
+	if n := len(many.entries); n != 1000 {
+		t.Errorf("%d of 1001 answers are kept, want 1000", n)
+	}
+	for key := range 65 {
+		large.Put(key, cluster(1<<20), now)
+	}
+	if n := len(large.entries); n != 64 {
+		t.Errorf("%d of 65 answers of 1 MiB are kept, want 64", n)
+	}
+	whole.Put(0, cluster(64<<20), now)
+	if n := len(whole.entries); n != 1 {
+		t.Errorf("an answer of 64 MiB is not kept")
+	}
+}
+
+// An answer that is no longer stored is stored again only if there is room without others. What has
+// expired needs no room.
+func TestRenewNeedsRoom(t *testing.T) {
+	now := time.Unix(0, 0)
+	for _, test := range []struct {
+		about       string
+		others      int
+		size, renew int
+		later       time.Duration
+		want        bool
+	}{
+		{"nothing is stored", 0, least, least, 0, true},
+		{"one entry is free", 999, least, least, 0, true},
+		{"no entry is free", 1000, least, least, 0, false},
+		{"all entries have expired", 1000, least, least, 2 * time.Hour, true},
+		{"just enough bytes are free", 3, 16 << 20, 16 << 20, 0, true},
+		{"one byte is missing", 3, 16 << 20, 16<<20 + 1, 0, false},
+	} {
+		var s Store
+		for key := range test.others {
+			s.Put(key, cluster(test.size), now)
+		}
+		at := now.Add(test.later)
+		s.Renew("new", cluster(test.renew), at)
+		_, _, got := s.Get("new", at)
+		if _, _, first := s.Get(0, at); got != test.want || first != (test.others > 0 && test.later == 0) {
+			t.Errorf("%s: stored again = %v, want %v; the first is kept = %v", test.about, got, test.want, first)
+		}
+	}
+}
+
+func TestEqual(t *testing.T) {
+	parts := Said{Parts: make([]discovery.Mechanism, 1)}
+	for _, test := range []struct {
+		one, two Said
+		want     bool
+	}{
+		{cluster(least), cluster(least), true},
+		{cluster(least), cluster(least + 1), false},
+		{parts, cluster(least), false},
+		{cluster(least), parts, false},
+		{parts, parts, true},
+	} {
+		if got := test.one.equal(test.two); got != test.want {
+			t.Errorf("%v and %v: equal = %v, want %v", test.one, test.two, got, test.want)
+		}
+	}
+}
+
+type sized struct{ discovery.Source }
+
+func (sized) Size() int { return 5000 }
+
+func TestSize(t *testing.T) {
+	what := cluster(least + 7)
+	what.Names = Names{"ab": {Addresses: []string{"10.0.0.1", "::1"}}, "c": {}}
+	if got, want := what.size(), least+7+(100+2)+(20+8)+(20+3)+(100+1); got != want {
+		t.Errorf("an answer with names has %d bytes, want %d", got, want)
+	}
+	what = Said{Parts: []discovery.Mechanism{{}, {Source: sized{}}}}
+	if got, want := what.size(), 2*100+5000; got != want {
+		t.Errorf("two mechanisms have %d bytes, want %d", got, want)
+	}
+}
+
 // Names are confirmed one by one. They may change while the answer stays the same.
 func TestNamesExpireOneByOne(t *testing.T) {
 	var s Store
@@ -177,7 +269,11 @@ func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 		"it can be looked up anew": {name("a", 10), name("b", 0), name("b", 0)},
 	} {
 		kept := Names{"x": test.kept, "gone": test.kept}
-		got := Names{"x": test.said, "new": test.said}.orLater(kept, start.Add(30*time.Minute))
+		said := Names{"x": test.said, "new": test.said}
+		got := said.orLater(kept, start.Add(30*time.Minute))
+		if fmt.Sprint(said, kept) != fmt.Sprint(Names{"x": test.said, "new": test.said}, Names{"x": test.kept, "gone": test.kept}) {
+			t.Errorf("%s: the names that were given have changed", about)
+		}
 		if want := (Names{"x": test.want, "new": test.said}); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: there are %v, want %v", about, got, want)
 		}

@@ -175,9 +175,12 @@ func (m *mutant) runAlone(tests []*suite) (end fate, err error) {
 
 // runAll runs the tests of one package after the other until a mutant is noticed.
 func runAll(tests []*suite, p *program, number int) (fate, error) {
-	for _, s := range tests {
+	for i, s := range tests {
 		if end, err := s.run(p, number); err != nil || end != survived {
 			return end, err
+		}
+		if i == 0 && s.fails {
+			return "", errors.New("the room's own tests fail without a mutant")
 		}
 	}
 	return survived, nil

@@ -49,4 +49,33 @@ func TestLongEjectionTimes(t *testing.T) {
 	c.Update(config, list, time.Unix(20, 0))
 	sweep(30*time.Second, 1, true)
 	sweep(time.Hour, 0, true)
+	config.BaseEjectionTime, config.MaxEjectionTime = math.MaxInt64/3+1, math.MaxInt64
+	c.Update(config, list, time.Unix(3600, 0))
+	if got := c.EjectedUntil(e).Sub(time.Unix(30, 0)); got != 2*config.BaseEjectionTime {
+		t.Errorf("the second ejection lasts for %v, want %v", got, 2*config.BaseEjectionTime)
+	}
+}
+
+// When the child has failed, an unproven endpoint that was connecting still is one unproven
+// endpoint, and one that was sound no longer is.
+func TestNoneConnects(t *testing.T) {
+	c := core.New[string](never)
+	config := outlierscenario.Default()
+	config.MaxEjectionPercent, config.ReportEmptied = 100, true
+	config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
+	unproven, sound := &core.Endpoint[string]{}, &core.Endpoint[string]{}
+	c.Update(config, []*core.Endpoint[string]{unproven, sound}, time.Unix(0, 0))
+	c.Connection(unproven, core.Connected)
+	c.Connection(sound, core.Connected)
+	c.Failed(unproven, time.Unix(1, 0))
+	c.Sweep(time.Unix(60, 0))
+	c.Connection(unproven, core.Connecting)
+	c.Connection(sound, core.Connecting)
+	c.NoneConnects()
+	if n := c.Unproven(); n != 1 || !unproven.Unproven() {
+		t.Errorf("%d endpoints are unproven, want 1", n)
+	}
+	if c.Connection(unproven, core.Connected); c.Phase() != core.Emptied {
+		t.Errorf("the phase is %v without a sound endpoint, want emptied", c.Phase())
+	}
 }

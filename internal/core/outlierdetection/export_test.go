@@ -7,3 +7,6 @@ func (e *Endpoint[T]) IsConnected() bool { return e.connection == Connected }
 
 // Looked returns how many endpoints the core has looked at outside of updates and sweeps.
 func (c *Core[T]) Looked() int { return c.looked }
+
+// Listed returns how many endpoints the core keeps as ejected or unproven.
+func (c *Core[T]) Listed() int { return len(c.doubted) }

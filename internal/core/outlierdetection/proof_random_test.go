@@ -34,6 +34,9 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 			if ours.String() != want.String() {
 				t.Fatalf("seed %d:\n%s\nwant\n%s\nafter\n%s", seed, ours, want, strings.Join(history, "\n"))
 			}
+			if doubted := ours.doubted(); ours.core.Listed() != doubted {
+				t.Fatalf("seed %d: %d endpoints are kept as doubted, want %d", seed, ours.core.Listed(), doubted)
+			}
 			seen[want.phase]++
 			seen["unproven"] += strings.Count(want.String(), "unproven=true")
 		}
@@ -79,6 +82,15 @@ func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	ours.Connect(name, how)
 	want.connect(name, how)
 	return how + " " + name
+}
+
+func (a *alone) doubted() (n int) {
+	for _, e := range a.core.Endpoints() {
+		if e.Doubted() {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *alone) String() string {

@@ -56,6 +56,9 @@ func TestAnUpdateIsPublishedIfItChangesThePicker(t *testing.T) {
 		}
 		core.Publish(time.Time{})
 		update(core, test.weights...)
+		if core.Previous() != nil {
+			t.Errorf("%s: the update has ended, but its previous children are kept", test.about)
+		}
 		if at, due := core.Due(); due != test.want || !at.IsZero() {
 			t.Errorf("%s: due = %v at %v, want %v at once", test.about, due, at, test.want)
 		}
