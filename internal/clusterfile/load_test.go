@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -188,7 +189,76 @@ func TestLoadFrom(t *testing.T) {
 	if _, err := LoadFrom(strings.NewReader("a: 1"), "stdin"); err == nil || !strings.HasPrefix(err.Error(), "stdin:1:1: ") {
 		t.Errorf("error = %v, want one that begins with stdin:1:1", err)
 	}
-	if _, err := LoadFrom(strings.NewReader(strings.Repeat("#", MaxSize+1)), "stdin"); err == nil || !strings.Contains(err.Error(), "stdin: has 16777217 bytes or more") {
+	if _, err := LoadFrom(strings.NewReader(strings.Repeat("#", MaxSize+5)), "stdin"); err == nil || !strings.Contains(err.Error(), "stdin: has 16777217 bytes or more") {
 		t.Errorf("error = %v, want an error about the size", err)
+	}
+}
+
+// The position of a mistake does not depend on what is before it, although a small part of a large
+// file is searched.
+func TestPositionsInALargeFile(t *testing.T) {
+	for _, mistake := range []string{
+		"cluster_name: a\nendpoints: @x\n",
+		"cluster_name: a\nendpoints:\n- locality: {zone: %a}\n",
+		"cluster_name: a\nendpoints:\n- priority: `1\n",
+		"cluster_name: \"a\\q\"\n",
+	} {
+		position := func(before string) (line, column int) {
+			t.Helper()
+			_, err := Parse("x.yaml", []byte(before+mistake))
+			e, ok := errors.AsType[*Error](err)
+			if !ok {
+				t.Fatalf("%q: %v, want a mistake", mistake, err)
+			}
+			return e.Problems[0].Line, e.Problems[0].Column
+		}
+		line, column := position("# x\n")
+		for _, lines := range []int{7, 100, 8_000} {
+			if gotLine, gotColumn := position(strings.Repeat("# x\n", lines)); gotLine != line+lines-1 || gotColumn != column {
+				t.Errorf("%q after %d lines: the mistake is at %d:%d, want %d:%d", mistake, lines, gotLine, gotColumn, line+lines-1, column)
+			}
+		}
+	}
+}
+
+// The positions of a file are the same after its nodes have been collected as garbage.
+func TestPositionsAfterAGarbageCollection(t *testing.T) {
+	doc, err := Parse("x.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "endpoints[1].priority"
+	want := strings.Count(small[:strings.Index(small, "priority: 1")], "\n") + 1
+	for range 2 {
+		if line, column := locate(doc.root(), path); line != want || column != 13 {
+			t.Errorf("%s is at %d:%d, want %d:13", path, line, column, want)
+		}
+		runtime.GC()
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "bc", 1}, {"bc", "abc", 1},
+		{"abc", "axc", 1}, {"abc", "ab", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 2},
+	} {
+		if got := editDistance(test.a, test.b); got != test.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+func TestTheNumberOfFurtherProblems(t *testing.T) {
+	for more, want := range map[int]string{0: "x:1:1: bad", 1: "; and 1 more", 2: "; and 2 more"} {
+		problems := &Error{Path: "x"}
+		for range envoy.MaxProblems + more {
+			problems.add(1, 1, "bad")
+		}
+		if text := problems.err().Error(); !strings.HasSuffix(text, want) {
+			t.Errorf("%d more: %q, want … %q", more, text, want)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 type mutant struct {
 	file, pkg      string
 	line           int
-	function       *ast.FuncDecl // nil if the place is outside of functions
+	function       *ast.FuncDecl // nil if the place is outside of the bodies of functions
 	from, to       string        // the line
 	original, code []byte        // of the file
 	set            *token.FileSet
@@ -125,6 +125,9 @@ func (w *walker) replace(pos token.Pos, length int, with string) {
 	begin, end := bytes.LastIndexByte(all[:at], '\n')+1, at+length
 	end += bytes.IndexByte(append(all[end:len(all):len(all)], '\n'), '\n')
 	m.line = m.set.Position(pos).Line
+	if m.function != nil && pos < m.function.Body.Pos() {
+		m.function = nil // the copy of a function must have the same signature
+	}
 	m.code = bytes.Join([][]byte{all[:at], []byte(with), all[at+length:]}, nil)
 	m.from = strings.Join(strings.Fields(string(all[begin:end])), " ")
 	m.to = strings.Join(strings.Fields(string(m.code[begin:end+len(with)-length])), " ")

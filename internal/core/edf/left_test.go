@@ -2,6 +2,7 @@ package edf
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -17,5 +18,30 @@ func TestRandomLeft(t *testing.T) {
 	}
 	if mean := sum / n; mean < 0.48 || mean > 0.52 { // within 7 standard deviations of 0.5
 		t.Errorf("the mean of RandomLeft() is %.3f, want 0.5", mean)
+	}
+}
+
+// A factor that all weights have in common changes neither the start nor the picks, also if some
+// deadlines are the next unit of time.
+func TestACommonFactorChangesNothing(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 0))
+	for range 2_000 {
+		plain := make([]Entry, 1+r.IntN(4))
+		scaled := make([]Entry, len(plain))
+		factor := 2 + r.Uint32N(1000)
+		for i := range plain {
+			left := []Left{0, Full, 1, Full + 1, Left(1 + r.Uint64N(20)), Full + Left(1+r.Uint64N(20)), RandomLeft(r.Uint64N)}[r.IntN(7)]
+			plain[i] = Entry{Weight: 1 + r.Uint32N(10), Left: left}
+			scaled[i] = Entry{Weight: factor * plain[i].Weight, Left: left}
+		}
+		var s Scratch
+		one, start := New(plain, &s)
+		two, scaledStart := New(scaled, &s)
+		if start != scaledStart {
+			t.Fatalf("%v starts at %+v, and with factor %d at %+v", plain, start, factor, scaledStart)
+		}
+		if picks, scaledPicks := one.Next(50, &s).Picks, two.Next(50, &s).Picks; !slices.Equal(picks, scaledPicks) {
+			t.Fatalf("the picks of %v are %v, and with factor %d %v", plain, picks, factor, scaledPicks)
+		}
 	}
 }
