@@ -149,6 +149,12 @@ func TestBalanceInSteps(t *testing.T) {
 			t.Errorf("%s of a has failed: %.2f %% stay, want %v", step.failed, got, step.want)
 		}
 	}
+	c = &byZone{}
+	c.update("a=32 b=32")
+	c.report("a READY 0.06060606060606061") // 2/33, so that U of a is 31/64: it has changed by exactly one Step
+	if got := c.balanced.parts[0]; math.Abs(got-31./64) > 1e-9 {
+		t.Errorf("the shares were computed for U = %v of a, want 31/64", got)
+	}
 	c = &byZone{} // A zone with capacity always has a share, however small.
 	c.update("a=1 b=100 c=100")
 	for _, state := range []string{"READY", "TRANSIENT_FAILURE", "READY"} {
