@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// "make attack" sets -attack.for. Each attack then lasts that long, and the test fails if a probe
-// takes too long. Without it, each attack uses a few streams, and the duration of probes is only
+// "make attack" sets -attack.for, the duration of each attack. The test then fails if a probe takes
+// too long. Without the flag, each attack uses a few streams, and the durations of probes are only
 // logged.
 var (
 	attackFor  = flag.Duration("attack.for", 0, "how long each attack lasts, and probes are timed")
@@ -35,7 +35,7 @@ const (
 	mostDelay  = 50 * time.Millisecond
 )
 
-// Attacks neither stop the server from serving other clients nor drive its memory above a bound.
+// Attacks neither prevent the server from serving other clients nor raise its memory above a limit.
 func TestAttacks(t *testing.T) {
 	if *attackBy != "" {
 		attackServer(*attackBy, *attackAt)
@@ -48,8 +48,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// withstand attacks a server from another process. Meanwhile it probes the server as a normal
-// client would, and at the end it checks how much memory the server used.
+// withstand attacks a server from another process. In the meantime it probes the server like a
+// normal client. At the end it checks the server's memory.
 func withstand(t *testing.T, name string) {
 	s := serving(t, nil, "--log-level", "debug")
 	conn := s.dial(t)
@@ -86,7 +86,6 @@ func withstand(t *testing.T, name string) {
 	}
 }
 
-// fetch fails the test unless the endpoints of a cluster arrive on a new stream.
 func fetch(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -112,8 +111,8 @@ func peak(t *testing.T, pid int) (mb int) {
 	return kb / 1000
 }
 
-// attackServer attacks over many connections at once. Each connection attacks again as soon as its
-// stream has ended.
+// attackServer attacks over many connections at a time. When a stream has ended, its connection
+// attacks again.
 func attackServer(name, address string) {
 	rounds, hold, ctx := 1, time.Second, context.Background()
 	if *attackFor > 0 {
@@ -130,7 +129,7 @@ func attackServer(name, address string) {
 				if err != nil {
 					continue
 				}
-				ctx, cancel := context.WithTimeout(ctx, hold) // also ends the streams that are kept open
+				ctx, cancel := context.WithTimeout(ctx, hold) // also ends the streams that attacks leave open
 				_ = attacks[name](ctx, discoveryv3.NewAggregatedDiscoveryServiceClient(conn), i<<20+n)
 				cancel()
 				_ = conn.Close()

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// attack is what an attacker does on one stream. It returns when the attack is complete or the
-// server has ended the stream.
+// attack attacks on one stream. It returns when the attack is complete or the server has ended the
+// stream.
 type attack func(ctx context.Context, to adsClient, n int) error
 
 var attacks = map[string]attack{
-	"none":      func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) }, // no attack, for comparison
+	"none":      func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) },
 	"types":     madeUpTypes,
 	"nacks":     func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 10) },
 	"reasons":   func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 1_000_000) },
@@ -41,7 +41,6 @@ func pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// madeUpTypes requests more types than reflect.Select accepts.
 func madeUpTypes(ctx context.Context, to adsClient, _ int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 65_535 && err == nil; i++ {
@@ -57,8 +56,8 @@ func drained(stream adsStream, err error) error {
 	return err
 }
 
-// rejections rejects every response with a different reason, which has the given length in bytes.
-// After each rejection it also requests another name and then the first one again.
+// rejections rejects every response, each time with another reason of the given length. After each
+// rejection, it requests another name and then the first one again.
 func rejections(ctx context.Context, to adsClient, reason int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	if err != nil {
@@ -81,7 +80,6 @@ func rejections(ctx context.Context, to adsClient, reason int) error {
 	return err
 }
 
-// largeNodes sends a large node, with either a long id or a lot of metadata.
 func largeNodes(ctx context.Context, to adsClient, n int) error {
 	node := &corev3.Node{Id: strings.Repeat("n", 1_000_000)}
 	if n%2 == 0 {
@@ -97,7 +95,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	if err == nil {
 		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none"}, Node: node})
 	}
-	for i := 0; i < 20 && err == nil; i++ { // keep the stream open and keep sending the node
+	for i := 0; i < 20 && err == nil; i++ {
 		_, err = stream.Recv()
 		if err == nil {
 			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none", fmt.Sprint(i)}, Node: node})
@@ -106,7 +104,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-// namesOf returns n names. No two requests share a prefix, so no other request has these names.
+// namesOf returns n names. Each request uses another prefix, so that all names are different.
 func namesOf(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -115,7 +113,7 @@ func namesOf(prefix string, n int) []string {
 	return names
 }
 
-// manyNames requests as many names as a stream may have, and then replaces them with other names.
+// manyNames requests the maximum number of names, and then replaces them with other names.
 func manyNames(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 10 && err == nil; i++ {
@@ -128,7 +126,6 @@ func manyNames(ctx context.Context, to adsClient, n int) error {
 	return drained(stream, err)
 }
 
-// manyNamesInIncrements adds up to half a million names on one stream.
 func manyNamesInIncrements(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.DeltaAggregatedResources(ctx)
 	for i := 0; i < 100 && err == nil; i++ {
@@ -148,7 +145,6 @@ func longTypes(ctx context.Context, to adsClient, _ int) error {
 	return drained(stream, err)
 }
 
-// idleStreams opens streams with some thousand names each and leaves them open.
 func idleStreams(ctx context.Context, to adsClient, n int) error {
 	var last adsStream
 	for i := range 8 {

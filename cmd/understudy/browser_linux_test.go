@@ -15,7 +15,7 @@ import (
 
 var wide = chromium.View{Width: 1600, Height: 1000}
 
-// browse opens the page of a demo that runs until the test ends.
+// browse starts a demo and opens its page. The demo runs until the test ends.
 func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *chromium.Page) {
 	t.Helper()
 	demo := hold(t, t.TempDir(), args...)
@@ -43,8 +43,6 @@ func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *ch
 	return ctx, page
 }
 
-// until waits until a JavaScript condition holds on the page. If it does not hold in time, the test
-// fails with the page's text.
 func until(ctx context.Context, t *testing.T, page *chromium.Page, condition string) {
 	t.Helper()
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
@@ -56,7 +54,7 @@ func until(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	}
 }
 
-// says returns a JavaScript condition: the headline of the channel begins with text.
+// says returns a JavaScript condition: the channel's headline begins with text.
 func says(text string) string {
 	return fmt.Sprintf(`document.querySelector(".headline")?.innerText.startsWith(%q)`, text)
 }
@@ -68,13 +66,14 @@ func press(ctx context.Context, t *testing.T, page *chromium.Page, label string)
 	}
 }
 
-// unfolded returns a JavaScript condition: the named element is unfolded (is true) or folded.
+// unfolded returns a JavaScript condition: the element is unfolded if is is true, and folded
+// otherwise.
 func unfolded(name string, is bool) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("main details")].find(d => d.querySelector(".name")?.innerText === %q)?.open === %v`, name, is)
 }
 
-// When priority 0 is killed, the page says that calls go to priority 1, and why. When priority 0 is
-// restored, it says that they are back. The page shows this without a reload.
+// When priority 0 is killed, the page shows that calls go to priority 1, and why. When priority 0
+// is restored, it shows that calls are back. Neither needs a reload.
 func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -83,7 +82,7 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/Not p0 us-east\/a, us-east\/b: connection refused by 127\.0\.0\.1:/.test(document.querySelector(".why").innerText)`)
 	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
 	until(ctx, t, page, `[...document.querySelectorAll(".controls .state")].filter(e => e.innerText === "killed").length === 3`)
-	if err := page.Key(ctx, chromium.Tab); err != nil { // the page was updated, and the button must still have the keyboard focus
+	if err := page.Key(ctx, chromium.Tab); err != nil { // after the update of the page, the button must still have the keyboard focus
 		t.Fatal(err)
 	}
 	until(ctx, t, page, `document.activeElement.getAttribute("aria-label") === "Kill: p0 us-east/a, us-east/b"`)
@@ -94,8 +93,8 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	}
 }
 
-// When calls move to another priority, the page unfolds that priority. Elements that the reader has
-// unfolded stay unfolded.
+// When calls move to another priority, the page unfolds it. Elements that the user has unfolded
+// stay unfolded.
 func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -134,8 +133,8 @@ func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+fits)
 }
 
-// On a phone, the headline is visible while the buttons are, so that the reader sees what a button
-// does to the calls without scrolling.
+// On a phone, the headline and the buttons are visible at the same time. The user sees the effect
+// of a button without scrolling.
 func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740})
 	const seen = ` && (([answer, button]) => answer.top >= 0 && button.bottom <= innerHeight && answer.bottom <= button.top)([".headline", %q].map(s => document.querySelector(s).getBoundingClientRect()))`
@@ -149,8 +148,8 @@ func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	}
 }
 
-// holds reports whether a condition is true on the page. While the browser loads another page, it
-// is false.
+// holds reports whether a condition is true on the page. It is false while the browser loads
+// another page.
 func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition string) (does bool) {
 	t.Helper()
 	if err := page.Eval(ctx, condition, &does); err != nil && ctx.Err() != nil {
@@ -159,7 +158,7 @@ func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	return does
 }
 
-// The page shows why an endpoint is ejected. Shares follow weights that the user types in.
+// The page shows why an endpoint is ejected. The shares follow the weights that the user enters.
 func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -167,9 +166,8 @@ func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/ejected by failures in a row, for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
 	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Kill: us-east/b")
-	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // the browser has loaded the page again
-	// Take only the first three shares, which are those of the first priority: the standby shows
-	// shares, too.
+	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // the browser has reloaded the page
+	// Only the first three shares belong to the first priority. The standby has shares, too.
 	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].slice(0, 3).map(e => e.innerText.trim()).join(", ")`
 	until(ctx, t, page, shares+` === "66.7 %, 33.3 %, 0 %"`)
 	until(ctx, t, page, `(document.querySelectorAll('.controls input[type="number"]')[1].value = 3) === 3`)

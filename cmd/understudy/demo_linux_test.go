@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// asDemo is an environment variable that makes this test binary act as the understudy command.
+// If the environment variable asDemo is set, this test binary acts as the understudy command.
 const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
 
-// A demo with --hold leaves no backend process behind, whichever signal ends it, and even if some
-// backends hang or were restarted. An interrupt is a normal end: the exit code is 0.
+// A demo with --hold leaves no backend process behind, whatever signal ends it, even if backends
+// hang or were restarted. After an interrupt, the exit code is 0.
 func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -61,13 +61,12 @@ func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	}
 }
 
-// A demo leaves no backend process behind, whichever signal ends it.
 func TestNoBackendOutlivesTheDemo(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			demo := exec.Command(os.Args[0], "demo")
-			dir := t.TempDir() // a killed demo cannot remove its own directory
+			dir := t.TempDir()
 			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+dir)
 			progress, err := demo.StderrPipe()
 			if err != nil {
@@ -103,7 +102,7 @@ func TestNoBackendOutlivesTheDemo(t *testing.T) {
 
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
-	// The backends may have been started by any thread of the process.
+	// Any thread of the process may have started the backends.
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -125,8 +124,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// awaitEnd returns when the process has ended. A zombie, which nobody has waited for, counts as
-// ended.
+// awaitEnd waits until the process has ended. A zombie has ended, too.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

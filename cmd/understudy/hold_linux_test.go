@@ -13,7 +13,6 @@ type heldDemo struct {
 	page string
 }
 
-// hold starts a demo with --hold and returns when its page can be opened.
 func hold(t *testing.T, dir string, args ...string) *heldDemo {
 	t.Helper()
 	d := &heldDemo{Cmd: exec.Command(os.Args[0], append([]string{"demo", "--hold"}, args...)...)}

@@ -22,7 +22,7 @@ import (
 
 const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>` + "\x1b[31m\u202e\u2066\x00"
 
-// hostile is a source whose names and errors are all hostile.
+// hostile is a source with hostile names and errors.
 type hostile struct{}
 
 func (hostile) Check(bool) error { return nil }
@@ -37,9 +37,9 @@ func (hostile) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, err
 }
 
-// Names and errors with HTML and control characters are shown as text, on one line, no wider than a
-// phone. If the page took them for HTML by mistake, its Content-Security-Policy would still stop
-// their script.
+// Names and errors that contain HTML or control characters are shown as text, on one line, no wider
+// than a phone. Even if the page took them for HTML, its Content-Security-Policy would block their
+// scripts.
 func TestHostileNamesInTheBrowser(t *testing.T) {
 	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Name: evil, Source: hostile{}}}, nil

@@ -1,8 +1,8 @@
 // Command understudy demonstrates failover and weighted load balancing of gRPC calls, explains
-// endpoints files, serves them to a fleet, and watches channels.
+// endpoints files, serves them to clients, and watches channels.
 //
-// Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments or input, 3 if what it explains
-// or watches cannot take calls.
+// The exit code is 0 for success, 1 for a failure, 2 for wrong arguments or input, and 3 if the
+// explained or watched channel cannot receive calls.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// failure is an error that neither the arguments nor the input caused.
+// failure is an error that is caused neither by the arguments nor by the input.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
@@ -57,10 +57,9 @@ func exitCode(err error) int {
 	return 2
 }
 
-// complain prints err. Problems in a file get one line each, in the form that editors parse. Joined
-// errors are printed one by one.
+// complain prints err. Each problem in a file gets a line that editors can parse. Joined errors are
+// printed one by one.
 func complain(w io.Writer, err error) {
-	// Only joined errors have several lines.
 	if several, ok := errors.AsType[interface {
 		error
 		Unwrap() []error
@@ -106,8 +105,8 @@ Exit codes: 0 for success, 1 for a failure, 2 for invalid arguments or an invali
 	return root
 }
 
-// outputFlag adds the flag -o to a command. It returns a function that reports whether the flag
-// asks for JSON.
+// outputFlag adds the flag -o to a command. The returned function reports whether the user wants
+// JSON.
 func outputFlag(command *cobra.Command) func() (bool, error) {
 	output := command.Flags().StringP("output", "o", "table", "`table` for people, json for machines")
 	return func() (bool, error) {
@@ -226,8 +225,8 @@ The fields of the output with -o json are described in docs/explain.md.`,
 	return command
 }
 
-// roleFlag adds the flag --rbac. It returns a function that prints the Role for a target and the
-// flag's service account.
+// roleFlag adds the flag --rbac. The returned function prints the Role that a target needs, for the
+// service account in the flag.
 func roleFlag(command *cobra.Command) func(target string) error {
 	account := command.Flags().String("rbac", "", "print instead the manifests of the Role and the RoleBinding that a kubernetes: target needs, for the service `ACCOUNT` NAME or NAMESPACE:NAME (default: default)")
 	command.Flags().Lookup("rbac").NoOptDefVal = "default"
@@ -241,7 +240,7 @@ func roleFlag(command *cobra.Command) func(target string) error {
 }
 
 func runExplain(cmd *cobra.Command, opts explain.Options) error {
-	debug.SetGCPercent(400) // a short process need not collect garbage often
+	debug.SetGCPercent(400) // a short process need not collect its garbage often
 	err := explain.Run(cmd.Context(), opts)
 	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
 		return failure{err}
@@ -249,8 +248,8 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 	return err
 }
 
-// placeFlags adds the flags for the client's location. It returns a function that returns the given
-// ones as NAME=VALUE.
+// placeFlags adds the flags for the client's location. The returned function returns those that are
+// set, each as NAME=VALUE.
 func placeFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {

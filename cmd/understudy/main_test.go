@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	flag.Set("test.parallel", "8") // many tests can run at a time, because they mostly wait
 	testscript.Main(m, map[string]func(){"understudy": main})
 }
 
@@ -25,7 +25,6 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
 }
 
-// An interrupted explain exits with 1, a failure, and not with 2, wrong input.
 func TestInterruptedExplainIsNoWrongInput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte("endpoints: []\n"), 0o600); err != nil {

@@ -2,6 +2,5 @@
 
 package main
 
-// underRace reports whether the race detector is on: a process then needs several times as much
-// memory.
+// underRace tells that the race detector is on, with which a process needs much more memory.
 const underRace = true

@@ -15,7 +15,6 @@ const referencePage = "../../docs/reference/commands.md"
 
 var writeReference = flag.Bool("reference", false, "write "+referencePage)
 
-// docs/reference/commands.md has the current help texts and flags of all commands.
 func TestTheReferenceOfCommandsIsCurrent(t *testing.T) {
 	want := reference()
 	if *writeReference {

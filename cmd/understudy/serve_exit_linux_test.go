@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// If its port is in use, serve fails with exit code 1. If its address is invalid, that is a wrong
-// argument: exit code 2.
+// If the port is in use, serve exits with code 1. An invalid address is a wrong argument: code 2.
 func TestExitCodesOfServe(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -25,16 +25,15 @@ const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddr
 
 type served struct {
 	*exec.Cmd
-	out              *bufio.Reader // the log of the process; read only when the test calls log
+	out              *bufio.Reader // log of the process; only the method log reads it
 	outPipe, errPipe *os.File
 	address, metrics string
 	ended            chan struct{}
 	err              error // result of the process, set before ended is closed
 }
 
-// serving starts a server and reads its log until it serves. If args has no paths, the server gets
-// a file of one endpoint. Its stdout and stderr are pipes of only 4 KiB, so that they fill up
-// quickly.
+// serving starts a server, and reads its log until it serves. Without paths in args, it serves a
+// file with one endpoint. Its stdout and stderr are pipes of only 4 KiB, which fill up quickly.
 func serving(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
 	if len(args) == 0 || strings.HasPrefix(args[0], "--") {
@@ -91,7 +90,6 @@ func (s *served) log(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// get returns the status and the body of a page on the port of the metrics.
 func (s *served) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: patience}

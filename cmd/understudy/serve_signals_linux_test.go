@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// On SIGHUP, the server reads its files again, even those that seem unchanged.
 func TestSIGHUPLooksAtTheFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	writeFile(t, path, oneEndpoint)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling end of a pseudo-terminal, and what the program has written to it.
+// terminal is the controlling end of a pseudo-terminal, with the output of the program.
 type terminal struct {
 	t    *testing.T
 	ours *os.File
@@ -25,7 +25,7 @@ type terminal struct {
 	more chan struct{}
 }
 
-// newTerminal opens a pseudo-terminal. theirs is the end that the program under test gets.
+// newTerminal opens a pseudo-terminal. theirs is the end for the program under test.
 func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -72,7 +72,7 @@ func (term *terminal) resize(columns, rows uint16) {
 	}
 }
 
-// await waits until the output contains text, and returns all output since the last call.
+// await waits until the output contains text. It returns the output since the last call.
 func (term *terminal) await(text string) string {
 	term.t.Helper()
 	patience := time.After(time.Minute)
@@ -98,7 +98,7 @@ const (
 	left    = "\x1b[?25h\x1b[?1049l"
 )
 
-// However the view ends, it restores the terminal. The exit code tells success from failure.
+// However the watch ends, it restores the terminal. The exit code tells success from failure.
 func TestWatchGivesTheTerminalBack(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -140,7 +140,7 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 			if name != "for" { // with --for, the watch may have ended by now
 				term.resize(50, 10)
 				again := term.await("q ends")
-				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // an earlier frame may still have the old size
+				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // an earlier frame may have the old size
 					if again = term.await("q ends"); frames == 20 || strings.Contains(again, left) {
 						t.Fatalf("resized to 10 rows the view is %q", again)
 					}
@@ -163,7 +163,6 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 	}
 }
 
-// On a terminal without escape sequences, the watch prints plain lines.
 func TestADumbTerminalGetsLines(t *testing.T) {
 	term, theirs := newTerminal(t, 70, 20)
 	command := exec.Command(os.Args[0], "watch", "127.0.0.1:1")

@@ -18,7 +18,7 @@ import (
 
 var dropped = regexp.MustCompile(`(?m)^understudy_serve_log_lines_dropped_total [1-9]`)
 
-// visit makes the server log three lines: it connects, gets a response and disconnects.
+// visit makes the server log three lines: a client connects, gets a response and disconnects.
 func (s *served) visit(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceClient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -31,7 +31,7 @@ func (s *served) visit(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceC
 	}
 }
 
-// babble makes gRPC log an error: it sends a request that is not HTTP/2.
+// babble sends a request that is not HTTP/2, so that gRPC logs an error.
 func (s *served) babble(t *testing.T) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -45,7 +45,7 @@ func (s *served) babble(t *testing.T) {
 	}
 }
 
-// flood makes the server log so many lines that it has to drop some.
+// flood makes the server log so many lines that some are dropped.
 func (s *served) flood(t *testing.T) {
 	t.Helper()
 	ads := discoveryv3.NewAggregatedDiscoveryServiceClient(s.dial(t))
@@ -60,8 +60,8 @@ func (s *served) flood(t *testing.T) {
 	t.Fatal("the log takes all, though nobody reads it")
 }
 
-// If nobody reads the log or standard error, clients, probes, metrics and SIGTERM still work. When
-// the log is read again, it says how many lines are missing.
+// While nobody reads the log or standard error, clients, probes, metrics and SIGTERM still work.
+// When the log is read again, it tells how many lines are missing.
 func TestALogThatNobodyReads(t *testing.T) {
 	s := serving(t, []string{"GRPC_GO_LOG_SEVERITY_LEVEL=info"}, "--log-level", "debug")
 	for range 200 {
@@ -83,7 +83,6 @@ func TestALogThatNobodyReads(t *testing.T) {
 	}
 }
 
-// The server goes on after the process that reads its log has exited.
 func TestALogWhoseReaderHasGone(t *testing.T) {
 	s := serving(t, nil)
 	s.outPipe.Close()

@@ -12,7 +12,8 @@ import (
 
 const unknown = "(unknown)"
 
-// build describes a build of the command. The Go toolchain writes these facts into the binary.
+// build describes a build of the command. The facts come from the Go toolchain, which writes them
+// into the binary.
 type build struct {
 	Version  string `json:"version"`            // a release, a pseudo-version, or (devel)
 	Commit   string `json:"commit,omitempty"`   // known only if the command was built in a repository

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The version, commit and date of a build are those that Go wrote into it. If Go wrote none, none
-// is shown.
+// The version, commit and date are those that Go wrote into the binary. Missing ones are not shown.
 func TestBuilds(t *testing.T) {
 	const hash = "1098723aa0f1d6b3c4a1f7a5ef6b0a4e2f0c9d11"
 	grpc := &debug.Module{Path: "google.golang.org/grpc", Version: "v1.85.0"}

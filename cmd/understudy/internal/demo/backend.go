@@ -23,7 +23,7 @@ import (
 // backendCommand is the hidden subcommand that runs one backend.
 const backendCommand = "demo-backend"
 
-// backendServer answers with its own address.
+// backendServer answers each call with its own address.
 type backendServer struct {
 	address   string
 	behaviour behaviour
@@ -36,9 +36,9 @@ func (b *backendServer) whoAmI(context.Context) (string, error) {
 	return b.address, nil
 }
 
-// RunBackend serves on a loopback address until stdin is closed. The parent holds the other end of
-// stdin, so a backend never outlives it. RunBackend prints its address as one line on stdout. Each
-// line on stdin sets its mode.
+// RunBackend serves on a loopback address until stdin is closed, so that a backend never outlives
+// its parent process. It prints its address as one line on stdout. Each line on stdin sets the
+// backend's mode.
 func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -71,8 +71,6 @@ type backend struct {
 	mode    mode
 }
 
-// startBackend starts this binary as a backend on address, and returns when the backend is
-// listening.
 func startBackend(address string) (*backend, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -101,7 +99,6 @@ func startBackend(address string) (*backend, error) {
 	return b, nil
 }
 
-// kill kills the process with SIGKILL and waits for its end.
 func (b *backend) kill() {
 	if err := b.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// spot is a backend of the demo, alive or dead.
+// spot is a backend of the demo, whether its process runs or not.
 type spot struct {
 	locality       string // region/zone
 	priority       int
 	localityWeight uint32
 	weight         uint32
 	address        string
-	process        *backend // nil while the backend is dead
+	process        *backend // nil while no process runs
 }
 
 func (s *spot) alive() bool { return s.process != nil }
@@ -54,7 +54,7 @@ func startCluster(dir string) (*cluster, error) {
 	return c, nil
 }
 
-// start starts the backend, on its previous address if it had one.
+// start starts the backend, at its previous address if it had one.
 func (s *spot) start() error {
 	if s.alive() {
 		return nil
@@ -80,7 +80,6 @@ func (c *cluster) stop() {
 	}
 }
 
-// write replaces the endpoints file atomically by one with the current weights.
 func (c *cluster) write() error {
 	temporary := c.file + ".new"
 	if err := os.WriteFile(temporary, []byte(c.yaml()), 0o600); err != nil {
@@ -119,8 +118,8 @@ func (c *cluster) priority() int {
 	return -1
 }
 
-// expected returns each backend's share of the calls by the weights. Only localities and backends
-// that answer have a share.
+// expected returns the share of the calls that each backend should get according to the weights. It
+// is zero for backends and localities that do not answer.
 func (c *cluster) expected() []float64 {
 	inUse := c.priority()
 	localities := map[string]float64{} // sum of the weights of the backends that answer, by locality
@@ -144,7 +143,7 @@ func (c *cluster) expected() []float64 {
 	return shares
 }
 
-// inUse returns the addresses of the backends that have a share of the calls.
+// inUse returns the addresses of the backends that should get calls.
 func (c *cluster) inUse() []string {
 	var addresses []string
 	for i, share := range c.expected() {

@@ -20,15 +20,15 @@ var controlsCSS []byte
 
 var controls = template.Must(template.New("controls").Parse(controlsHTML))
 
-// page is the debug page with controls. These are plain forms, which work without JavaScript, with
-// a keyboard, and with a screen reader.
+// page is the debug page with buttons and fields. They are plain HTML forms, which work without
+// JavaScript, with a keyboard, and with a screen reader.
 type page struct {
 	stage *stage
 	debug http.Handler
 }
 
-// newPage returns the handler of the demo's page. It also serves the debug page without controls,
-// at the path in the documentation of package debug.
+// newPage returns the handler of the demo's page. It also serves the original debug page, at
+// /debug/understudy/.
 func newPage(st *stage) http.Handler {
 	p := &page{stage: st, debug: debug.Handler()}
 	mux := http.NewServeMux()
@@ -36,7 +36,7 @@ func newPage(st *stage) http.Handler {
 	mux.HandleFunc("GET /{$}", p.show)
 	mux.HandleFunc("GET /controls.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(controlsCSS) // the client may be gone
+		_, _ = w.Write(controlsCSS)
 	})
 	mux.HandleFunc("POST /do", p.change(st.act))
 	mux.HandleFunc("POST /weights", p.change(func(form url.Values) (string, error) { return "weights", st.setWeights(form) }))
@@ -44,7 +44,7 @@ func newPage(st *stage) http.Handler {
 }
 
 // guard rejects requests that do not come from a page of this machine. Otherwise, a page of another
-// site could send forms to the demo, under a host name that resolves to a loopback address.
+// site could send forms to the demo through a host name that resolves to a loopback address.
 func guard(next http.Handler) http.Handler {
 	next = debug.LoopbackOnly(http.NewCrossOriginProtection().Handler(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,8 +57,8 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// change returns a handler that applies a form with do and then redirects to the anchor from do,
-// which keeps the keyboard focus.
+// change returns a handler that calls do with a form and redirects to the anchor that do returns.
+// The anchor keeps the keyboard focus.
 func (p *page) change(do func(url.Values) (place string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
@@ -96,11 +96,11 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", strings.Replace(shown.header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
 	w.Header().Del("Content-Length")
 	w.WriteHeader(shown.code)
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = w.Write(body)
 }
 
-// withControls inserts the controls into the debug page. The debug page itself has no buttons,
-// because looking at it must not be able to break a program.
+// withControls inserts the controls into the debug page. The debug page itself has none, because a
+// look at it must not be able to break a program.
 func (p *page) withControls(body []byte) ([]byte, error) {
 	var added bytes.Buffer
 	err := p.stage.look(func(groups []*group, said string) error {

@@ -12,7 +12,6 @@ import (
 	"testing"
 )
 
-// stageForTest returns a stage with real backend processes, and a server of its page.
 func stageForTest(t *testing.T) (*stage, *httptest.Server) {
 	t.Helper()
 	c, err := startCluster(t.TempDir())
@@ -26,7 +25,6 @@ func stageForTest(t *testing.T) (*stage, *httptest.Server) {
 	return st, server
 }
 
-// ask sends a form. header is empty or one name and its value.
 func ask(t *testing.T, method, url string, form url.Values, header ...string) (int, string, http.Header) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(form.Encode()))
@@ -60,8 +58,8 @@ func (c *cluster) states() string {
 	return strings.Join(all, " ")
 }
 
-// The buttons of a priority, a locality and an endpoint act on the backends in it, and the page
-// says what was done.
+// The buttons act on all backends of a priority, a locality or an endpoint. The page then shows
+// what was done.
 func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -94,7 +92,7 @@ func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	}
 }
 
-// The restore button also starts a backend that died without a button.
+// The restore button also starts a backend that no button has killed.
 func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	st, _ := stageForTest(t)
 	s := st.cluster.spots[2]
@@ -107,7 +105,6 @@ func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	}
 }
 
-// A form of weights changes the endpoints file completely or, if one weight is invalid, not at all.
 func TestTheControlsSetWeights(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -134,8 +131,8 @@ func TestTheControlsSetWeights(t *testing.T) {
 	}
 }
 
-// Forms are accepted only from the page itself, and only under a host name of this machine: other
-// sites must not press the buttons.
+// Forms are accepted only from the page itself and under a host name of this machine, so that no
+// other site can press the buttons.
 func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 	st, server := stageForTest(t)
 	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}
@@ -186,8 +183,8 @@ func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 	}
 }
 
-// The page is the debug page with buttons added. The buttons work without a script and have labels
-// for screen readers.
+// The page is the debug page with buttons. They work without JavaScript and have labels for screen
+// readers.
 func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	st, server := stageForTest(t)
 	_, page, header := ask(t, http.MethodGet, server.URL+"/", nil)
@@ -221,8 +218,8 @@ func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	}
 }
 
-// If the debug page does not have the expected form, the controls cannot be added, and an error is
-// returned.
+// If the debug page has another form than expected, the controls cannot be added, which is an
+// error.
 func TestAnotherDebugPageIsAnError(t *testing.T) {
 	p := &page{stage: &stage{cluster: &cluster{}}}
 	if _, err := p.withControls([]byte("<html></html>")); err == nil || !strings.Contains(err.Error(), "not exactly one") {
@@ -230,7 +227,7 @@ func TestAnotherDebugPageIsAnError(t *testing.T) {
 	}
 }
 
-// An interrupt ends the demo even while many browsers have its page open.
+// An interrupt ends the demo even while browsers have its page open.
 func TestThePageEndsWithTheDemo(t *testing.T) {
 	st := &stage{cluster: &cluster{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -257,8 +254,7 @@ func TestThePageEndsWithTheDemo(t *testing.T) {
 	io.Copy(io.Discard, response.Body) // returns when the server closes the connection
 }
 
-// A form that arrives while the demo ends does not start a backend, because nothing would stop that
-// backend.
+// A form that arrives while the demo ends starts no backend, because nothing would stop it.
 func TestNothingIsDoneAfterTheEnd(t *testing.T) {
 	st, server := stageForTest(t)
 	st.end()

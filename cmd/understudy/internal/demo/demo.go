@@ -24,17 +24,16 @@ var ErrNotOK = errors.New("a phase is not as it should be")
 
 // The values of Options.Source.
 const (
-	SourceFile = "file" // the endpoints file
-	SourceEDS  = "eds"  // a management server that serves the file
+	SourceFile = "file"
+	SourceEDS  = "eds" // a management server that serves the file
 )
 
 // Options configure the demo.
 type Options struct {
-	// Source is where the channel's endpoints come from: SourceFile or SourceEDS.
+	// Source is SourceFile or SourceEDS.
 	Source string
-	// JSON selects JSON output instead of a table.
-	JSON bool
-	// Out receives the report, and Progress a line for each phase.
+	JSON   bool
+	// Out receives the report. Progress receives a line for each phase.
 	Out, Progress io.Writer
 }
 
@@ -62,7 +61,8 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// withCluster starts backends, their source and a channel, calls do, and stops them.
+// withCluster starts the backends, the source of their addresses, and a channel. It calls do, and
+// then stops all of them.
 func withCluster(ctx context.Context, opts Options, change func(*understudy.Options), do func(*cluster, *grpc.ClientConn) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
@@ -99,18 +99,17 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 	return fmt.Sprintf("eds://%s/%s", server.Addr(), clusterName), server.Stop, nil
 }
 
-// dial creates the demo's channel, with the options of Recommended except for delays that would
-// make the demo long.
+// dial creates the demo's channel. Its options are those of Recommended, but with shorter delays.
 func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
-	// Calls must return to a higher priority at once, and the channel must reconnect to a restored
-	// backend within a second.
+	// Calls return to a higher priority at once, and the channel reconnects to a restored backend
+	// within a second.
 	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
 	options.Keepalive.Timeout = 2 * time.Second
 	change(&options)
 	return understudy.NewClient(target, options,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // all connections are on loopback
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,

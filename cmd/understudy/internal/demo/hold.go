@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The pause between calls with --hold, and their deadline. Without the deadline, calls to a hanging
-// backend would not fail.
+// The pause between calls with --hold, and the deadline of each call. Without the deadline, a call
+// to a backend that hangs would never fail.
 const (
 	heldPause    = 40 * time.Millisecond
 	heldDeadline = time.Second
@@ -34,8 +34,8 @@ func Hold(ctx context.Context, opts Options) error {
 	})
 }
 
-// keepCalling makes calls until stop is called. The page counts the calls, so it discards the
-// results.
+// keepCalling makes calls until stop is called. It discards the results, because the page counts
+// them.
 func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
@@ -60,7 +60,6 @@ func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func())
 	}
 }
 
-// servePage serves the page on a free loopback port until ctx ends.
 func servePage(ctx context.Context, opts Options, page http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

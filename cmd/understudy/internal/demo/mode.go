@@ -12,11 +12,11 @@ import (
 
 type mode string
 
-// The modes of a backend. A backend receives its mode as a line on stdin, and echoes the line when
-// the mode is set.
+// The modes of a backend. A backend reads its mode as a line from stdin, and writes the line back
+// when the mode is set.
 const (
-	serving mode = "serving" // answers
-	failing mode = "failing" // answers with errors, but reports good health
+	serving mode = "serving" // answers calls
+	failing mode = "failing" // answers calls with errors, but health checks with SERVING
 	hung    mode = "hung"    // neither reads nor writes, like a stopped process
 )
 
@@ -37,7 +37,7 @@ func (b *behaviour) set(m mode) error {
 	return nil
 }
 
-// obey sets the modes that it reads from stdin. At the end of stdin it ends a hang, because a
+// obey reads modes from stdin and sets them. At the end of stdin it ends the mode hung, because a
 // server that stops waits for pending calls.
 func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 	lines := bufio.NewScanner(stdin)
@@ -53,7 +53,7 @@ func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 
 type gate struct {
 	mu     sync.Mutex
-	opened chan struct{} // nil while the gate is open; closed when it opens
+	opened chan struct{}
 }
 
 func (g *gate) set(open bool) {

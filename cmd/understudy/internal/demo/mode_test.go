@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestMain lets this test binary run as a backend process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == backendCommand {
 		if err := RunBackend(os.Args[2], os.Stdin, os.Stdout); err != nil {
@@ -26,8 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A backend changes its mode at once, also for existing connections: it answers with errors, hangs,
-// or serves again.
+// A new mode takes effect at once, also for existing connections.
 func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {
@@ -67,7 +65,7 @@ func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	}
 }
 
-// A hanging backend accepts connections but does not complete the handshake. It stops when its
+// A backend that hangs accepts connections but does not complete the handshake. It stops when its
 // stdin is closed.
 func TestAHungBackendLetsNobodyConnect(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// window is how long calls are counted in each phase after it has settled.
 const window = 2 * time.Second
 
 const settleLimit = 12 * time.Second
 
-// intervals is how long a priority that answered with errors may take to have all calls again: two
-// intervals of outlier detection, and a margin for a busy machine.
+// intervals limits the time until a priority that answered with errors gets all calls again. It is
+// two intervals of outlier detection, and a margin for a busy machine.
 const intervals = 20*time.Second + 5*time.Second
 
-// reaction is how long to wait for a change that does not show in which backends answer, such as a
-// new weight. An edit of the file takes effect within a second.
+// reaction is the wait after a change that is not visible in which backends answer, such as a new
+// weight. An edit of the file takes effect within a second.
 const reaction = time.Second
 
 // tolerance is the allowed difference between a measured and an expected share.
@@ -25,13 +24,12 @@ const tolerance = 0.02
 
 type phase struct {
 	name string
-	// act changes the cluster. It returns the time of the last failure that it has caused, or zero.
+	// act changes the cluster. failed is the time of the last failure that it caused, or zero.
 	act func(*cluster) (failed time.Time, err error)
-	// settle waits until calls follow the change. n is the number of calls that had ended when act
-	// was called.
+	// settle waits until the calls show the effect of act. n is the number of calls that ended
+	// before act.
 	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
-	// stepsIn means that another priority takes over. The phase then measures the time until that
-	// priority first answers.
+	// stepsIn means that another priority takes over. The time until it first answers is measured.
 	stepsIn bool
 	mayFail float64
 }
@@ -42,8 +40,7 @@ var phases = []phase{
 	{name: "priority-lost", act: killPriority0, settle: everyoneAnswers, stepsIn: true},
 	{name: "priority-restored", act: restore, settle: everyoneAnswers},
 	{name: "weights-changed", act: changeWeights, settle: reacted},
-	// One call in a hundred is a trial here: it goes to priority 0, to find out whether that has
-	// recovered.
+	// One call in a hundred goes to priority 0 here, to find out whether it has recovered.
 	{name: "errors", act: breakPriority0, settle: everyoneAnswers, stepsIn: true, mayFail: 0.02},
 	{name: "errors-over", act: mend, settle: noOtherAnswers},
 }
@@ -67,7 +64,6 @@ func killPriority0(c *cluster) (time.Time, error) {
 	return killed, nil
 }
 
-// breakPriority0 makes the backends of priority 0 answer every call with an error.
 func breakPriority0(c *cluster) (time.Time, error) {
 	for _, s := range c.spots {
 		if s.priority != 0 {
@@ -110,8 +106,8 @@ func changeWeights(c *cluster) (time.Time, error) {
 	return time.Time{}, c.write()
 }
 
-// everyoneAnswers waits until all backends that have a share have answered. It counts only calls
-// that ended after the nth.
+// everyoneAnswers waits until all backends that should get calls have answered. It ignores the
+// first n calls.
 func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	want := c.inUse()
 	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
@@ -120,8 +116,8 @@ func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.await(ctx, n, want)
 }
 
-// noOtherAnswers waits until backends with a share have answered many calls in a row. Until then,
-// some calls may be trials.
+// noOtherAnswers waits until only backends that should get calls have answered many calls in a row.
+// Before that, some calls may test whether another priority has recovered.
 func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	const row = 1000
 	want := c.inUse()
@@ -131,7 +127,7 @@ func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.awaitRow(ctx, n, want, row)
 }
 
-// reacted waits as long as a change may take to affect calls.
+// reacted waits long enough for a change to affect the calls.
 func reacted(ctx context.Context, _ *cluster, _ *traffic, _ int) error {
 	return wait(ctx, reaction)
 }
@@ -172,8 +168,7 @@ func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, e
 	return result, nil
 }
 
-// evaluate compares the counted calls with the expected shares. all holds the calls of the whole
-// phase.
+// evaluate compares the counted calls with the expected shares. all holds all calls of the phase.
 func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	r := PhaseResult{Name: p.name, Calls: len(all), Priority: -1}
 	for _, call := range all {
@@ -220,7 +215,7 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 }
 
 // failover records the time from the failure to the first answer of the next priority. clean means
-// that calls that begin after that answer must not fail.
+// that no call may fail that begins after this answer.
 func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean bool) {
 	inUse := c.priority()
 	first := slices.IndexFunc(calls, func(call call) bool {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// testCluster returns a cluster with two priorities. The backends named in dead are killed, and the
-// others serve.
+// testCluster returns a cluster with two priorities. The backends in dead are killed.
 func testCluster(dead ...string) *cluster {
 	c := &cluster{spots: []*spot{
 		{locality: "east/a", priority: 0, localityWeight: 3, weight: 2, address: "a1"},
@@ -45,8 +44,8 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// calls returns calls that begin and end at the given time. counts is a list of addresses, each
-// followed by its number of calls. Calls to the address "" have failed.
+// calls returns calls that begin and end at the same time. counts is a list of addresses, each
+// followed by its number of calls. Calls to the address "" fail.
 func calls(at time.Time, counts ...any) []call {
 	var all []call
 	for i := 0; i < len(counts); i += 2 {
@@ -65,7 +64,7 @@ func TestEvaluateFindsWhatIsWrong(t *testing.T) {
 	now := time.Now()
 	for name, test := range map[string]struct {
 		counted []call
-		want    string // text that the reported problem must contain; "" if no problem may be reported
+		want    string // text in the reported problem, or "" for no problem
 		before  []call
 	}{
 		"lost on the way":   {calls(now, "a1", 500, "a2", 250, "b", 250), "2 of 1002 calls failed, although each is tried again: lost", calls(now, "", 2)},
@@ -113,8 +112,8 @@ func TestFailoverIsTimedFromTheLastKill(t *testing.T) {
 	}
 }
 
-// While a priority answers with errors, the channel tries it with a small share of the calls, which
-// may fail. All other calls must go to the next priority.
+// While a priority answers with errors, the channel tries it with a few calls, which may fail. All
+// other calls must go to the next priority.
 func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	now := time.Now()
 	c := testCluster()
@@ -135,8 +134,8 @@ func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	}
 }
 
-// A priority that answered with errors gets all calls again after many successful answers in a row,
-// not after the first one.
+// A priority that answered with errors gets all calls again only after many successful answers in a
+// row.
 func TestARowOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := &traffic{heard: make(chan struct{})}
@@ -183,8 +182,8 @@ func TestReportsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The tables fit a terminal of 80 columns even with the longest names and numbers. If a report
-// cannot be written, an error is returned.
+// The tables fit a terminal of 80 columns even with the longest names and numbers. A failed write
+// is an error.
 func TestTheTablesFitATerminal(t *testing.T) {
 	slow := 12345.6
 	r := Report{OK: true}
@@ -215,9 +214,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-// The demo ends within two minutes even if the calls do not settle in any phase.
 func TestTheDemoEndsInTwoMinutes(t *testing.T) {
-	longest := 2 * reaction // the phases endpoint-killed and weights-changed
+	longest := 2 * reaction // of the phases endpoint-killed and weights-changed
 	for _, p := range phases {
 		longest += window
 		switch p.name {

@@ -31,8 +31,8 @@ type PhaseResult struct {
 	lastError error
 }
 
-// EndpointResult is the result of one endpoint in a phase. The shares are fractions of the calls
-// that were answered.
+// EndpointResult is the result of one endpoint in a phase. Shares are fractions of the answered
+// calls.
 type EndpointResult struct {
 	Address  string  `json:"address"`
 	Locality string  `json:"locality"`
@@ -55,8 +55,7 @@ func (r *Report) printJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// printTable prints a table of the phases and one of the endpoints' shares, at most 80 columns
-// wide.
+// printTable prints the phases and the shares of the endpoints, at most 80 columns wide.
 func (r *Report) printTable(out io.Writer) error {
 	paint := table.PainterFor(out)
 	var w bytes.Buffer

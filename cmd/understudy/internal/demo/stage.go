@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// stage is the demo's cluster for the buttons on the page.
+// stage carries out the actions of the buttons on the page.
 type stage struct {
 	mu      sync.Mutex
 	cluster *cluster
@@ -19,7 +19,6 @@ type stage struct {
 	ended   bool
 }
 
-// verb is an action that a button performs on backends.
 type verb struct {
 	Name, Label, past string
 	do                func(*spot) error
@@ -40,7 +39,7 @@ func (s *spot) become(m mode) error {
 	if s.process.become(m) == nil {
 		return nil
 	}
-	s.kill() // the process has died on its own
+	s.kill()
 	if err := s.start(); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ const (
 type group struct {
 	Rank  rank
 	Name  string
-	Title string // its name on the debug page
+	Title string
 	// Weight is nil for a priority.
 	Weight *uint32
 	spots  []*spot
@@ -79,7 +78,6 @@ func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
 
 func (g *group) Place() string { return strings.ReplaceAll(g.ID(), " ", "-") }
 
-// State describes an endpoint. It is "" for other groups.
 func (g *group) State() string {
 	if g.Rank != ofEndpoint {
 		return ""
@@ -87,8 +85,6 @@ func (g *group) State() string {
 	return g.spots[0].state()
 }
 
-// groups returns the priorities, localities and endpoints. Each group precedes the groups within
-// it.
 func (c *cluster) groups() []*group {
 	var all []*group
 	var p, l *group
@@ -114,7 +110,6 @@ func (c *cluster) groups() []*group {
 
 var errEnded = errors.New("the demo has ended")
 
-// enter takes the lock, or returns an error if the stage has ended.
 func (st *stage) enter() error {
 	st.mu.Lock()
 	if st.ended {
@@ -124,15 +119,15 @@ func (st *stage) enter() error {
 	return nil
 }
 
-// end waits for the current action and prevents later ones, because nobody would stop the backends
-// that they start.
+// end waits for the current action and prevents later ones, which might start backends that nobody
+// stops.
 func (st *stage) end() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.ended = true
 }
 
-// act applies a form's action to the backends of a group, and returns the group's anchor.
+// act applies a form's action to a group of backends, and returns the group's anchor on the page.
 func (st *stage) act(form url.Values) (place string, err error) {
 	if err := st.enter(); err != nil {
 		return "", err
@@ -204,8 +199,8 @@ func (st *stage) say(what string) {
 	st.said = strings.ToUpper(what[:1]) + what[1:] + " at " + time.Now().Format(time.TimeOnly) + "."
 }
 
-// look calls show with the groups and the text about the last action. No action runs in the
-// meantime.
+// look calls show with the groups and a text about the last action. During the call, no action
+// runs.
 func (st *stage) look(show func(groups []*group, said string) error) error {
 	if err := st.enter(); err != nil {
 		return err

@@ -15,7 +15,7 @@ type call struct {
 	err        error
 }
 
-// traffic makes unary calls all the time, and records their results.
+// traffic makes unary calls in a loop, and records their results.
 type traffic struct {
 	cc   grpc.ClientConnInterface
 	stop context.CancelFunc
@@ -26,8 +26,8 @@ type traffic struct {
 	heard chan struct{} // closed and replaced whenever a call ends
 }
 
-// The number of concurrent senders, and the pause of each between calls. With five senders, a dying
-// backend could fail five calls in a row, so that outlier detection would eject it.
+// The number of concurrent senders, and the pause of each sender between calls. With five senders,
+// a backend that dies could fail five calls in a row, and outlier detection would eject it.
 const (
 	senders = 4
 	pause   = 2 * time.Millisecond
@@ -75,7 +75,6 @@ func (t *traffic) close() {
 	t.done.Wait()
 }
 
-// since returns the calls from the nth on, and a channel that is closed when the next call ends.
 func (t *traffic) since(n int) ([]call, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,8 +87,8 @@ func (t *traffic) count() int {
 	return len(t.calls)
 }
 
-// await returns nil when each address in want has answered a call that ended after the nth call. If
-// ctx ends first, it returns ctx's error.
+// await waits until each address in want has answered a call. It ignores the first n calls. If ctx
+// ends first, it returns ctx's error.
 func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	missing := make(map[string]bool, len(want))
 	for _, address := range want {
@@ -115,8 +114,8 @@ func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	return nil
 }
 
-// awaitRow waits until addresses in want have answered row calls without an interruption. It counts
-// only calls that ended after the nth. If ctx ends first, it returns ctx's error.
+// awaitRow waits until row calls in a row have been answered by addresses in want. It ignores the
+// first n calls. If ctx ends first, it returns ctx's error.
 func (t *traffic) awaitRow(ctx context.Context, n int, want []string, row int) error {
 	for found := 0; found < row; {
 		calls, heard := t.since(n)

@@ -15,13 +15,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// A child simulates one child of the priority policy and the policies below it: outlier detection,
-// drops, and the localities.
+// A child simulates one child of the priority policy, with the policies below it: outlier
+// detection, drops, and the policies of the localities.
 type child struct {
 	outliers   *lbconfig.OutlierDetection
 	drops      []lbconfig.DropCategory
 	targets    *lbconfig.WeightedTarget
-	localities map[string]*locality // by the name of the target in weighted_target
+	localities map[string]*locality
 	size       int
 }
 
@@ -29,10 +29,10 @@ type report struct {
 	ready      bool
 	condition  priority.Condition
 	readyShare float64
-	// share distributes a number of calls over the endpoints, and adds each endpoint's part to the
-	// map. It is nil unless ready is set.
+	// share distributes calls over the endpoints: it adds each endpoint's share to the map. It is
+	// nil unless ready is set.
 	share func(calls float64, to map[*Endpoint]float64)
-	err   string // the error of calls, unless ready is set
+	err   string // why calls fail, unless ready is set
 }
 
 var conditions = [...]priority.Condition{
@@ -62,7 +62,7 @@ func newChild(policy lbconfig.Policy) (*child, error) {
 	return c, nil
 }
 
-// add adds an endpoint to the child and the locality that its path names.
+// add adds an endpoint to the child and the locality in its path.
 func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	path := hierarchy.Path(e)
 	if len(path) != 2 || len(e.Addresses) == 0 || s.children[path[0]] == nil {
@@ -77,14 +77,13 @@ func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	c.size++
 }
 
-// finish completes the localities when all endpoints have been added.
 func (c *child) finish() {
 	for _, l := range c.localities {
 		l.finish()
 	}
 }
 
-// report returns what the child reports under a hypothesis. failing means that every endpoint of
+// report returns the report of the child under a hypothesis. failing means that every endpoint of
 // the child fails enough calls in a row to be ejected.
 func (c *child) report(h hypothesis, failing bool) report {
 	for _, l := range c.localities {
@@ -133,8 +132,8 @@ func (c *child) eject() priority.Condition {
 	return conditions[core.Phase()]
 }
 
-// outlierConfig returns the core's configuration. It enables only the algorithm for consecutive
-// failures, because the others need time to pass.
+// outlierConfig returns the configuration of outlier detection. It enables only the detection of
+// consecutive failures, because the other algorithms need time to pass.
 func outlierConfig(o *lbconfig.OutlierDetection) outlierdetection.Config {
 	config := outlierdetection.Config{
 		Interval:           time.Duration(o.Interval),
@@ -178,7 +177,7 @@ func (c *child) split() report {
 	return r
 }
 
-// update executes the Update actions of the core: it reports the state of the localities.
+// update carries out the Update actions of the core: it reports the states of the localities.
 func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Action) {
 	for _, a := range actions {
 		if a.Kind != weightedtarget.Update {
@@ -195,7 +194,8 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 	}
 }
 
-// balance returns the zones between which weighted_target balances calls, or nil if it does not.
+// balance returns the zones between which weighted_target balances calls, or nil if it does not
+// balance.
 func (c *child) balance() *weightedtarget.Balance {
 	b := c.targets.Balance
 	if b == nil {
@@ -216,7 +216,7 @@ func (c *child) balance() *weightedtarget.Balance {
 
 func (c *child) readyShares(core *weightedtarget.Core) float64 {
 	var ready, all float64
-	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because the sum of floats depends on their order
+	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // sorted, because a sum of floats depends on their order
 		target := c.targets.Targets[name]
 		weight := float64(target.Weight)
 		if core.Balanced() {

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	_ "github.com/understudy-lb/understudy" // registers the policies
+	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/clusterfile"
@@ -38,7 +38,6 @@ const (
 
 // Options configure Run.
 type Options struct {
-	// File is the path of an endpoints file, "-" for In, or a target.
 	File string
 	// Cluster selects one cluster of the file. With "", all clusters are explained.
 	Cluster string
@@ -46,8 +45,7 @@ type Options struct {
 	// or "priority:N".
 	Down []string
 	// Options are channel options as in the query of a target, each NAME=VALUE.
-	Options []string
-	// Kubeconfig gives access to Kubernetes, for targets that need it.
+	Options    []string
 	Kubeconfig kubeconfig.Options
 	JSON       bool
 	// In is standard input, and Out receives the output.
@@ -55,8 +53,8 @@ type Options struct {
 	Out io.Writer
 }
 
-// Run explains a file or a target. An error other than ErrNoEndpoint, ErrNoAnswer, an *OutputError
-// and ctx's error means that the input is wrong.
+// Run explains a file or a target. An error means that the input is wrong, unless it is
+// ErrNoEndpoint, ErrNoAnswer, an *OutputError or ctx's error.
 func Run(ctx context.Context, opts Options) error {
 	subjects, list, settings, err := find(ctx, opts)
 	if err != nil {
@@ -88,8 +86,8 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// find returns the clusters to explain, whether to print them as a list, and the channel's
-// settings.
+// find returns the clusters to explain and the channel's settings. list means that the results are
+// printed as a list.
 func find(ctx context.Context, opts Options) (subjects []*subject, list bool, settings topology.Settings, err error) {
 	if isTarget(opts.File) {
 		if opts.Cluster != "" {
@@ -131,7 +129,7 @@ func load(opts Options) (*clusterfile.Document, error) {
 	return clusterfile.Load(opts.File)
 }
 
-// write formats the results, as a list or as a single one, and writes them at once.
+// write formats the results, and writes them at once. list means that they are printed as a list.
 func write(subjects []*subject, list bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {
@@ -172,14 +170,14 @@ func (r *Result) measure(s *simulation) {
 	}
 }
 
-// owners maps each address to its endpoint. An address of several endpoints belongs to the first
-// healthy one, as in the tree.
+// owners maps each address to its endpoint. If several endpoints have the same address, it belongs
+// to the first healthy one, as in the policy tree.
 func (r *Result) owners() map[partAddress]*Endpoint {
 	owner := make(map[partAddress]*Endpoint)
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
 		if e.LocalityWeight == 0 {
-			continue // an endpoint without calls must not own an address of another one
+			continue // an endpoint that gets no calls must not own an address of another one
 		}
 		for _, address := range e.addresses() {
 			key := partAddress{e.part, address}

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// FuzzFile checks that a file of endpoints or clusters is explained, or refused with lines that have
-// no control characters, and that shares sum to at most all calls.
+// FuzzFile reads arbitrary files. Each file is explained, with shares whose sum is at most 1, or
+// refused with an error that contains no control characters.
 func FuzzFile(f *testing.F) {
 	const endpoint = "{lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}}}, {endpoint: {address: {socket_address: {address: 10.0.0.2, port_value: 1}}}}]}"
 	for _, seed := range []string{

@@ -13,12 +13,12 @@ import (
 )
 
 // A locality simulates the policy of one locality: weighted_round_robin over its endpoints, or
-// pick_first over all addresses.
+// pick_first over all of its addresses.
 type locality struct {
 	pickFirst bool
 	core      *weightedroundrobin.Core[*endpoint]
-	addresses []address   // used with pick_first: all addresses, in the order of the endpoints
-	endpoints []*endpoint // a single endpoint with all addresses if pick_first is used
+	addresses []address   // for pick_first: the addresses of all endpoints, in their order
+	endpoints []*endpoint // with pick_first, a single endpoint with all addresses
 }
 
 // An endpoint simulates the pick_first policy of one endpoint.
@@ -65,14 +65,13 @@ func (l *locality) add(addresses []address, weight uint32) {
 	}
 }
 
-// finish completes the locality when all endpoints have been added.
 func (l *locality) finish() {
 	if l.core.Endpoints(); len(l.addresses) > 0 {
 		l.endpoints = []*endpoint{newEndpoint(l.addresses)}
 	}
 }
 
-// newEndpoint puts the addresses into the order in which pick_first tries them (gRFC A61).
+// newEndpoint sorts the addresses into the order in which pick_first tries them (gRFC A61).
 func newEndpoint(addresses []address) *endpoint {
 	if len(addresses) == 1 {
 		return &endpoint{addresses: addresses}
@@ -103,7 +102,7 @@ func (e *endpoint) connection() outlierdetection.Connection {
 
 func (e *endpoint) ready() bool { return e.connected() && !e.ejected }
 
-// failure returns the error of the last connection attempt.
+// failure returns the error of the last connection attempt, as pick_first reports it.
 func (e *endpoint) failure() string {
 	last := e.addresses[len(e.addresses)-1].Addr + " is down"
 	if len(e.addresses) == 1 {
@@ -112,7 +111,6 @@ func (e *endpoint) failure() string {
 	return fmt.Sprintf("all %d addresses failed, the last with: %s", len(e.addresses), last)
 }
 
-// settle tells the core of weighted_round_robin the state of each endpoint.
 func (l *locality) settle() {
 	if l.pickFirst {
 		return
@@ -141,8 +139,8 @@ func (l *locality) readyShares() (ready, failed float64) {
 	return ready, failed
 }
 
-// share distributes a number of calls over the endpoints, and adds each endpoint's part to the map.
-// The locality must be ready.
+// share distributes calls over the endpoints of a ready locality: it adds each endpoint's share to
+// the map.
 func (l *locality) share(calls float64, to map[*Endpoint]float64) {
 	sum := 0.0
 	for _, e := range l.endpoints {

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// plan is the policy tree for the mechanisms of a cluster, with details that the tree lacks.
+// plan is the policy tree for the discovery mechanisms of a cluster, with further details.
 type plan struct {
 	tree     topology.Tree
 	config   json.RawMessage
@@ -63,8 +63,8 @@ func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, er
 	return p, nil
 }
 
-// treeOf returns the tree of the mechanism with index i, and notes about fields without effect. It
-// stores i in the attributes of each address.
+// treeOf returns the policy tree of the mechanism with index i, and notes about fields without
+// effect. It stores i in the attributes of each address.
 func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if several {
@@ -104,7 +104,8 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 	return tree, notes, nil
 }
 
-// partAddress is an address of one mechanism, because several mechanisms may have the same address.
+// partAddress is an address of one discovery mechanism. Several mechanisms may have the same
+// address.
 type partAddress struct {
 	part int
 	dial string // the address in the form that gRPC dials
@@ -123,8 +124,8 @@ func partAddressOf(address resolver.Address) partAddress {
 	return partAddress{part, address.Addr}
 }
 
-// stand returns a placeholder for endpoints that only a channel would look up, such as those of a
-// DNS name, and a description of them. Both are "" if the mechanism lists its endpoints.
+// stand returns a placeholder for endpoints that only a channel looks up, such as those of a DNS
+// name, and describes them. Both results are "" if the mechanism lists its endpoints.
 func stand(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":
@@ -149,7 +150,7 @@ func isName(address string) bool {
 	return err != nil
 }
 
-// add adds the endpoints and drops of the mechanism with index i, whose first priority is first.
+// add adds the endpoints and drops of the mechanism with index i. Its highest priority is first.
 func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool) {
 	cluster := ""
 	if several {
@@ -175,7 +176,7 @@ func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
 	for _, locality := range cluster.GetEndpoints() {
 		for _, lb := range locality.GetLbEndpoints() {
 			addresses := envoy.Addresses(lb)
-			if len(addresses) == 0 { // the endpoint gets no calls
+			if len(addresses) == 0 {
 				addresses = []string{"no address"}
 			}
 			e := Endpoint{

@@ -64,7 +64,7 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	}
 }
 
-// printTiers prints what happens when each priority fails. For a single priority without options,
+// printTiers prints where calls go when each priority fails. For a single priority without options,
 // it prints nothing.
 func (r *Result) printTiers(w *bytes.Buffer) {
 	if len(r.Tiers) == 0 || len(r.Tiers) == 1 && len(r.Options) == 0 {
@@ -97,8 +97,8 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 	t.Print(w)
 }
 
-// addTo adds the rows of e to the table, without the cells that repeat those of last, the endpoint
-// above.
+// addTo adds the rows of e to the table. It leaves out cells that repeat those of last, the
+// endpoint above.
 func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	cluster := printable.Text(e.Cluster)
 	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
@@ -117,8 +117,8 @@ func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	}
 }
 
-// columns returns the cells of a row. It omits the second one, the name of the cluster, unless
-// several is set.
+// columns returns the cells of a row. Unless several is set, it omits the second one, the name of
+// the cluster.
 func columns[T any](several bool, all []T) []T {
 	if several {
 		return all
@@ -152,8 +152,8 @@ func (e *Endpoint) remark() string {
 	return e.addressRemark(e.Address)
 }
 
-// addressRemark returns a remark if an address is down while others of the endpoint are not.
-// Otherwise it returns "".
+// addressRemark returns a remark if an address is down while the endpoint has others that are not.
+// Otherwise, it returns "".
 func (e *Endpoint) addressRemark(address string) string {
 	if !e.Down && e.isDown(address) {
 		return "address down"

@@ -14,8 +14,7 @@ type Results struct {
 
 // Result is the output with -o json for a cluster. docs/explain.md describes its fields.
 type Result struct {
-	Cluster string `json:"cluster"`
-	// Priority is the highest priority that receives calls, or nil.
+	Cluster   string     `json:"cluster"`
 	Priority  *uint32    `json:"priority"`
 	Endpoints []Endpoint `json:"endpoints"`
 	Tiers     []Tier     `json:"tiers"`
@@ -23,9 +22,8 @@ type Result struct {
 	Dropped   float64    `json:"dropped"`
 	Down      []string   `json:"down"`
 	Options   []string   `json:"options"`
-	// Error is the error of failing calls. It is set if all calls fail, or if some are dropped.
-	Error string `json:"error,omitempty"`
-	// Notes names the fields of the file that have no effect.
+	// Error is the error that calls get. It is set if all calls fail, or if some are dropped.
+	Error string   `json:"error,omitempty"`
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -34,8 +32,8 @@ type Endpoint struct {
 	// Cluster is the cluster of the endpoint. It is set only for an aggregate.
 	Cluster string `json:"cluster,omitempty"`
 	Address string `json:"address"`
-	// StandsFor describes endpoints that only a channel would look up, such as those of a DNS name.
-	// Address is a placeholder for them.
+	// StandsFor describes endpoints that only a channel looks up, such as those of a DNS name. In
+	// this case, Address is a placeholder.
 	StandsFor           string   `json:"stands_for,omitempty"`
 	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
 	Locality            string   `json:"locality"`
@@ -45,7 +43,7 @@ type Endpoint struct {
 	Share               float64  `json:"share"`
 	Down                bool     `json:"down,omitempty"`
 	DownAddresses       []string `json:"down_addresses,omitempty"`
-	// Health is set if the file keeps calls away from the endpoint.
+	// Health is the health in the file, if that keeps calls away from the endpoint.
 	Health string `json:"health,omitempty"`
 
 	part int // index of the endpoint's mechanism
@@ -55,12 +53,11 @@ type Endpoint struct {
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`
-	// Cluster is the cluster of the drop. It is set only for an aggregate.
-	Cluster string `json:"cluster,omitempty"`
+	Cluster            string `json:"cluster,omitempty"`
 }
 
-// newResult returns a result without shares. Its lists are empty instead of nil, because JSON shows
-// nil as null.
+// newResult returns a result without shares. Empty lists are not nil, because JSON shows nil as
+// null.
 func newResult(cluster string, parts []clusterfile.Mechanism, notes []string, p plan) *Result {
 	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
 	for i, part := range parts {
@@ -82,9 +79,9 @@ func (e *Endpoint) addresses() []string {
 	return append([]string{e.Address}, e.AdditionalAddresses...)
 }
 
-// takeDown marks the addresses of e that name matches as down: one address, or all if name is e's
-// locality or priority. It reports whether any address matches. A locality may lack its trailing
-// slashes.
+// takeDown marks addresses of e as down. name is an address of e, or e's locality, cluster or
+// priority, which means all addresses. takeDown reports whether an address matches. The name of a
+// locality may lack its trailing slashes.
 func (e *Endpoint) takeDown(name string) bool {
 	all := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || isLocality(name, e.Locality)
 	found := false

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// A hypothesis is what a simulation assumes about the endpoints.
+// A hypothesis is an assumption about the endpoints.
 type hypothesis struct {
 	// down reports whether an address of an endpoint refuses connections.
 	down func(e *Endpoint, address string) bool
@@ -25,17 +25,17 @@ type hypothesis struct {
 	failing string
 }
 
-// An outcome tells where calls go under a hypothesis.
+// An outcome is the result of a hypothesis: where calls go.
 type outcome struct {
-	inUse   string                // child of the priority policy that receives calls, or ""
-	ready   bool                  // calls succeed, unless they are dropped
-	shares  map[*Endpoint]float64 // fraction of all calls for each endpoint
-	dropped float64               // fraction of all calls
+	inUse   string // child of the priority policy that receives calls, or ""
+	ready   bool   // calls succeed, unless they are dropped
+	shares  map[*Endpoint]float64
+	dropped float64 // fraction of all calls that are dropped
 	err     error
 }
 
-// A simulation runs the cores of a plan's policies. Endpoints connect or fail at once, and no
-// timers run, so the outcomes are exact and the same on every machine.
+// A simulation runs the decision code of a plan's policies, without a network. Endpoints connect or
+// fail at once, and no timers run. The outcomes are therefore exact and the same on every machine.
 type simulation struct {
 	plan       plan
 	config     *lbconfig.Priority
@@ -45,7 +45,7 @@ type simulation struct {
 	core    *priority.Core
 	assumed hypothesis
 	reports map[string]report
-	standby bool // the core connects a standby
+	standby bool // the priority policy keeps a standby connected
 }
 
 func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error) {
@@ -81,8 +81,8 @@ func configOf[T any](policy lbconfig.Policy) (T, error) {
 	return config, nil
 }
 
-// run starts a new priority policy with the first hypothesis, switches to each further one in
-// order, and returns the outcome of the last.
+// run starts a new priority policy under the first hypothesis and then switches to each further
+// one. It returns the outcome of the last.
 func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	s.core = priority.New()
 	for i, h := range hypotheses {
@@ -105,7 +105,8 @@ func (s *simulation) run(hypotheses ...hypothesis) outcome {
 	return s.outcome()
 }
 
-// coreConfig returns the core's configuration. It has no delays, because no time passes.
+// coreConfig returns the configuration of the priority policy, without delays, because no time
+// passes.
 func (s *simulation) coreConfig() priority.Config {
 	return priority.Config{
 		Children:         slices.Sorted(maps.Keys(s.config.Children)),
@@ -119,7 +120,7 @@ func (s *simulation) coreConfig() priority.Config {
 	}
 }
 
-// do executes the core's actions, except for timers and publications.
+// do carries out the actions of the priority policy, except for timers and publications.
 func (s *simulation) do(actions []priority.Action) {
 	for _, a := range actions {
 		switch a.Kind {
@@ -132,7 +133,6 @@ func (s *simulation) do(actions []priority.Action) {
 	}
 }
 
-// report sends the core a child's report under the current hypothesis.
 func (s *simulation) report(name string) {
 	r := s.children[name].report(s.assumed, name == s.assumed.failing)
 	s.reports[name] = r
@@ -173,8 +173,8 @@ func (s *simulation) outcome() outcome {
 
 const mostReasons = 8
 
-// exhausted returns the error of calls while no priority can receive them, with the reason of each
-// priority.
+// exhausted returns the error of calls when no priority can receive them. It gives the reason for
+// each priority.
 func (s *simulation) exhausted() error {
 	var reasons []string
 	for i, p := range s.priorities {
@@ -199,5 +199,4 @@ func (s *simulation) exhausted() error {
 	return errors.New("no priority can take calls: " + strings.Join(reasons, "; "))
 }
 
-// isStandby reports whether a child is connected although no call needs it.
 func (s *simulation) isStandby(name string) bool { return s.core.Standby(name) }

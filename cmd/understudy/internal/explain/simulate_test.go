@@ -26,8 +26,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// The shares that explain computes for random files are those that the real policies give, on a
-// channel without a network, a minute after they started.
+// For random files, explain computes the shares that the real policies have after a minute, on a
+// channel without a network.
 func TestSimulationAgreesWithThePolicies(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 28))
@@ -67,8 +67,8 @@ func TestSimulationAgreesWithThePolicies(t *testing.T) {
 	}
 }
 
-// randomFile returns an endpoints file with up to three priorities, three localities a priority and
-// four endpoints a locality.
+// randomFile returns an endpoints file with up to three priorities, three localities per priority
+// and four endpoints per locality.
 func randomFile(random *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n")
@@ -92,7 +92,7 @@ func randomFile(random *rand.Rand) string {
 	return b.String()
 }
 
-// planned returns the plan for a file, and a result whose shares are not yet filled in.
+// planned returns the plan for a file, and a result without shares.
 func planned(t *testing.T, file string, settings topology.Settings) (*Result, plan) {
 	t.Helper()
 	doc, err := clusterfile.LoadFrom(strings.NewReader(file), "test.yaml")
@@ -107,8 +107,8 @@ func planned(t *testing.T, file string, settings topology.Settings) (*Result, pl
 	return newResult("test", parts, nil, p), p
 }
 
-// picked runs the policies of a plan for a minute and returns each endpoint's share of 2,000 calls,
-// or nil if calls fail.
+// picked runs the policies of a plan for a minute, and returns each endpoint's share of 2,000
+// calls. It returns nil if calls fail.
 func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint]float64 {
 	t.Helper()
 	var policy lbconfig.Policy
@@ -189,7 +189,6 @@ func largeFile(t testing.TB, endpoints int) string {
 	return path
 }
 
-// BenchmarkRun includes reading the file and printing the table.
 func BenchmarkRun(b *testing.B) {
 	path := largeFile(b, 10_000)
 	for b.Loop() {

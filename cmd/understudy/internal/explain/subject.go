@@ -18,7 +18,7 @@ type subject struct {
 	result *Result
 }
 
-// subjectsOf returns the cluster that opts selects, or else all clusters of the file.
+// subjectsOf returns the cluster that opts selects, or all clusters of the file.
 func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	if doc.Clusters == nil {
 		name := doc.Endpoints.GetClusterName()
@@ -34,7 +34,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 		}
 	}
 	if len(subjects) == 0 {
-		subjects = []*subject{{name: opts.Cluster}} // no such cluster: Mechanisms returns the error
+		subjects = []*subject{{name: opts.Cluster}}
 	}
 	for _, s := range subjects {
 		var err error
@@ -45,8 +45,8 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	return subjects, nil
 }
 
-// takeDown makes a plan and a result for each subject, and marks in the results what opts.Down
-// names. A name that matches nothing is an error.
+// takeDown makes a plan and a result for each subject, and marks the endpoints in opts.Down as
+// down. A name that matches nothing is an error.
 func takeDown(subjects []*subject, settings topology.Settings, opts Options) (err error) {
 	for _, s := range subjects {
 		if s.plan, err = planOf(s.parts, settings); err != nil {
@@ -73,7 +73,7 @@ func takeDown(subjects []*subject, settings topology.Settings, opts Options) (er
 	return nil
 }
 
-// takeDown marks what the name matches as down, and reports whether it matches anything.
+// takeDown marks the endpoints that match name as down, and reports whether name is known.
 func (s *subject) takeDown(name string) bool {
 	found := s.has(name)
 	for i := range s.result.Endpoints {
@@ -85,8 +85,8 @@ func (s *subject) takeDown(name string) bool {
 	return found
 }
 
-// has reports whether name is a priority, a locality, or a cluster of the aggregate, even one
-// without endpoints.
+// has reports whether name is a priority, a locality, or a cluster of an aggregate. It may have no
+// endpoints.
 func (s *subject) has(name string) bool {
 	for priority := range s.plan.clusters {
 		if name == fmt.Sprintf("priority:%d", priority) {
@@ -111,10 +111,11 @@ func isLocality(name, locality string) bool {
 	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
 }
 
-// isAggregate reports whether the subject has several mechanisms, each named after a cluster.
+// isAggregate reports whether the subject has several discovery mechanisms. Each is then named
+// after a cluster.
 func (s *subject) isAggregate() bool { return len(s.parts) > 1 }
 
-// namesIn lists the kinds of names that --down accepts, each with an example, for an error.
+// namesIn lists the kinds of names that --down accepts, for an error message.
 func namesIn(subjects []*subject) string {
 	kinds, cluster := "address, locality or priority", ""
 	if i := slices.IndexFunc(subjects, (*subject).isAggregate); i >= 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers its targets
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes"
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
@@ -23,10 +23,9 @@ var ErrNoAnswer = errors.New("no answer")
 // shorter time.
 const mostWait = 15 * time.Second
 
-// isTarget reports whether the argument is a target, and not a file.
 func isTarget(file string) bool { return strings.Contains(file, "://") }
 
-// followed returns the current answers of a target, and the settings from the target and the
+// followed returns the current answers of a target. The settings come from the target and the
 // options.
 func followed(ctx context.Context, opts Options) (*subject, topology.Settings, error) {
 	target, err := resolving.WithOptions(opts.File, opts.Options)
@@ -37,7 +36,7 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	name, _ := resolving.Authority(target) // the target was checked above
+	name, _ := resolving.Authority(target) // the target has already been checked
 	sources, err := opts.Kubeconfig.Sources(target)
 	if err != nil {
 		return nil, topology.Settings{}, err
@@ -58,13 +57,13 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	return s, topology.Settings(settings), nil
 }
 
-// await follows a target until each mechanism has answered or failed, but at most for mostWait. It
-// returns the last news.
+// await follows a target until each discovery mechanism has answered or failed, but no longer than
+// mostWait. It returns the last news.
 func await(ctx context.Context, target string, program options.Program) (last join.News, err error) {
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
 		select {
-		case <-news: // n replaces older news that nobody has received
+		case <-news:
 		default:
 		}
 		news <- n

@@ -8,16 +8,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Tier tells what happens to a priority while those above it are down.
+// Tier tells where the calls of a priority go when it fails. All higher priorities are down.
 type Tier struct {
-	Priority uint32 `json:"priority"`
-	// Cluster is the cluster of the priority. It is set only for an aggregate.
+	Priority  uint32 `json:"priority"`
 	Cluster   string `json:"cluster,omitempty"`
 	Endpoints int    `json:"endpoints"`
 	// Standby means that the priority is connected while priority 0 is in use.
 	Standby bool `json:"standby,omitempty"`
-	// LeftAfter is the number of endpoints that must fail, the heaviest first, before calls leave
-	// the priority.
+	// LeftAfter is the number of endpoints that must fail before calls leave the priority. The
+	// endpoints of the largest weight fail first.
 	LeftAfter int `json:"left_after"`
 	// Next is the priority that then receives the calls, or nil if calls fail.
 	Next *uint32 `json:"next"`
@@ -33,10 +32,10 @@ type tiers struct {
 	child      []string
 }
 
-// addTiers adds a Tier for each priority, unless near groups split the priorities.
+// addTiers adds a Tier for each priority. It adds none if near groups split the priorities.
 func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	if settings.Near().Prefer != "" {
-		return // near groups are not numbered like the priorities in the file
+		return // near groups have other numbers than the priorities in the file
 	}
 	t := tiers{simulation: s, settings: settings, result: r}
 	for _, priority := range s.priorities {
@@ -75,11 +74,10 @@ func (t *tiers) measure(priority uint32) Tier {
 	return tier
 }
 
-// heaviest returns the endpoints of a priority that may receive calls, in descending order of
-// weight.
+// heaviest returns the endpoints of a priority that may receive calls, the largest weight first.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
 	sums := make(map[string]uint64)
-	connected := make(map[partAddress]bool) // endpoints in the tree, from which a subset omits some
+	connected := make(map[partAddress]bool) // endpoints in the tree, which may be a subset
 	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[partAddressOf(e.Addresses[0])] = true
 	}
@@ -102,8 +100,8 @@ func (t *tiers) above(priority uint32) hypothesis {
 	return hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < priority }}
 }
 
-// goTo returns the priority that receives the calls if all higher priorities are down and the given
-// priority has lost the given endpoints. It returns nil if calls fail.
+// goTo returns the priority that receives the calls when all higher priorities are down and the
+// given priority has lost some endpoints. It returns nil if calls fail.
 func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
 	isLost := make(map[*Endpoint]bool, len(lost))
 	for _, e := range lost {
@@ -113,8 +111,8 @@ func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
 	return t.priorityOf(t.simulation.run(t.above(priority), hypothesis{down: down}))
 }
 
-// errorsTo returns the priority that receives the calls if all higher priorities are down and all
-// calls to the given one fail.
+// errorsTo returns the priority that receives the calls when all higher priorities are down and all
+// calls to the given priority fail.
 func (t *tiers) errorsTo(priority uint32) uint32 {
 	failing := t.above(priority)
 	failing.failing = t.child[priority]

@@ -16,11 +16,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxFile limits the bytes of a file and of a plugin's output.
+// maxFile limits the size in bytes of a file and of a plugin's output.
 const maxFile = 1 << 20
 
-// config holds the fields of a kubeconfig that this package uses. Among several files, the first
-// value of a field counts.
+// config holds the fields of a kubeconfig that this package uses. If several files set a field, the
+// first value counts.
 type config struct {
 	Current  string         `yaml:"current-context"`
 	Contexts []namedContext `yaml:"contexts"`
@@ -70,7 +70,7 @@ type user struct {
 	Provider any    `yaml:"auth-provider"`
 }
 
-// load reads files. It skips missing ones, unless all are missing.
+// load reads the files and skips missing ones. It fails if all are missing.
 func load(paths []string) (*config, error) {
 	var all *config
 	var missing error
@@ -123,8 +123,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// content returns the decoded data or, if data is empty, the content of the file. The file's path
-// is relative to the directory of base. If both are empty, the result is nil.
+// content returns the decoded data or, if data is empty, the content of the file. A relative path
+// starts at the directory of base. Without data and file, the result is nil.
 func content(base, field, data, file string) ([]byte, error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(data)

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// checkLine checks that an error is one short line without the secret.
 func checkLine(t *testing.T, err error, secret string) {
 	t.Helper()
 	if text := err.Error(); strings.ContainsAny(text, "\n\r\x00\x1b") || len(text) > 2000 || strings.Contains(text, secret) {
@@ -15,8 +14,8 @@ func checkLine(t *testing.T, err error, secret string) {
 	}
 }
 
-// FuzzFile checks that a kubeconfig is refused with one short line, or names the server with which
-// the transport belongs. The token never appears in an error.
+// FuzzFile reads arbitrary kubeconfigs. Each is refused with one short line, or gives a server and
+// a transport. The token never appears in an error.
 func FuzzFile(f *testing.F) {
 	const secret = "hunter2-hunter2"
 	for _, seed := range []string{
@@ -46,7 +45,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// FuzzPlugin checks that no part of a plugin's output appears in an error.
+// FuzzPlugin checks that errors contain no part of a plugin's output.
 func FuzzPlugin(f *testing.F) {
 	const version = "client.authentication.k8s.io/v1"
 	for _, seed := range []string{

@@ -1,4 +1,4 @@
-// Package kubeconfig reads kubectl's configuration, so that targets of Kubernetes work outside a
+// Package kubeconfig reads kubectl's configuration. It makes Kubernetes targets work outside a
 // cluster.
 package kubeconfig
 
@@ -43,12 +43,11 @@ func (o *Options) Flags(flags interface {
 	flags.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
 }
 
-// ofKubernetes matches Kubernetes targets, also within other targets.
+// ofKubernetes matches Kubernetes targets, also inside other targets.
 var ofKubernetes = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
 
-// Sources returns the source options that the given targets need. It returns nil, without reading a
-// file, if none is a Kubernetes target, or if the program runs in a cluster and neither field of o
-// is set.
+// Sources returns the source options that the targets need. The result is nil if no target is a
+// Kubernetes target. It is also nil if the program runs in a cluster and o is empty.
 func (o Options) Sources(targets ...string) ([]any, error) {
 	if !slices.ContainsFunc(targets, ofKubernetes.MatchString) {
 		return nil, nil

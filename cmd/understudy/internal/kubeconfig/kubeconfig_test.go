@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// TestMain acts as a credential plugin if a test has started this binary as one.
+// TestMain makes this test binary a credential plugin if a test has started it as one.
 func TestMain(m *testing.M) {
 	switch what := os.Getenv("KUBECONFIG_TEST_PLUGIN"); what {
 	case "":
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		_ = json.Unmarshal([]byte(os.Getenv("KUBERNETES_EXEC_INFO")), &info)
 		fmt.Printf(`{"apiVersion":%q,"kind":"ExecCredential","status":{"token":%q}}`, version, "for "+info.Spec.Cluster.Server)
-	case "count": // each run prints a different token
+	case "count":
 		count, _ := os.ReadFile(os.Getenv("COUNT"))
 		_ = os.WriteFile(os.Getenv("COUNT"), append(count, 'x'), 0o600)
 		fmt.Printf(`{"apiVersion":%q,"kind":"ExecCredential","status":{"token":"run%s","expirationTimestamp":%q}}`, version, count, os.Getenv("EXPIRES"))
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 
 const version = "client.authentication.k8s.io/v1"
 
-// apiServer answers each request with the user that it came from, and refuses the token "run".
+// apiServer answers each request with the name of its user. It refuses the token "run".
 func apiServer(t *testing.T) *httptest.Server {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := r.Header.Get("Authorization")
@@ -91,7 +91,6 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// ask sends a request to the server of a kubeconfig and returns the user that the server saw.
 func ask(t *testing.T, o Options) (string, error) {
 	t.Helper()
 	host, rt, err := o.transport()
@@ -118,8 +117,8 @@ func get(t *testing.T, host string, rt *transport) (string, error) {
 	return fmt.Sprint(response.StatusCode, " ", response.Header.Get("who")), nil
 }
 
-// run returns the user entry of a kubeconfig whose credentials come from a plugin. The plugin is
-// this test binary, which does what the argument says.
+// run returns the user entry of a kubeconfig with a credential plugin. The plugin is this test
+// binary, with the argument what.
 func run(what string) string {
 	return fmt.Sprintf("exec: {apiVersion: %s, command: %q, provideClusterInfo: true, env: [{name: KUBECONFIG_TEST_PLUGIN, value: %q}]}", version, os.Args[0], what)
 }
@@ -218,7 +217,7 @@ func TestMistakesOfAPlugin(t *testing.T) {
 	}
 }
 
-// A plugin runs again when the server has refused its credentials, and not for other requests.
+// A plugin runs again only after the server has refused its credentials.
 func TestAPluginWhoseCredentialsAreRefused(t *testing.T) {
 	s, dir := apiServer(t), t.TempDir()
 	t.Setenv("COUNT", filepath.Join(dir, "count"))
@@ -236,8 +235,8 @@ func TestAPluginWhoseCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-// A plugin runs again when its credentials have expired, but not for each request if they have
-// always expired.
+// A plugin runs again when its credentials have expired. If they are always expired, it does not
+// run for each request.
 func TestAPluginWhoseCredentialsExpire(t *testing.T) {
 	t.Setenv("KUBECONFIG_TEST_PLUGIN", "count")
 	for expires, want := range map[string]string{"2999-01-01T00:00:00Z": "run run run", "2001-01-01T00:00:00Z": "run run runx"} {
@@ -276,7 +275,6 @@ func TestSeveralFiles(t *testing.T) {
 	}
 }
 
-// No kubeconfig is read if no target is a Kubernetes target, or if the program runs in a pod.
 func TestWhoNeedsAFile(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "nowhere"))
 	for _, test := range []struct {

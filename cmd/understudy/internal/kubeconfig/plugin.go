@@ -18,13 +18,12 @@ import (
 
 const (
 	pluginTime = 30 * time.Second
-	// early is how long before their expiry credentials are renewed. If a plugin's clock is wrong,
-	// its credentials may seem to have expired, so it runs at most once in atLeast.
+	// early is how long before their expiry credentials are renewed. A plugin runs at most once per
+	// atLeast: if its clock is wrong, its credentials may always seem to have expired.
 	early   = 10 * time.Second
 	atLeast = time.Second
 )
 
-// plugin is a credential plugin (client.authentication.k8s.io).
 type plugin struct {
 	APIVersion string   `yaml:"apiVersion"`
 	Command    string   `yaml:"command"`
@@ -44,8 +43,8 @@ type plugin struct {
 	ran     time.Time
 }
 
-// checked checks the plugin's fields and prepares it to run. path is the kubeconfig that contains
-// the plugin.
+// checked checks the plugin's fields and prepares it to run. path is the kubeconfig that names the
+// plugin.
 func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	switch {
 	case p.APIVersion != "client.authentication.k8s.io/v1" && p.APIVersion != "client.authentication.k8s.io/v1beta1":
@@ -67,7 +66,7 @@ func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	return p, err
 }
 
-// credentials returns the last credentials if they are still valid, and otherwise runs the plugin.
+// credentials returns the last credentials if they are still valid. Otherwise, it runs the plugin.
 func (p *plugin) credentials(ctx context.Context) (credentials, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +143,7 @@ func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	return c, s.Expires, nil
 }
 
-// bounded is a writer that keeps only the first bytes.
+// bounded is a writer that keeps only the first most bytes.
 type bounded struct {
 	kept bytes.Buffer
 	most int

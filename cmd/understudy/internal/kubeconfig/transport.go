@@ -12,14 +12,12 @@ import (
 
 // transport adds a user's credentials to requests. It is safe for concurrent use.
 type transport struct {
-	base *http.Transport
-	// credentials returns the current credentials. It is nil for a user without a token.
+	base        *http.Transport
 	credentials func(context.Context) (credentials, error)
-	// forget discards the credentials, because the server has refused them.
+	// forget discards the credentials. It is called when the server has refused them.
 	forget func()
 }
 
-// credentials come from a plugin or a token file.
 type credentials struct {
 	token       string
 	certificate *tls.Certificate
@@ -39,7 +37,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.base.RoundTrip(r)
 	if err == nil && response.StatusCode == http.StatusUnauthorized && t.forget != nil {
 		t.forget()
-		t.base.CloseIdleConnections() // an open connection would go on using the old client certificate
+		t.base.CloseIdleConnections() // open connections would continue to use the old client certificate
 	}
 	return response, err
 }

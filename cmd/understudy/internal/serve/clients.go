@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// clients keeps track of the streams of clients, with their requests, ACKs and NACKs. It counts all
-// events, logs the rare ones, and ends streams that exceed a limit.
+// clients keeps the streams of clients with their requests, ACKs and NACKs. It counts all events,
+// logs the rare ones, and ends streams that exceed a limit.
 type clients struct {
 	log    *slog.Logger
 	limits Limits
-	large  lane // admits one request at a time that is large or has many names
+	large  lane // admits large requests one at a time
 
 	mu       sync.Mutex
 	streams  map[*client]bool
@@ -36,10 +36,10 @@ type client struct {
 	types       map[string]bool
 	nonces      map[string]string
 	sent        map[string]response
-	rejected    map[string]string // last NACK reason of each type that was logged
+	rejected    map[string]string // the last logged reason of a NACK, by type
 	nacks       window
 	lacks       lacks
-	held        map[string]int // estimated bytes held for the requests of each type
+	held        map[string]int // estimated memory for requests in bytes, by type
 }
 
 func newClients(log *slog.Logger, limits Limits) *clients {
@@ -53,23 +53,21 @@ func newClients(log *slog.Logger, limits Limits) *clients {
 	}
 }
 
-// request holds the fields that requests have in both variants of the protocol.
+// request is a discovery request of either variant, state-of-the-world or incremental.
 type request struct {
 	node    *corev3.Node
 	typeURL string
 	names   []string
-	// dropped are the names to unsubscribe from, in the incremental variant, where names are added
-	// to the previous ones.
+	// dropped are the names to unsubscribe from. Only the incremental variant has them.
 	dropped []string
 	version string
 	nonce   string
 	problem *status.Status
 }
 
-// remark holds what a request means in view of earlier messages on its stream.
 type remark struct {
 	first   bool
-	version string // version of the response that the request acknowledges or rejects, or ""
+	version string // version that the request accepts or rejects, or ""
 }
 
 func (c *clients) open(ctx context.Context, incremental bool, end context.CancelCauseFunc) *client {
@@ -94,7 +92,7 @@ func (c *clients) open(ctx context.Context, incremental bool, end context.Cancel
 	return s
 }
 
-// closed removes a stream. Later calls of request for the stream are possible.
+// closed removes a stream. The method request may still be called for it.
 func (c *clients) closed(s *client) {
 	defer c.turn(c.wanted(s))()
 	c.mu.Lock()
@@ -104,7 +102,6 @@ func (c *clients) closed(s *client) {
 	c.log.Info("client disconnected", "client", s.address, "node", s.node)
 }
 
-// wanted returns the number of clusters whose endpoints the stream requests.
 func (c *clients) wanted(s *client) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,8 +131,8 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	sent, answered := s.sent[r.typeURL]
 	switch {
 	case answered && r.nonce != "" && r.nonce != sent.nonce && !s.incremental:
-		// The client has sent this request before it received the last response, and will answer
-		// the last one later.
+		// The client sent this request before it received the last response. It will answer that
+		// response later.
 		log.Debug("client answers an earlier response")
 		return remark{}, nil
 	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
@@ -159,7 +156,6 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	return remark{first, sent.version}, nil
 }
 
-// short returns the last element of a type URL, such as "Cluster".
 func short(typeURL string) string {
 	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
 }

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// clusters decides which clusters are served, from the contents of the files. It does no I/O, and
+// clusters decides which clusters to serve, given the contents of all files. It does no I/O, and
 // takes the time as an argument.
 //
-// A cluster that is no longer in any file is still served for delay. Files often vanish for a
-// moment while they are renamed or rewritten, and clients treat a removed cluster as gone.
+// When a cluster is in no file any more, it is still served for the duration delay. Files often
+// vanish for a moment while they are renamed or rewritten, and clients treat a removed cluster as
+// gone.
 type clusters struct {
 	delay  time.Duration
-	served map[string]served // by name of the cluster
-	gave   map[origin]string // name of the cluster last served from each file
+	served map[string]served // by cluster name
+	gave   map[origin]string // name of the cluster that was last served from each file
 }
 
 type served struct {
@@ -27,15 +28,15 @@ type served struct {
 type changes struct {
 	added, changed []string
 	lost, removed  []string
-	rejected       map[origin]origin // maps a file to the other file that its cluster is already served from
+	rejected       map[origin]origin // maps each rejected file to the file from which its cluster is served
 }
 
 func newClusters(delay time.Duration) *clusters {
 	return &clusters{delay: delay, served: make(map[string]served), gave: make(map[origin]string)}
 }
 
-// restore serves a cluster from the cache, which a file contained before the restart. lost means
-// that no file contained it any longer. The file may have contained another cluster since.
+// restore serves a cluster from the cache. file is the file that the cluster came from. lost means
+// that no file contained it any more when the previous process ended.
 func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	c.served[cluster.name()] = served{cluster: cluster, file: file}
 	if _, known := c.gave[file]; !known || !lost {
@@ -43,8 +44,8 @@ func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	}
 }
 
-// update takes the contents of all files. A nil cluster means that the content of its file is
-// unknown. The cluster that was last served from the file then stays.
+// update applies the contents of all files. A nil cluster means that the content of its file is
+// unknown. Then the cluster that was last served from the file stays.
 func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	owners, rejected := c.choose(files)
 	result := changes{rejected: rejected}
@@ -83,8 +84,9 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	return result
 }
 
-// choose decides which file each cluster is served from, and maps each rejected file to the one
-// that has its cluster. It considers all files together, so that two files may swap their clusters.
+// choose decides which file each cluster is served from. rejected maps a file to the other file
+// that has the same cluster. All files are considered together, so that two files may swap their
+// clusters.
 func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, rejected map[origin]origin) {
 	owners, rejected = make(map[string]origin), make(map[origin]origin)
 	paths := slices.Sorted(maps.Keys(files))
@@ -102,7 +104,7 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 		switch {
 		case !taken:
 			owners[name] = path
-		case c.served[name].file == path: // the cluster stays with its file
+		case c.served[name].file == path:
 			owners[name], rejected[other] = path, path
 		default:
 			rejected[path] = other

@@ -11,12 +11,13 @@ import (
 )
 
 // silence limits how long a stream may stay without a response while the content of some files or
-// targets is unknown. Then the server ends the stream, so that the client tries another server. The
-// client would not do so otherwise, because this server is reachable.
+// targets is unknown. The server then ends the stream, so that the client tries another server.
+// Otherwise, the client would stay, because this server is reachable.
 const silence = 5 * time.Second
 
-// endWith returns an interceptor that ends streams when ctx ends, because the streams of health
-// watchers would continue. It also ends streams that exceed silent.
+// endWith returns an interceptor that ends streams when ctx ends. Otherwise, streams that watch the
+// health would go on. It also ends streams that get no response within silent while the gate is not
+// complete.
 func endWith(ctx context.Context, g *gate, silent time.Duration) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())
@@ -42,7 +43,7 @@ func endWith(ctx context.Context, g *gate, silent time.Duration) grpc.StreamServ
 type ending struct {
 	grpc.ServerStream
 	ctx    context.Context
-	spoken atomic.Bool // a message has been sent
+	spoken atomic.Bool // a response has been sent
 }
 
 func (e *ending) Context() context.Context { return e.ctx }

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// mute is a management server that reads requests and never answers.
 type mute struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 }
@@ -28,8 +27,7 @@ func (mute) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryServ
 	return stream.Context().Err()
 }
 
-// inMemory starts a server in memory whose streams end with ctx, and returns a channel to it. The
-// server knows the content of no file.
+// inMemory starts a server on bufconn. Its streams end when ctx ends.
 func inMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn) {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
@@ -47,7 +45,6 @@ func inMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn
 	return server, conn
 }
 
-// A client that watches the health does not delay the stop.
 func TestAWatchOfTheHealthEndsWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +64,7 @@ func TestAWatchOfTheHealthEndsWithTheServer(t *testing.T) {
 	})
 }
 
-// A stream without a response ends after silence if not all files could be read.
+// While some files cannot be read, a stream without a response ends after the duration silence.
 func TestAStreamWithoutAResponseEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, conn := inMemory(t.Context(), t)

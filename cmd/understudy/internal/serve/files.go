@@ -23,17 +23,17 @@ type files struct {
 	paths []string
 	log   *slog.Logger
 
-	loaded map[string]content         // by path of the file
-	looks  map[string]*filewatch.File // by path of the file
+	loaded map[string]content
+	looks  map[string]*filewatch.File // by path
 	begun  bool                       // all files have been read at least once
 
 	// notice returns the changes noticed in a file since it was last read.
 	notice func(path string) filewatch.Notice
-	held   map[string]fs.FileInfo // directories by path, as they were when they last held an endpoints file
+	held   map[string]fs.FileInfo // each directory as it was when it last held an endpoints file, by path
 }
 
 type content struct {
-	clusters map[origin]*given // nil if the file is invalid
+	clusters map[origin]*given
 	err      error
 }
 
@@ -48,7 +48,6 @@ func newFiles(paths []string, log *slog.Logger, others bool) (*files, error) {
 	return f, nil
 }
 
-// covers reports whether the file is one of the paths, or in a directory that is one of them.
 func (f *files) covers(path string) bool {
 	return slices.ContainsFunc(f.paths, func(p string) bool { return within(path, p) })
 }
@@ -68,8 +67,8 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget makes the next call of read read all files, even unchanged ones. Files that cannot be read
-// then keep their known contents.
+// forget makes the next read include unchanged files. A file that cannot be read then keeps its
+// known content.
 func (f *files) forget() {
 	for _, file := range f.looks {
 		file.Again()
@@ -77,8 +76,8 @@ func (f *files) forget() {
 }
 
 // read returns the clusters in all files, and the problems by path. A cluster is nil if its content
-// is unknown because its file is invalid, or in a directory that cannot be read. known lists the
-// clusters that were found earlier.
+// is unknown, because its file is invalid or its directory cannot be read. known lists the clusters
+// that were found earlier.
 func (f *files) read(known []origin) (found map[origin]*given, problems map[string]error) {
 	found, problems = make(map[origin]*given), make(map[string]error)
 	read := make(map[string]bool)
@@ -139,8 +138,8 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 		f.held[path] = info
 		return list, nil
 	}
-	// Unmounting a file system leaves an empty mount point, which is another directory. Its files
-	// have not been removed.
+	// When a file system is unmounted, its mount point is another, empty directory. This does not
+	// mean that the files have been removed.
 	held := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
 	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
@@ -148,8 +147,8 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 	return nil, nil
 }
 
-// load returns the content of a file, and whether the content is known. The content of a new file
-// is unknown until the file seems complete, except at startup, when there is no earlier content.
+// load returns the content of a file, and whether it is known. After startup, a new file is unknown
+// until it seems complete, because a process may still be writing it.
 func (f *files) load(path string) (c content, known bool) {
 	look := f.looks[path]
 	if look == nil {

@@ -33,21 +33,20 @@ type follows struct {
 	list []*follow
 }
 
-// follow is one target with its last results.
 type follow struct {
 	name, target string // name of the cluster; target without secrets
 	stop         func()
 
 	cluster *endpointv3.ClusterLoadAssignment // the served cluster; nil before the first answer
 	latest  *endpointv3.ClusterLoadAssignment // newer cluster that is not served yet, or nil
-	hold    *time.Timer                       // serves latest even if some mechanisms have not answered; nil if that was never necessary
-	problem string                            // current problem, or ""
-	waits   bool                              // some mechanism has neither answered nor failed
-	notes   string                            // notes about parts of the answer without effect
+	hold    *time.Timer                       // ends the wait for mechanisms that have not answered; nil if there was no wait
+	problem string
+	waits   bool   // some discovery mechanism has neither answered nor failed
+	notes   string // settings in the answer that serve ignores
 }
 
-// startFollows follows the targets of o. Each is NAME=TARGET, or a target that is served under its
-// authority.
+// startFollows follows the targets in o.From. Each is NAME=TARGET, or a target whose cluster is
+// named after its authority.
 func startFollows(o Options, wake func()) (*follows, error) {
 	sources, err := o.Kubeconfig.Sources(o.From...)
 	if err != nil {
@@ -80,7 +79,7 @@ func (f *follows) start(text string) (err error) {
 }
 
 // splitFrom splits NAME=TARGET. Without a name, the cluster is named after the target's authority.
-// A name contains no colon and no slash, but a target has one before its first "=".
+// A target has a colon or a slash before its first "="; a name has neither.
 func splitFrom(text string) (name, target string, err error) {
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
@@ -138,12 +137,12 @@ func (f *follows) tell() {
 	f.wake()
 	select {
 	case f.news <- struct{}{}:
-	default: // the last change has not been handled yet
+	default:
 	}
 }
 
-// settle waits until each target has answered or failed, but at most for partsHold. It returns the
-// problems.
+// settle waits until each target has answered or failed, but no longer than partsHold. It returns
+// the problems.
 func (f *follows) settle() error {
 	over := time.NewTimer(partsHold)
 	defer over.Stop()
@@ -160,8 +159,8 @@ func (f *follows) settle() error {
 	}
 }
 
-// wrong returns the problems of the targets. waits means that one of the problems is a target that
-// has not answered yet.
+// wrong returns the problems of the targets. waits means that some target has not answered yet,
+// which is a problem, too.
 func (f *follows) wrong() (problems []error, waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,12 +174,12 @@ func (f *follows) wrong() (problems []error, waits bool) {
 	return problems, waits
 }
 
-// partsHold limits how long the first answers of a target are held back because other mechanisms
-// have not answered. In the meantime, the cluster from the cache is served, which includes the
-// endpoints of these mechanisms.
+// partsHold limits the wait until all discovery mechanisms of a target have answered for the first
+// time. In the meantime, the cluster from the cache is served, which has the endpoints of all of
+// them.
 const partsHold = 15 * time.Second
 
-// holdNoMore serves the endpoints of the mechanisms that have answered.
+// holdNoMore ends the wait for the other mechanisms and serves the known endpoints.
 func (f *follows) holdNoMore(one *follow) {
 	f.mu.Lock()
 	if one.latest != nil {
@@ -190,8 +189,8 @@ func (f *follows) holdNoMore(one *follow) {
 	f.tell()
 }
 
-// unserved returns notes about the parts of an answer without effect: its outlier detection, and
-// its drops if an earlier mechanism has answered, because a cluster has only one set of drops.
+// unserved describes the settings in an answer that serve ignores: its outlier detection, and its
+// drops if an earlier mechanism has answered. A cluster has only one set of drops.
 func unserved(found join.Found, before int) (notes []string) {
 	if before > 0 && len(found.Answer.Drops) > 0 {
 		notes = append(notes, found.Name+": its drops have no effect, because they are not those of the first part")
@@ -227,9 +226,9 @@ func (f *follows) origins() map[origin]bool {
 	return all
 }
 
-// into adds the targets' clusters to found, with nil for clusters that are not known yet. It
-// returns the number of targets with a problem, and whether the cluster of some target has never
-// been known, even from the cache.
+// into adds the targets' clusters to found. A cluster that is not known yet is nil. wrong is the
+// number of targets with a problem. unknown means that some target has never answered and is not in
+// the cache.
 func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong int, unknown bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,13 +11,12 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// both returns a failover target of two files in dir: east.yaml, then west.yaml.
 func both(dir string) string {
 	return "failover:///file:%2F%2F" + filepath.Join(dir, "east.yaml") + ",file:%2F%2F" + filepath.Join(dir, "west.yaml")
 }
 
-// served waits until the cluster shop is served with the given number of endpoints. The targets
-// answer one after another, so it skips other numbers.
+// served waits until the cluster shop is served with this number of endpoints. It skips other
+// numbers, because the targets answer one after another.
 func (l *logs) served(t *testing.T, endpoints float64) {
 	t.Helper()
 	for line := l.wait(t, "cluster served"); line["cluster"] != "shop" || line["endpoints"] != endpoints; {
@@ -89,8 +88,8 @@ func TestFromIsKeptOverARestart(t *testing.T) {
 	expect(t, s, "under another name", map[string]int{"a": 1})
 }
 
-// If a file and a target give a cluster of the same name, the one that was first keeps it, and the
-// other is rejected.
+// If a file and a target define clusters of the same name, the first one keeps the name. The other
+// one is rejected.
 func TestFromANameThatAFileHas(t *testing.T) {
 	dir := directory(t, t.TempDir(), "shop.yaml")
 	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})

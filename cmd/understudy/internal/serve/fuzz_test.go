@@ -25,7 +25,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// wire is the stream of a client that sends bytes: requests, each after its length.
+// wire is the stream of a client. It reads requests from left, each after its length.
 type wire struct {
 	grpc.ServerStream
 	ctx    context.Context
@@ -73,7 +73,6 @@ func (w *wire) RecvMsg(m any) error {
 	return nil
 }
 
-// prefixed returns requests as they are sent on a wire.
 func prefixed(t testing.TB, requests ...proto.Message) (all []byte) {
 	for _, r := range requests {
 		data, err := proto.Marshal(r)
@@ -85,7 +84,7 @@ func prefixed(t testing.TB, requests ...proto.Message) (all []byte) {
 	return all
 }
 
-// oneLine is a log that checks the length of its lines, and that they hold no control characters.
+// oneLine is a log that checks that its lines are short and contain no control characters.
 type oneLine struct {
 	t    *testing.T
 	most int
@@ -98,8 +97,8 @@ func (l oneLine) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// FuzzRequests checks what any requests of a client do to the server: nothing beyond the limits is
-// accepted, a client that exceeds them receives the name of the limit, and nothing is held afterwards.
+// FuzzRequests sends arbitrary requests. The server must accept nothing beyond the limits, name the
+// limit that a client exceeds, and hold nothing afterwards.
 func FuzzRequests(f *testing.F) {
 	node := &corev3.Node{Id: "me", UserAgentName: "agent\x1b"}
 	for _, typeURL := range []string{resourcev3.EndpointType, resourcev3.ClusterType, resourcev3.ListenerType, "type.googleapis.com/made.up", ""} {

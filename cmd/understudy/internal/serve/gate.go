@@ -8,19 +8,19 @@ import (
 )
 
 // gate holds back requests whose responses could be wrong because some content is unknown. Clients
-// treat a resource that is missing from a response as removed. A server that starts with a broken
-// file would therefore remove good endpoints that clients have from its predecessor. Clients
-// without a response keep their endpoints.
+// treat a resource that is missing from a response as removed. If a server that starts with a
+// broken file answered, clients would drop endpoints that still work. Clients without a response
+// keep their endpoints.
 type gate struct {
 	cachev3.Cache
 
 	mu     sync.Mutex
 	sight  sight
-	served map[string]bool // names of clusters
+	served map[string]bool // by cluster name
 	held   map[*held]bool
 }
 
-// sight is how much of the content of the files and targets is known.
+// sight tells how much of the content of the files and targets is known.
 type sight int
 
 const (
@@ -29,7 +29,6 @@ const (
 	full
 )
 
-// held is a request whose response is held back.
 type held struct {
 	let    func() bool
 	open   func() (func(), error)
@@ -57,8 +56,8 @@ func (g *gate) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscriptio
 }
 
 // lets reports whether a request may be answered now. whole means that the response would report
-// missing resources as removed. A wildcard request is then answered only if the client has already
-// received all resources on this stream.
+// missing resources as removed. Then a wildcard request is answered only if the client has received
+// all resources on this stream before.
 func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	if g.sight != partial || !whole {
 		return g.sight != blind
@@ -71,7 +70,6 @@ func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	return !sub.IsWildcard() || answered
 }
 
-// watch opens a watch, at once or as soon as let returns true.
 func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,8 +88,8 @@ func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(
 	}, nil
 }
 
-// update records how much is known and which clusters are served. Then it answers the held requests
-// whose let function now returns true.
+// update records how much is known and which clusters are served. It then answers the held requests
+// that may now be answered.
 func (g *gate) update(now sight, updated []*given, removed []string) (err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

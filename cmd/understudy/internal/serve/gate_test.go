@@ -24,8 +24,8 @@ func accept(r *discoveryv3.DiscoveryResponse, names ...string) *discoveryv3.Disc
 	return &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: names, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 }
 
-// If no file could be read, or the directory of the files is not mounted yet, no request is
-// answered. The stream ends, so that the client tries another server.
+// If no file can be read, or the directory of the files is not mounted yet, no request is answered.
+// The stream ends, so that the client tries another server.
 func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, broken)
@@ -104,7 +104,7 @@ func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// A client that has received all resources keeps receiving edits after another file has broken.
+// A client that has received all resources still gets updates after another file has broken.
 func TestANewBrokenFileHoldsNoEditUp(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})

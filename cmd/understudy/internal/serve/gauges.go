@@ -13,10 +13,9 @@ type gauges struct {
 	loaded   atomic.Bool // valid content has been read from files, targets or the cache
 	clusters atomic.Int64
 	rejected atomic.Int64 // number of paths and targets with a problem
-	good     atomic.Int64 // when all paths and targets were last good, in Unix nanoseconds, or 0
+	good     atomic.Int64 // time of the last reload without a problem, in Unix nanoseconds, or 0
 }
 
-// looked records the result of reading all paths and targets.
 func (g *gauges) looked(now time.Time, clusters, rejected int) {
 	g.clusters.Store(int64(clusters))
 	g.rejected.Store(int64(rejected))

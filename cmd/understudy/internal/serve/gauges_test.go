@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// ready returns the HTTP status of /readyz, and fails the test unless /healthz returns 200.
 func ready(t *testing.T, s *Server) int {
 	t.Helper()
 	get := func(path string) int {
@@ -55,7 +54,6 @@ func TestReadiness(t *testing.T) {
 
 var goodLoad = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
 
-// goodAt reads from the metrics when all files were last valid.
 func goodAt(t *testing.T, s *Server) time.Time {
 	t.Helper()
 	found := goodLoad.FindStringSubmatch(scrape(t, s))
@@ -67,7 +65,6 @@ func goodAt(t *testing.T, s *Server) time.Time {
 	return time.Unix(0, int64(seconds*1e9))
 }
 
-// The metrics tell that a file was rejected, and when all files were last valid.
 func TestMetricsOfFiles(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	began := time.Now()

@@ -16,7 +16,7 @@ type given struct {
 	config    *clusterv3.Cluster                // nil if the file has only endpoints
 }
 
-// givenBy returns a cluster of a file. Endpoints in the file are served over EDS, which every
+// givenBy wraps a cluster from a file. Endpoints in the file are served over EDS, which every
 // client supports.
 func givenBy(c *clusterv3.Cluster) *given {
 	g := &given{config: c}
@@ -27,7 +27,6 @@ func givenBy(c *clusterv3.Cluster) *given {
 	return g
 }
 
-// name returns the cluster's name, or "" if g is nil.
 func (g *given) name() string {
 	switch {
 	case g == nil:

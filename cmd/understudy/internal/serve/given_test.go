@@ -25,7 +25,6 @@ const shop = `clusters:
 - {name: backup, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: backup.example.com, port_value: 443}}}}]}]}}
 `
 
-// clustersServed requests clusters on a new stream. The map is by cluster name.
 func clustersServed(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -61,7 +60,7 @@ func TestClustersInAFile(t *testing.T) {
 	if n := next(); n != 1 {
 		t.Errorf("near has %d endpoints, want 1", n)
 	}
-	// One invalid cluster in an edit makes the server reject the whole file.
+	// If one cluster in a file is invalid, the server rejects the whole file.
 	write(t, path, strings.Replace(shop, "LOGICAL_DNS", "ORIGINAL_DST", 1))
 	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
 		t.Errorf("rejected with %v", line)
@@ -69,7 +68,6 @@ func TestClustersInAFile(t *testing.T) {
 	if n := len(clustersServed(t, s, "shop", "near", "far", "backup")); n != 4 {
 		t.Errorf("%d clusters are still served, want 4", n)
 	}
-	// A restarted server has all of these clusters from the cache, although the file is invalid.
 	s.Stop()
 	s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
 	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
@@ -82,8 +80,8 @@ func TestClustersInAFile(t *testing.T) {
 	}
 }
 
-// Clients receive the outlier detection that a file gives, also from the cache and after the
-// cluster's type has changed. A mistake in it rejects the file.
+// Clients receive the outlier detection from a file, also after a restart from the cache and after
+// a change of the cluster's type. If it is invalid, the file is rejected.
 func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
@@ -113,7 +111,6 @@ func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	}
 }
 
-// clustersUntil returns the first version of a cluster that good accepts.
 func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)

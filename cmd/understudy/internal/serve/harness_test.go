@@ -71,7 +71,7 @@ func (l *logs) wait(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// waitForAll waits until all of these messages have been logged, in any order, and discards the
+// waitForAll waits until all of these messages have been logged, in any order. It discards the
 // lines up to then.
 func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 	t.Helper()
@@ -100,8 +100,8 @@ func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 	}
 }
 
-// endpoints returns the content of a file with one locality. Its endpoints are these ports of
-// 127.0.0.1.
+// endpoints returns the content of a file with one locality. Its endpoints are on 127.0.0.1, at
+// these ports.
 func endpoints(ports ...string) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n- lbEndpoints:\n")
@@ -146,7 +146,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// directory creates a directory with these files, each with one endpoint.
 func directory(t *testing.T, path string, files ...string) string {
 	t.Helper()
 	must(t, os.MkdirAll(path, 0o700))
@@ -172,7 +171,6 @@ func start(t *testing.T, o Options) (*Server, *logs) {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// open opens a stream that is closed when the test ends. If creds is nil, it does not use TLS.
 func open(t *testing.T, s *Server, creds credentials.TransportCredentials) adsStream {
 	t.Helper()
 	if creds == nil {

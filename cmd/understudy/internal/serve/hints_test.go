@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// backend starts a server that answers health checks until the test ends.
 func backend(t *testing.T) (port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,8 +29,8 @@ func backend(t *testing.T) (port string) {
 	return port
 }
 
-// serve passes the hints of a file's endpoints on in their metadata. A client prefers the endpoint
-// whose hints name its zone or node.
+// serve sends the hints of endpoints to clients as metadata. A client prefers the endpoint whose
+// hints name its zone or node.
 func TestHintsReachAClient(t *testing.T) {
 	first, second := backend(t), backend(t)
 	file := filepath.Join(t.TempDir(), "shop.yaml")

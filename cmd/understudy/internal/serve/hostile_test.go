@@ -14,8 +14,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// ended reads until the stream ends, and returns the final status and how many responses came
-// before it.
+// ended reads until the stream ends. It returns the number of responses and the final status.
 func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
 	for {
 		// The responses of the incremental variant can be decoded as this type, too. Their content
@@ -27,8 +26,6 @@ func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstat
 	}
 }
 
-// expectEnd waits until the server ends the stream, and checks that the status names the limit that
-// was exceeded.
 func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }, limit string) {
 	t.Helper()
 	if _, end := ended(stream); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), limit) {
@@ -94,7 +91,7 @@ func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 			first := receive(t, stream)
 			reject(t, stream, first, accepted, "I do not like it", "a", "b")
 			l.wait(t, "client NACK")
-			reject(t, stream, first, accepted, "nor now", "a", "b", "c") // This request names one more cluster.
+			reject(t, stream, first, accepted, "nor now", "a", "b", "c")
 			l.wait(t, "client asks")
 			write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
 			next := receive(t, stream)

@@ -17,13 +17,13 @@ type incoming struct {
 	fields fields
 	into   proto.Message
 
-	refused *limited // the limit that the request exceeds, or nil
+	refused *limited
 }
 
 // fields holds the field numbers that the server reads in a request.
 type fields struct {
 	node, problem protowire.Number
-	names         []protowire.Number // repeated strings, and in the incremental variant also the map of versions
+	names         []protowire.Number // repeated strings, and the map of versions in the incremental variant
 	texts         []protowire.Number // strings: version, type and nonce
 }
 
@@ -35,15 +35,15 @@ var (
 	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
 )
 
-// codec decodes incoming requests, and leaves everything else to gRPC's codec. It decodes only one
-// large request at a time, because that takes several times the request's size in memory. Small
-// requests do not wait for it.
+// codec decodes incoming requests, and leaves everything else to gRPC's codec. It decodes large
+// requests one at a time, because decoding takes several times the request's size in memory. Small
+// requests do not wait.
 type codec struct {
 	encoding.CodecV2
 	large *lane
 }
 
-// small is the number of bytes up to which a request is small.
+// small is the largest size of a small request, in bytes.
 const small = 4 << 10
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -59,7 +59,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return in.decode(buffer.ReadOnlyData())
 }
 
-// decode decodes a request unless it exceeds a limit, which it stores in refused.
+// decode decodes a request. If the request exceeds a limit, it stores the limit in refused instead.
 func (in *incoming) decode(data []byte) error {
 	names := make(map[protowire.Number]int)
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
@@ -85,8 +85,8 @@ func (in *incoming) decode(data []byte) error {
 	return proto.Unmarshal(kept, in.into)
 }
 
-// part reduces an encoded inner message to the given fields. It refuses the request if one of them
-// is longer than most.
+// part removes all but the given fields from an encoded inner message. It refuses the request if
+// one of these fields is longer than most.
 func (in *incoming) part(data []byte, fields []protowire.Number, most int, limit, what string) ([]byte, bool) {
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
 		if !slices.Contains(fields, number) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// keeper stores the clusters for the next process. This may take long, but stops when ctx ends.
+// keeper stores the clusters for the next process. keep may take long, but stops when ctx ends.
 type keeper interface {
 	keep(ctx context.Context, now map[string]served)
 }
@@ -42,7 +42,7 @@ func startKeeping(ctx context.Context, k keeper) *keeping {
 func (k *keeping) offer(now map[string]served) {
 	select {
 	case k.snapshots <- maps.Clone(now):
-	default: // run will offer them when it reads the files again
+	default: // the next reload offers them again
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// slow is a cache whose write does not return before the context ends.
 type slow struct{ began chan bool }
 
 func (s slow) keep(ctx context.Context, _ map[string]served) {
@@ -22,7 +21,6 @@ func (s slow) keep(ctx context.Context, _ map[string]served) {
 	<-ctx.Done()
 }
 
-// A cache that is slow to write delays neither edits of the files nor the end of the server.
 func TestASlowCacheHoldsNothingUp(t *testing.T) {
 	path := filepath.Join(directory(t, t.TempDir(), "a.yaml"), "a.yaml")
 	l := newLogs()
@@ -45,7 +43,6 @@ func TestASlowCacheHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// A restarted server writes only the cache entries that have changed.
 func TestARestartWritesWhatHasChanged(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
 	o := Options{Paths: []string{dir}, Cache: t.TempDir()}

@@ -87,7 +87,7 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	api.Set("web", "t", 80, pod(3, "a", ""))
 	next()
 	o := fleet(t, api)
-	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // a file that only the second server has
+	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")}
 	two, l := start(t, o)
 	for l.wait(t, "cluster served")["cluster"] != "web" {
 	}
@@ -131,7 +131,6 @@ func TestServeWithoutItsAPIServer(t *testing.T) {
 	}
 }
 
-// With Strict, Start returns an error if a target does not answer.
 func TestStrictTargets(t *testing.T) {
 	api := kubetest.Start(t)
 	o := fleet(t, api)

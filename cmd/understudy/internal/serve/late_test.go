@@ -10,8 +10,7 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// A request that is handled after its stream has ended does not count towards the memory of
-// clients.
+// If a request is handled after its stream has ended, no memory is charged for it.
 func TestARequestOfAStreamThatEnds(t *testing.T) {
 	c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
 	asks := request{typeURL: resourcev3.EndpointType, names: []string{"a"}}

@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 )
 
-// Limits bound what clients can make the server hold. docs/limits.md describes the effect of each
+// Limits bound the memory and the connections that clients can use. docs/limits.md describes each
 // limit. Zero means the default.
 type Limits struct {
 	Message     int // bytes of a request
 	Connections int // of all clients together
 	Streams     int // open at the same time on one connection
-	Types       int // of resources requested on a stream
-	Names       int // of each type requested on a stream
+	Types       int // number of resource types requested on a stream
+	Names       int // number of names of each type requested on a stream
 	Name        int // bytes of a name, a type or a version
 	NodeID      int // bytes of a node's id or user agent
 	Logged      int // bytes of a client's text in the log
@@ -69,7 +69,6 @@ func (l *Limits) add(to interface {
 	}
 }
 
-// complete replaces each zero by the default.
 func (l Limits) complete() (Limits, error) {
 	for _, f := range l.flags() {
 		if *f.value < 0 || *f.value > 1<<30 {
@@ -80,8 +79,6 @@ func (l Limits) complete() (Limits, error) {
 	return l, nil
 }
 
-// serverOptions returns the gRPC options that enforce the limits and keep the cost of a connection
-// low.
 func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
 	const window = 64 << 10 // bytes that a client may send before the server reads them
 	return []grpc.ServerOption{
@@ -121,7 +118,6 @@ func (b bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is an accepted connection. It occupies one of the slots of bounded.
 type counted struct {
 	net.Conn
 	release func()

@@ -36,7 +36,6 @@ func openDelta(t *testing.T, s *Server) deltaClient {
 	return stream
 }
 
-// madeUp returns n names that are not served.
 func madeUp(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -86,8 +85,7 @@ func TestLimits(t *testing.T) {
 	measures(t, s, `understudy_serve_refused_total{limit="max-names"} 1`, `understudy_serve_refused_total{limit="max-name"} 4`, `understudy_serve_refused_total{limit="max-node-id"} 1`)
 }
 
-// In the incremental variant, each request adds names. The limit is on all names of a stream
-// together.
+// In the incremental variant, each request adds names. The limit applies to all names of a stream.
 func TestIncrementalNamesAddUp(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Names: 20}})
 	stream := openDelta(t, s)
@@ -131,7 +129,6 @@ func TestLoggedTextsAreCut(t *testing.T) {
 	wants("the reason", l.wait(t, "client NACK")["reason"], 120)
 }
 
-// If the clients together request too much, the connection that requests most loses its streams.
 func TestMemoryOfClients(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Memory: 1, Message: 100_000}})
 	good := open(t, s, nil)
@@ -147,8 +144,6 @@ func TestMemoryOfClients(t *testing.T) {
 	if line := l.wait(t, "client refused"); !strings.Contains(line["error"].(string), "--client-memory") {
 		t.Errorf("logged %v", line)
 	}
-	// A connection that holds almost all of the memory loses its streams as soon as another one
-	// requests more.
 	greedy := open(t, s, nil)
 	send(t, greedy, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: madeUp("g", 1600)})
 	receive(t, greedy)
@@ -156,7 +151,7 @@ func TestMemoryOfClients(t *testing.T) {
 	expectEnd(t, "a client with most", greedy, "--client-memory")
 	receive(t, good)
 	must(t, good.CloseSend())
-	for range 5 { // The streams end in any order.
+	for range 5 {
 		l.wait(t, "client disconnected")
 	}
 	expect(t, s, "after greedy clients", map[string]int{"a": 1})
@@ -177,7 +172,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	greets := func(conn net.Conn) error { // an HTTP/2 server sends first, so reading shows whether the connection is accepted
+	greets := func(conn net.Conn) error { // an HTTP/2 server sends first, so a read succeeds if the connection is accepted
 		must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.ReadFull(conn, make([]byte, 9))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -202,7 +197,6 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// The server tells each client how many streams it may have at a time.
 func TestStreamsAreBounded(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Streams: 3}})
 	conn, err := net.Dial("tcp", s.Addr().String())
@@ -238,7 +232,6 @@ func TestRequestThatIsNone(t *testing.T) {
 	expect(t, s, "after what is no request", map[string]int{"a": 1})
 }
 
-// docs/limits.md lists every limit with its flag and its default.
 func TestTheDocumentNamesEveryLimit(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/limits.md")
 	must(t, err)

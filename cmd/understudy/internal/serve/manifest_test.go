@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// Each argument in examples/kubernetes/serve.yaml is a flag of the command.
 func TestManifestHasOurFlags(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "examples", "kubernetes", "serve.yaml"))
 	must(t, err)

@@ -7,7 +7,7 @@ import (
 // memory tracks the estimated bytes held for the requests of clients.
 type memory struct {
 	held        int
-	connections map[string]*connection // by the client's address
+	connections map[string]*connection
 }
 
 type connection struct {
@@ -21,8 +21,8 @@ const (
 	perServed = 200
 )
 
-// join adds a stream. A connection needs only one stream, so each further one counts with as much
-// memory as a request in transit may hold.
+// join adds a stream. A connection needs only one stream. Each further one is charged with the
+// memory that a request in transit may hold.
 func (c *clients) join(s *client) {
 	if c.connections[s.address] == nil {
 		c.connections[s.address] = &connection{streams: make(map[*client]bool)}
@@ -48,7 +48,8 @@ func (c *clients) leave(s *client) {
 	}
 }
 
-// charge records the memory for the names that a stream requests. Too many names are an error.
+// charge records the memory for the names that a stream requests. It returns an error if there are
+// too many names.
 func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) error {
 	if n := len(sub.SubscribedResources()); n > c.limits.Names {
 		return c.refuse(s, tooMuch("max-names", n, "names of a type", c.limits.Names))
@@ -64,13 +65,12 @@ func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) er
 	return nil
 }
 
-// hold records n bytes for the requests of a stream for one type. If all clients together then hold
-// too much, it ends the streams of the connection that holds the most, so that the others are still
-// served.
+// hold records n bytes for a stream's requests of one type. If all clients together hold too much,
+// it ends the streams of the connection that holds the most.
 func (c *clients) hold(s *client, typeURL string, n int) {
 	on := c.connections[s.address]
 	if on == nil || !on.streams[s] {
-		return // the stream has been removed
+		return
 	}
 	on.held += n - s.held[typeURL]
 	c.held += n - s.held[typeURL]

@@ -23,7 +23,6 @@ var (
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )
 
-// The metrics about clients that exceed limits or repeat rejections.
 var (
 	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, since the client had rejected something for that reason before, or ten times within the minute.", nil, nil)
 	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they were beyond the limit.", []string{"limit"}, nil)
@@ -116,6 +115,6 @@ func (m *metricsServer) run() error {
 func (m *metricsServer) close() {
 	if m != nil {
 		_ = m.server.Close()
-		_ = m.listener.Close() // run may never have been called
+		_ = m.listener.Close()
 	}
 }

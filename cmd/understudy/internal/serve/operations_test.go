@@ -234,7 +234,6 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
-// docs/xds.md shows the cluster that the server really sends.
 func TestTheDocumentShowsTheCluster(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/xds.md")
 	must(t, err)

@@ -52,7 +52,6 @@ func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
 	return cluster, setPolicy(cluster, policy)
 }
 
-// overADS returns a config source that points to the same ADS stream.
 func overADS() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -94,9 +93,8 @@ func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPol
 	}}}, nil
 }
 
-// newListener returns the listener that a gRPC client with the target xds:///name requests. It
-// contains its routes, so that clients need not request them. They send every call to the cluster
-// of that name.
+// newListener returns the listener for gRPC clients with the target xds:///name. It contains its
+// routes, so that clients need not request them. The routes send every call to the cluster name.
 func newListener(name string) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {

@@ -26,9 +26,9 @@ type publisher struct {
 	gauges    gauges
 	log       *slog.Logger
 
-	asked  chan time.Time    // requests that changed files be read
-	forget atomic.Bool       // read all files next time, even unchanged ones
-	said   map[string]string // the problem of each path that was last logged
+	asked  chan time.Time    // signals that changed files should be read
+	forget atomic.Bool       // the next reload also reads unchanged files
+	said   map[string]string // the last logged problem, by path
 }
 
 // newPublisher reads the files for the first time. It fails if no path exists and there is neither
@@ -111,7 +111,7 @@ func (p *publisher) restore(directory string) error {
 	return nil
 }
 
-// nothing is the error of a server without anything to serve.
+// nothing returns the error of a server that has nothing to serve.
 func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
@@ -126,7 +126,7 @@ func (p *publisher) ask() {
 func (p *publisher) wake() {
 	select {
 	case p.asked <- time.Now():
-	default: // already requested
+	default:
 	}
 }
 
@@ -153,8 +153,8 @@ func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	wrong, unknown := p.follows.into(found, p.clusters.gave)
 	changes := p.clusters.update(time.Now(), found)
-	// Computed before rejections are added, because a cluster that is rejected in favour of another
-	// file is known.
+	// This comes before the rejections are added: a file that is rejected only because another one
+	// has its cluster is known.
 	partly := unknown || p.unknown(problems)
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
@@ -171,8 +171,8 @@ func (p *publisher) reload() map[string]error {
 	return problems
 }
 
-// publish sends the updated clusters to the clients that request them, and removes others. partly
-// means that some clusters may be missing because their content has never been known.
+// publish sends the updated clusters to the clients that request them, and withdraws the removed
+// ones. partly means that clusters may be missing because their content has never been known.
 func (p *publisher) publish(updated, removed []string, partly bool) {
 	clusters := make([]*given, len(updated))
 	now := time.Now()
@@ -227,7 +227,7 @@ func (p *publisher) report(c changes) {
 	}
 }
 
-// complain logs problems that are new or have changed, and when a problem has ended.
+// complain logs problems that are new, have changed or have ended.
 func (p *publisher) complain(problems map[string]error) {
 	for _, path := range slices.Sorted(maps.Keys(p.said)) {
 		if problems[path] == nil {
@@ -250,7 +250,6 @@ func (p *publisher) complain(problems map[string]error) {
 	}
 }
 
-// servedFrom returns the names of the clusters that come from the file or directory at path.
 func (p *publisher) servedFrom(path string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(p.clusters.served)) {

@@ -21,11 +21,11 @@ type queue struct {
 	out  io.Writer
 	note func(w io.Writer, dropped uint64)
 
-	total atomic.Uint64 // all lines dropped so far
+	total atomic.Uint64
 
 	mu      sync.Mutex
 	lines   []byte
-	dropped uint64 // lines dropped since the last take
+	dropped uint64
 	closed  bool
 
 	more  chan struct{}
@@ -51,7 +51,6 @@ func (q *queue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// count counts dropped lines and returns their number.
 func (q *queue) count(lines []byte) uint64 {
 	n := uint64(bytes.Count(lines, []byte{'\n'}))
 	q.total.Add(n)

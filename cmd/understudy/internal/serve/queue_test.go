@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 )
 
-// stuck is a writer whose Write returns only when the test lets it.
 type stuck struct {
 	let  chan error
 	text bytes.Buffer
@@ -31,8 +30,8 @@ func writeLine(t *testing.T, q *queue, line string) {
 	must(t, err)
 }
 
-// If nobody reads the log, logging does not block: lines are dropped. As soon as the log is read
-// again, it says how many.
+// If nobody reads the log, lines are dropped and logging does not block. When the log is read
+// again, it tells the number of dropped lines.
 func TestALogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}
@@ -56,7 +55,6 @@ func TestALogThatIsNotRead(t *testing.T) {
 	})
 }
 
-// If a write fails, its lines count as dropped.
 func TestALogThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error, 1)}
@@ -73,7 +71,6 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// If nobody reads the log, close gives up after a short wait.
 func TestTheEndDoesNotWaitForTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}

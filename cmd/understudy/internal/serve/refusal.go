@@ -22,25 +22,22 @@ func tooMuch(limit string, n int, what string, most int) *limited {
 
 // refusal counts how often clients have exceeded one limit.
 type refusal struct {
-	count, logged int       // the number so far, and the number when it was last logged
-	at            time.Time // when it was last logged
+	count, logged int // the number so far, and the number when it was last logged
+	at            time.Time
 }
 
-// refuse ends a stream whose client exceeds a limit, and returns beyond.
 func (c *clients) refuse(s *client, beyond *limited) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.end(s, beyond)
 }
 
-// end is like refuse. The caller holds the lock.
 func (c *clients) end(s *client, beyond *limited) error {
 	c.refused(s.address, s.node, beyond)
 	s.end(beyond)
 	return beyond
 }
 
-// refusedConnection records that a connection was closed because there were too many.
 func (c *clients) refusedConnection(address net.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +58,8 @@ func (c *clients) refused(address, node string, beyond *limited) {
 	}
 }
 
-// rejects records a NACK. It does not log a NACK with the same reason as the last one that was
-// logged for the type, and logs at most ten NACKs of a stream within a minute.
+// rejects records a NACK. It logs at most ten NACKs of a stream per minute, and none with the same
+// reason as the last one that was logged for the type.
 func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	reason := c.text(r.problem.GetMessage())
 	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {

@@ -16,11 +16,11 @@ import (
 type resources struct {
 	policy                         string
 	endpoints, clusters, listeners *cachev3.LinearCache
-	gate                           *gate // all requests pass through it to the caches
+	gate                           *gate
 }
 
-// newResources returns empty caches whose version numbers have a new prefix. A client of an earlier
-// server therefore never begins with a current version, and gets all resources that it requests.
+// newResources returns empty caches whose versions begin with a new prefix. A version from an
+// earlier server is therefore never current, and its clients get all resources that they request.
 func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	empty := func(typeURL string) *cachev3.LinearCache {
@@ -31,7 +31,6 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// cache returns one cache for all types that isServed accepts.
 func (r *resources) cache() cachev3.Cache {
 	return &cachev3.MuxCache{
 		Caches: map[string]cachev3.Cache{

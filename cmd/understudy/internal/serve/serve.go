@@ -44,19 +44,18 @@ const (
 
 // Options configure a server.
 type Options struct {
-	// Paths are endpoints files, and directories whose files with the extension .yaml, .yml or
-	// .json are endpoints files, except for hidden ones. At least one path or target is required.
+	// Paths are endpoints files and directories. In a directory, files with the extension .yaml,
+	// .yml or .json are read, except hidden ones. At least one path or target is required.
 	Paths []string
 	// From are targets to follow. Each is served as one cluster. An entry is NAME=TARGET, or a
 	// target alone, whose cluster is named after its authority. All targets of this project are
-	// allowed with all parameters, but the parameters of policies have no effect.
-	From []string
-	// Kubeconfig gives access to Kubernetes, for targets that need it.
+	// allowed. The parameters of policies have no effect.
+	From       []string
 	Kubeconfig kubeconfig.Options
 	// Listen is the address to serve, host:port. Port 0 selects a free port (see Server.Addr). The
 	// default is DefaultListen.
 	Listen string
-	// TLS are the files of the server's certificate, if any.
+	// TLS names the files of the server's certificate, if any.
 	TLS TLS
 	// RemovalDelay is how long a cluster is still served after it has vanished from all files. With
 	// 0, it is removed at once. The command's default is DefaultRemovalDelay.
@@ -65,22 +64,22 @@ type Options struct {
 	// then reconnects, perhaps to a newer replica, and keeps its endpoints in the meantime. The
 	// minimum is 1 s; 0 means no limit. The command's default is DefaultMaxConnectionAge.
 	MaxConnectionAge time.Duration
-	// Cache, if not empty, is a directory where the last valid form of each cluster survives a
-	// restart.
+	// Cache is a directory that stores the last valid form of each cluster, which thus survives a
+	// restart. If it is empty, there is no cache.
 	Cache string
 	// Strict makes Start fail if a file is invalid, if there is no file, or if a target does not
 	// answer within 15 s. Otherwise, Start logs the problem and serves the rest.
 	Strict bool
 	// Policy is the load balancing policy of all clusters. The default is weightedroundrobin.Name,
-	// with RoundRobin as a fallback for clients that lack it. The other choice is RoundRobin.
+	// with RoundRobin as a fallback for clients that do not support it. The only other value is
+	// RoundRobin.
 	Policy string
 	// Insecure allows an address outside loopback without TLS.
 	Insecure bool
 	// Metrics, if not empty, is the address that serves metrics in Prometheus' text format,
 	// /healthz and /readyz. It is host:port, or a port alone, which is then on loopback.
 	Metrics string
-	// Limits bound what clients can make the server hold.
-	Limits Limits
+	Limits  Limits
 	// Log receives lines about clients and files. It must not block, because requests wait for
 	// locks that are held while lines are logged. The default is no log.
 	Log *slog.Logger
@@ -95,7 +94,7 @@ type Server struct {
 	metrics   *metricsServer
 	publisher *publisher
 	watcher   *filewatch.Watcher
-	keys      *keyring // nil without TLS
+	keys      *keyring
 	log       *slog.Logger
 
 	cancel context.CancelFunc
@@ -158,10 +157,9 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// Failure is an error whose cause is neither an argument nor the content of a file.
+// Failure is an error that is caused neither by an argument nor by the content of a file.
 type Failure struct{ error }
 
-// Unwrap returns the error.
 func (f Failure) Unwrap() error { return f.error }
 
 // listen listens on an address. It returns a Failure if the port is in use or not permitted.
@@ -173,7 +171,6 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, err
 }
 
-// close releases everything except the listener, which the gRPC server closes.
 func (s *Server) close() {
 	s.watcher.Close()
 	s.metrics.close()
@@ -256,8 +253,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	s.log.Info("stopped")
 }
 
-// stop waits until all streams have ended, which they do because the server's context has ended.
-// After stopPatience, it breaks the streams whose clients do not read.
+// stop waits for the streams, which end with the server's context. After stopPatience, it breaks
+// the streams whose clients do not read.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopPatience, server.Stop)
 	defer timer.Stop()

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// decoded returns the number of endpoints of each cluster in a response.
 func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
@@ -32,8 +31,7 @@ func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	return all
 }
 
-// ask requests the endpoints of a cluster. Each call of next waits for the next response and
-// acknowledges it.
+// ask requests the endpoints of a cluster. next waits for the next response and acknowledges it.
 func ask(t *testing.T, stream adsStream, name string) (next func() int) {
 	t.Helper()
 	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
@@ -73,7 +71,6 @@ func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
 	}
 }
 
-// first returns the response to the first request on a new stream.
 func first(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -155,7 +152,6 @@ func TestClientsAreLogged(t *testing.T) {
 	if line := l.wait(t, "client NACK"); line["reason"] != "I do not like it" || line["level"] != "WARN" {
 		t.Errorf("NACK: %v", line)
 	}
-	// A request for a type that is not served does not end the stream.
 	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}})
 	if line := l.wait(t, "client asks"); line["type"] != "Secret" {
 		t.Errorf("asks: %v", line)

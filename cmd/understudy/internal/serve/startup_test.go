@@ -50,7 +50,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s, l := start(t, o)
 	next := ask(t, open(t, s, nil), "a")
 	next()
-	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // so that the last valid content differs from the first
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // now the last valid content differs from the first
 	next()
 
 	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
@@ -62,7 +62,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s.Stop()
 	remove(t, filepath.Join(dir, "gone.yaml"))
 	s, l = start(t, o)
-	l.wait(t, "cluster has no file any more") // the cluster is still served, for as long as the removal delay
+	l.wait(t, "cluster has no file any more") // the cluster is served until the removal delay has passed
 	expect(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
 
 	s.Stop()
@@ -84,8 +84,8 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// The cache records which cluster each file gave last, even if the file named another one shortly
-// before the restart.
+// After a restart, the cache knows the last cluster of each file, even if the file has just renamed
+// it.
 func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")
@@ -105,7 +105,6 @@ func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	}
 }
 
-// Start succeeds whatever files are in the cache directory.
 func TestAHostileCache(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml"), t.TempDir()
 	file := filepath.Join(dir, "b.yaml")
@@ -193,7 +192,6 @@ func TestAFileWhoseNameIsNotUTF8(t *testing.T) {
 	expect(t, s, "beside a name that is not UTF-8", map[string]int{"a": 1, "caf\ufffd": 1})
 }
 
-// A server that is stopped before its first client connects has not failed.
 func TestStopAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))

@@ -24,22 +24,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// store keeps the served clusters in a directory for the next process, which serves a cluster from
-// there while the cluster's file is broken. The entries of the directory are validated as strictly
-// as endpoints files.
+// store keeps the served clusters in a directory. After a restart, a cluster is served from there
+// while its file is broken. Entries are validated as strictly as endpoints files.
 type store struct {
 	directory string
 	log       *slog.Logger
-	kept      map[string]served // the clusters in the directory, by name
-	failed    map[string]string // the last error that was logged, by name
+	kept      map[string]served
+	failed    map[string]string
 }
 
 // entry is a stored cluster, as a JSON file.
 type entry struct {
 	File    origin          `json:"file"`
 	Lost    bool            `json:"lost,omitempty"`   // the cluster has vanished from all files
-	Cluster json.RawMessage `json:"cluster"`          // a Cluster or a ClusterLoadAssignment, see Config
-	Config  bool            `json:"config,omitempty"` // set if Cluster is a Cluster
+	Cluster json.RawMessage `json:"cluster"`          // JSON of the message, see Config
+	Config  bool            `json:"config,omitempty"` // Cluster is a Cluster, and not a ClusterLoadAssignment
 
 	given *given
 }
@@ -96,7 +95,8 @@ func (s *store) load(wanted func(origin) bool) []entry {
 	return entries
 }
 
-// readEntry returns the entry in a file, and the number of bytes read, which is at most most.
+// readEntry returns the entry in a file, and the number of bytes read. A file of more than most
+// bytes is an error.
 func readEntry(path string, most int64) (e entry, size int64, err error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -151,8 +151,8 @@ func parseEntry(data []byte) (entry, error) {
 	return e, envoy.Validate(e.given.endpoints)
 }
 
-// keep makes the directory hold exactly these clusters, unless ctx ends first. The next call tries
-// again what has failed.
+// keep makes the directory hold exactly these clusters, unless ctx ends first. The next call
+// retries failed writes and removals.
 func (s *store) keep(ctx context.Context, now map[string]served) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if ctx.Err() != nil {

@@ -40,7 +40,6 @@ func (a *ads) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoverySe
 	})
 }
 
-// DeltaAggregatedResources serves the incremental variant.
 func (a *ads) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return a.serve(stream, true, func(ctx context.Context, m *messages) error {
 		return deltav3.NewServer(ctx, a.watches(m), nil, deltav3.WithLogger(quiet{})).
@@ -50,7 +49,6 @@ func (a *ads) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoverySer
 
 func (a *ads) watches(m *messages) watches { return watches{a.clients, m.client, a.gate} }
 
-// serve serves a stream until it ends or its client exceeds a limit.
 func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(context.Context, *messages) error) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
@@ -83,7 +81,7 @@ func (m *messages) receive(r proto.Message, of fields) error {
 	return nil
 }
 
-// send sends a response, from go-control-plane or in place of one. It is safe for concurrent use.
+// send sends a response. It is safe for concurrent use.
 func (m *messages) send(r proto.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,8 +122,8 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response. The version from go-control-plane is a counter. Send replaces it by a hash
-// of the content, which is the same in all replicas.
+// Send sends a response. It replaces go-control-plane's version, a counter, by a hash of the
+// content, which is the same in all replicas.
 func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))
 	for i, resource := range r.GetResources() {
@@ -138,7 +136,6 @@ func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	return s.send(r)
 }
 
-// versionOf returns a hash of resources that does not depend on their order.
 func versionOf(resources []*anypb.Any) string {
 	sorted := slices.Clone(resources)
 	slices.SortFunc(sorted, func(a, b *anypb.Any) int { return strings.Compare(nameOf(a.GetValue()), nameOf(b.GetValue())) })
@@ -155,7 +152,6 @@ type deltaStream struct {
 	*messages
 }
 
-// Recv returns the next request for a type that is served.
 func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
 	for {
 		r := new(discoveryv3.DeltaDiscoveryRequest)

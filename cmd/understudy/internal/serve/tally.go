@@ -9,13 +9,13 @@ import (
 
 type tally struct {
 	endpoints bool      // the endpoints are served here, not by another server
-	changed   time.Time // when the endpoints, or the field endpoints, last changed
+	changed   time.Time // when the endpoints, or the field above, last changed
 	// The number of ACKs and NACKs by short type name, such as "Cluster".
 	acks, nacks map[string]int
 }
 
-// lacks holds, for each cluster whose endpoints a client requests, since when the client has been
-// without the newest ones. The time is zero if the client has accepted them.
+// lacks tells since when a client has been without the newest endpoints of each cluster that it
+// requests. The time is zero if the client has accepted them.
 type lacks map[string]time.Time
 
 type response struct {
@@ -24,8 +24,8 @@ type response struct {
 	at             time.Time
 }
 
-// changed records that a cluster is about to change. endpoints tells that its endpoints will be
-// served here. If they were not before, clients lag only from now on.
+// changed records that a cluster is about to change. endpoints means that this server will serve
+// its endpoints. If it did not before, clients lag only from now on.
 func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +48,8 @@ func (c *clients) removed(name string) {
 	delete(c.clusters, name)
 }
 
-// subscribe records whose endpoints the client requests. In the incremental variant, the names are
-// added to those requested before.
+// subscribe records the clusters whose endpoints a client requests. In the incremental variant, the
+// names are added to the earlier ones.
 func (c *clients) subscribe(s *client, r request) {
 	before, now := s.lacks, time.Now()
 	if !s.incremental {
@@ -104,8 +104,8 @@ func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	}
 }
 
-// lag returns how many clients request the endpoints of the cluster, and how long the slowest has
-// lacked the newest ones. No client lags if the endpoints come from another server.
+// lag returns the number of clients that request the cluster's endpoints, and the longest time that
+// one of them has lacked the newest ones. No client lags if the endpoints come from another server.
 func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Duration) {
 	for s := range c.streams {
 		since, asked := s.lacks[name]

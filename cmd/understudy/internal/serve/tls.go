@@ -35,7 +35,6 @@ type keyring struct {
 	said string // the problem that was logged last
 }
 
-// newKeyring fails if the files are invalid.
 func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
 	if files.Certificate == "" || files.Key == "" {
 		return nil, errors.New("TLS needs both a certificate (--tls-cert) and its key (--tls-key)")
@@ -47,7 +46,7 @@ func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
 	return &keyring{files: files, log: log, good: good}, nil
 }
 
-// look reads the files and returns the TLS configuration to use. It logs each problem once.
+// look reads the files and returns the TLS configuration to use. It logs each problem only once.
 func (k *keyring) look() *tls.Config {
 	found, err := k.files.load()
 	text := ""

@@ -28,7 +28,6 @@ func TestMutualTLS(t *testing.T) {
 	send(t, stream, request)
 	receive(t, stream)
 
-	// After the certificate was renewed, new connections use it.
 	a.Pair("server", "127.0.0.1", "renewed")
 	stream = open(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: "renewed"}))
 	send(t, stream, request)
@@ -52,7 +51,7 @@ func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
 	}
 }
 
-// If the TLS files are broken or half renewed, the server goes on with the last good ones.
+// If the TLS files are broken or only partly renewed, the server goes on with the last valid ones.
 func TestBrokenTLSFiles(t *testing.T) {
 	a := testcert.New(t)
 	pair := a.Pair("server", "127.0.0.1")

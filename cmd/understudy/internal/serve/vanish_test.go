@@ -13,8 +13,8 @@ import (
 
 const long = time.Hour
 
-// expect fails the test unless exactly these clusters are served, each with its number of endpoints
-// and a listener.
+// expect fails the test unless exactly these clusters are served. It also checks their numbers of
+// endpoints and their listeners.
 func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	t.Helper()
 	var names []string
@@ -32,7 +32,6 @@ func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	}
 }
 
-// If a directory cannot be read, the clusters of its files are still served.
 func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	base := t.TempDir()
 	for _, test := range []struct {
@@ -57,7 +56,7 @@ func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := directory(t, filepath.Join(base, test.name), "a.yaml", "b.yaml")
-			s, l := start(t, Options{Paths: []string{dir}}) // the removal delay is 0
+			s, l := start(t, Options{Paths: []string{dir}})
 			next := ask(t, open(t, s, nil), "a")
 			next()
 			test.away(dir)

@@ -10,8 +10,8 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// Cluster names that begin with "xdstp:" are refused wherever they come from, because clients would
-// interpret such a name as a URI.
+// Cluster names that begin with "xdstp:" are refused wherever they come from, because clients treat
+// such a name as a URI.
 func TestNamesOfXdstpAreRefused(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml", "xdstp:file.yaml"), t.TempDir()
 	write(t, filepath.Join(dir, "inside.yaml"), "clusterName: xdstp://inside\n"+endpoints("1"))

@@ -14,7 +14,6 @@ import (
 // Align is the alignment of a column.
 type Align int
 
-// The alignments of a column.
 const (
 	Left Align = iota
 	Right
@@ -65,7 +64,7 @@ func (t *Table) Print(w io.Writer) {
 	}
 }
 
-// Painter colours text if it is true, and returns it unchanged otherwise.
+// Painter adds colours to text if it is true, and returns the text unchanged otherwise.
 type Painter bool
 
 // PainterFor returns a Painter for w. It colours text if w is a terminal and the environment allows
@@ -74,7 +73,8 @@ func PainterFor(w io.Writer) Painter {
 	return Painter(Steerable(w) != nil && os.Getenv("NO_COLOR") == "")
 }
 
-// Steerable returns stream as a file if it is a terminal with escape sequences, or nil.
+// Steerable returns stream as a file if it is a terminal that supports escape sequences, and nil
+// otherwise.
 func Steerable(stream any) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {

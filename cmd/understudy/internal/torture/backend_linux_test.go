@@ -25,24 +25,23 @@ import (
 
 type backendConfig struct{ Address string }
 
-// The modes of a backend.
+// The modes of a backend. They change what it does with connections, packets or calls.
 const (
 	modeServe      = "serve"
-	modeRefuse     = "refuse"     // closes its listener, keeps its connections
-	modeSilent     = "silent"     // resets its connections, accepts new ones and says nothing
-	modeGarbage    = "garbage"    // the same, and answers with bytes that are not HTTP/2
-	modeCrash      = "crash"      // resets connections a few milliseconds after it has accepted them
-	modeReset      = "reset"      // resets its connections once
-	modeGoaway     = "goaway"     // ends its connections with GOAWAY once
-	modeCut        = "cut"        // receives no packets
-	modeLossy      = "lossy"      // receives 7 of 10 packets
-	modeErrors     = "errors"     // answers INTERNAL
-	modeUnavail    = "unavail"    // answers UNAVAILABLE
+	modeRefuse     = "refuse"  // closes its listener, keeps its connections
+	modeSilent     = "silent"  // resets its connections; accepts new ones but sends nothing
+	modeGarbage    = "garbage" // like modeSilent, but sends bytes that are not HTTP/2
+	modeCrash      = "crash"
+	modeReset      = "reset"
+	modeGoaway     = "goaway"
+	modeCut        = "cut" // receives no packets
+	modeLossy      = "lossy"
+	modeErrors     = "errors"
+	modeUnavail    = "unavail"
 	modeHang       = "hang"       // does not answer
 	modeNotServing = "notserving" // fails its health checks
 )
 
-// backend is a server that can misbehave.
 type backend struct {
 	address string
 
@@ -52,7 +51,7 @@ type backend struct {
 	conns    map[*net.TCPConn]bool
 	server   *grpc.Server
 	feed     *feed
-	answers  atomic.Value // the mode, for calls
+	answers  atomic.Value // the mode, as seen by calls
 }
 
 func runBackend() error {
@@ -69,7 +68,7 @@ func runBackend() error {
 	return obey(b.set)
 }
 
-// listen listens without multipath TCP, which is Go's default, because its sockets have no filters.
+// listen listens without multipath TCP, which is Go's default. Socket filters do not work with it.
 func (b *backend) listen() error {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -82,7 +81,6 @@ func (b *backend) listen() error {
 	return nil
 }
 
-// set changes the mode.
 func (b *backend) set(mode string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +98,7 @@ func (b *backend) set(mode string) error {
 			return b.listen()
 		}
 		if before == modeSilent {
-			b.reset() // as if a program were restarted that hung at its start
+			b.reset() // like the restart of a program that hung when it started
 		}
 		return b.filter(filterNone)
 	case modeRefuse:
@@ -134,7 +132,6 @@ func (b *backend) reset() {
 	clear(b.conns)
 }
 
-// accept passes connections on as the mode requires.
 func (b *backend) accept(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
@@ -173,21 +170,19 @@ func (b *backend) take(conn *net.TCPConn) {
 	}
 }
 
-// The filters of sockets.
 var (
 	filterNone = []syscall.SockFilter(nil)
 	filterAll  = []syscall.SockFilter{{Code: syscall.BPF_RET | syscall.BPF_K, K: 0}}
-	// filterSome drops a packet if a random number is below 0.3 of its range.
 	filterSome = []syscall.SockFilter{
-		{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: 0xfffff000 + 56}, // SKF_AD_OFF + SKF_AD_RANDOM
+		{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: 0xfffff000 + 56},
 		{Code: syscall.BPF_JMP | syscall.BPF_JGE | syscall.BPF_K, K: 1288490188, Jt: 0, Jf: 1},
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 1 << 18},
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 0},
 	}
 )
 
-// filter attaches a filter to the listener and all connections, or detaches it. Connections that a
-// listener accepts inherit its filter.
+// filter attaches a filter to the listener and all connections, or detaches it. Connections inherit
+// the filter of their listener.
 func (b *backend) filter(to []syscall.SockFilter) error {
 	apply := func(conn syscall.Conn) error {
 		raw, err := conn.SyscallConn()
@@ -214,7 +209,6 @@ func (b *backend) filter(to []syscall.SockFilter) error {
 	return apply(b.listener.(*net.TCPListener))
 }
 
-// feed is the listener of a gRPC server, which gets its connections from the backend.
 type feed struct {
 	health *health.Server
 	conns  chan net.Conn
@@ -246,7 +240,6 @@ func (f *feed) Close() error {
 
 func (f *feed) Addr() net.Addr { return &net.TCPAddr{} }
 
-// newServer replaces the gRPC server.
 func (b *backend) newServer() {
 	b.server = grpc.NewServer(understudy.Recommended().ServerKeepalive())
 	b.feed = &feed{health: health.NewServer(), conns: make(chan net.Conn, 100), closed: make(chan struct{})}
@@ -280,7 +273,7 @@ var serviceDesc = grpc.ServiceDesc{
 	}},
 }
 
-// answer answers a call with the address of the backend, after the time that the client wants.
+// answer answers a call with the address of the backend. The client chooses how long that takes.
 func (b *backend) answer(ctx context.Context, takes time.Duration) (*wrapperspb.StringValue, error) {
 	switch b.answers.Load() {
 	case modeErrors:
@@ -301,7 +294,6 @@ func (b *backend) answer(ctx context.Context, takes time.Duration) (*wrapperspb.
 	}
 }
 
-// echo answers each message of a stream like a call.
 func (b *backend) echo(stream grpc.ServerStream) error {
 	for {
 		var takes durationpb.Duration
@@ -318,10 +310,8 @@ func (b *backend) echo(stream grpc.ServerStream) error {
 	}
 }
 
-// host returns the n-th address of a tier.
 func host(tier, n int) string { return fmt.Sprintf("127.1.%d.%d", tier, n+1) }
 
-// withPort returns the addresses with the port of all backends.
 func withPort(port int, hosts ...string) (all []string) {
 	for _, h := range hosts {
 		all = append(all, net.JoinHostPort(h, strconv.Itoa(port)))

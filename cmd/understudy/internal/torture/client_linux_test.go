@@ -27,10 +27,10 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channelConfig describes a channel of the client process.
+// channelConfig describes one channel of the client process.
 type channelConfig struct {
 	Target      string
-	Recommended bool // otherwise the zero value of Options
+	Recommended bool
 	Retries     bool
 }
 
@@ -40,33 +40,32 @@ type clientConfig struct {
 	Seed      uint64
 }
 
-// The deadlines of the calls. A patient call waits for ready.
 const (
 	plainDeadline   = 3 * time.Second
 	patientDeadline = 45 * time.Second
 	streamDeadline  = 6 * time.Second
 )
 
-// The kinds of calls.
 const (
 	plain   = "plain"
 	patient = "patient"
 	stream  = "stream"
 )
 
-// record is a line that the client prints: a call that has ended, or what Kind says.
+// record is a line in the output of a process. It describes a call that has ended, or an event of
+// another kind.
 type record struct {
 	Kind    string        `json:"k"`
 	Channel int           `json:"c"`
 	Start   time.Duration `json:"s,omitempty"`
-	Sent    time.Duration `json:"x,omitempty"` // when the last attempt was sent, 0 if it was not
+	Sent    time.Duration `json:"x,omitempty"` // when the last attempt was sent, or 0
 	End     time.Duration `json:"e,omitempty"`
-	To      string        `json:"to,omitempty"` // where the last attempt was sent
+	To      string        `json:"to,omitempty"` // the endpoint of the last attempt
 	Failed  bool          `json:"f,omitempty"`
 	Code    string        `json:"code,omitempty"`
 	Text    string        `json:"m,omitempty"`
 
-	Delay      time.Duration `json:"d,omitempty"` // of a pulse: the longest delay of the scheduler
+	Delay      time.Duration `json:"d,omitempty"` // for a pulse: the longest delay of a timer
 	Heap       uint64        `json:"heap,omitempty"`
 	Goroutines int           `json:"g,omitempty"`
 	Files      int           `json:"files,omitempty"`
@@ -76,10 +75,9 @@ type record struct {
 const (
 	pulse   = "pulse"
 	inUse   = "in use"
-	leftOff = "end" // after all channels are closed; Text names leaked goroutines
+	leftOff = "end" // all channels are closed; Text lists leaked goroutines
 )
 
-// client is the process that owns the channels.
 type client struct {
 	config  clientConfig
 	api     *http.Transport
@@ -87,8 +85,8 @@ type client struct {
 	callers sync.WaitGroup
 	ctx     context.Context //nolint:containedctx // ends the callers
 	cancel  context.CancelFunc
-	own     goleak.Option // goroutines of the process itself
-	files   int           // files open before the first channel
+	own     goleak.Option
+	files   int
 }
 
 func runClient() error {
@@ -110,10 +108,9 @@ func runClient() error {
 	})
 }
 
-// output keeps the lines of a process apart.
+// output prevents two lines of a process from being mixed.
 var output sync.Mutex
 
-// emit prints a record.
 func emit(r record) {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -124,7 +121,6 @@ func emit(r record) {
 	fmt.Printf("%s\n", line)
 }
 
-// open opens the channels and starts their callers.
 func (c *client) open() error {
 	c.own = goleak.IgnoreCurrent()
 	for i, channel := range c.config.Channels {
@@ -154,7 +150,6 @@ func (c *client) open() error {
 	return nil
 }
 
-// close closes all channels, and reports what they have left.
 func (c *client) close() error {
 	c.cancel()
 	c.callers.Wait()
@@ -167,7 +162,7 @@ func (c *client) close() error {
 	var leaked error
 	for end := now() + leakPatience; now() < end; {
 		c.api.CloseIdleConnections()
-		if leaked = goleak.Find(c.own); leaked == nil { // it waits for up to a second
+		if leaked = goleak.Find(c.own); leaked == nil { // Find itself waits for up to a second
 			break
 		}
 	}
@@ -182,7 +177,7 @@ func (c *client) close() error {
 	return nil
 }
 
-// leakPatience is how long goroutines may take to end: watches of Kubernetes linger for 30 s.
+// leakPatience limits how long goroutines may take to end. Kubernetes watches end only after 30 s.
 const leakPatience = 90 * time.Second
 
 func openFiles() int {
@@ -200,7 +195,7 @@ type caller struct {
 	takes    time.Duration
 }
 
-// every makes a call at each interval, also while others wait.
+// every makes a call at each interval, even while earlier ones wait.
 func (c *client) every(interval time.Duration, channel int, by caller) {
 	c.callers.Go(func() {
 		ticker := time.NewTicker(interval)
@@ -225,11 +220,10 @@ func (c *client) unary(channel int, by caller) {
 	c.ended(channel, by.kind, start, a, err)
 }
 
-// ended prints the record of a call.
 func (c *client) ended(channel int, kind string, start time.Duration, a *attempt, err error) {
 	r := record{Kind: kind, Channel: channel, Start: start, End: now()}
 	if c.ctx.Err() != nil {
-		return // the client has cancelled it
+		return // the client has canceled the call
 	}
 	a.mu.Lock()
 	r.To, r.Sent = a.to, a.sent
@@ -240,7 +234,6 @@ func (c *client) ended(channel int, kind string, start time.Duration, a *attempt
 	emit(r)
 }
 
-// stream opens one stream after the other. Each ends after a few seconds.
 func (c *client) stream(cc *grpc.ClientConn, channel int, r *rand.Rand) {
 	for c.ctx.Err() == nil {
 		a := &attempt{}
@@ -253,7 +246,6 @@ func (c *client) stream(cc *grpc.ClientConn, channel int, r *rand.Rand) {
 	}
 }
 
-// converse exchanges n messages on a stream.
 func converse(ctx context.Context, cc *grpc.ClientConn, n int) error {
 	s, err := cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, streamMethod)
 	if err != nil {
@@ -278,7 +270,6 @@ func converse(ctx context.Context, cc *grpc.ClientConn, n int) error {
 	return nil
 }
 
-// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -288,7 +279,6 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// attempt is the last attempt of a call.
 type attempt struct {
 	mu   sync.Mutex
 	to   string
@@ -297,13 +287,11 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// observer records where attempts are sent.
+// observer records when and to which endpoint attempts are sent.
 type observer struct{}
 
-// TagRPC implements stats.Handler.
 func (observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC records an attempt.
 func (observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	a, ok := ctx.Value(attemptKey{}).(*attempt)
 	if !ok {
@@ -319,14 +307,12 @@ func (observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// TagConn implements stats.Handler.
 func (observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn implements stats.Handler.
 func (observer) HandleConn(context.Context, stats.ConnStats) {}
 
-// measureDelay passes on a pulse each half second, with the longest delay of a timer since the
-// previous one. It shows how busy the machine is.
+// measureDelay passes on a record every half second. It contains the longest delay of a timer since
+// the last one, which shows how busy the machine is.
 func measureDelay(pass func(record), ends <-chan struct{}) {
 	const tick = 10 * time.Millisecond
 	timer := time.NewTimer(tick)

@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// kind is a kind of fault.
 type kind struct {
 	name string
-	// on says what the fault strikes: backends, processes of sources, the client, a directory of
-	// files, the network, or what the sources publish.
+	// on is the kind of subject: a backend, the process of a source, the client, a directory of
+	// files, the network, or the published endpoints.
 	on string
-	// longest limits how long it lasts; 0 means that it takes no time.
+	// longest limits the duration of the fault. It is 0 for a fault without a duration.
 	longest time.Duration
-	// sick is set if the backend keeps connections and fails calls. A56 alone does not notice this.
+	// sick means that the backend keeps its connections but fails calls. The algorithm of gRFC A56
+	// alone does not notice this.
 	sick bool
-	// loud is set if connections end at once, and new ones are refused.
+	// loud means that connections end at once and new ones are refused.
 	loud bool
-	// packets is set if packets are lost, so that TCP may repeat late.
+	// packets means that packets are lost, so that TCP retransmits them late.
 	packets bool
 }
 
-// What faults strike.
 const (
 	onBackend = "backend"
 	onSource  = "source"
@@ -67,21 +66,19 @@ var kinds = []kind{
 	{name: "change", on: onContent},
 }
 
-// The processes of sources, and the directories of files.
 var (
 	sourceNames = []string{"dns", "serve1", "serve2", "ads", "api"}
 	fileNames   = []string{"files", "served"}
 )
 
-// fault is a fault of the schedule.
+// fault is one fault in a schedule.
 type fault struct {
 	kind
 	at, length time.Duration
 	subjects   []string
-	part       float64 // of the file that is written half; it decides between variants of other faults
+	part       float64 // the part of the file that is written; chooses a variant for other faults
 }
 
-// String describes the fault.
 func (f fault) String() string {
 	text := f.name + " " + strings.Join(f.subjects, " ")
 	if f.length > 0 {
@@ -92,24 +89,21 @@ func (f fault) String() string {
 
 func (f fault) end() time.Duration { return f.at + f.length }
 
-// schedule is what a seed determines.
+// schedule is the plan of a test run. The seed determines all of it.
 type schedule struct {
-	core     string // the host that no fault strikes, except those of the client and the network
+	core     string // the host that is spared by all faults of backends
 	starting content
-	changes  []content // what the changes publish, in order
+	changes  []content
 	final    content
 	failover time.Duration // failoverTimeout of the targets
 	faults   []fault
-	// stays is set if the faults that are under way when their time is over end only after calls
-	// have succeeded on the core.
+	// stays means that the last faults end only after calls to the core have succeeded.
 	stays   bool
 	retries []bool // whether each channel retries
 }
 
-// defaultFailover is failoverTimeout's default.
 const defaultFailover = 10 * time.Second
 
-// draw draws a schedule. If only is not empty, all faults are of this kind.
 func draw(seed uint64, length time.Duration, only string) schedule {
 	r := rand.New(rand.NewPCG(seed, 29))
 	s := schedule{
@@ -121,7 +115,7 @@ func draw(seed uint64, length time.Duration, only string) schedule {
 		s.retries = append(s.retries, r.IntN(2) == 0)
 	}
 	s.starting, s.final = someContent(r, r.IntN(2) == 0), someContent(r, true)
-	s.final[0] = []string{host(0, 0), host(0, 2)} // sources without news never send a call to the third
+	s.final[0] = []string{host(0, 0), host(0, 2)} // a source without updates never sends a call to the third host
 	s.starting[0] = slices.DeleteFunc(s.starting[0], func(h string) bool { return h == host(0, 2) })
 	chosen := swarm(r, only)
 	busy := make(map[string]time.Duration)
@@ -132,7 +126,7 @@ func draw(seed uint64, length time.Duration, only string) schedule {
 		if k.longest > 0 {
 			f.length = (k.longest/8 + time.Duration(r.Int64N(int64(k.longest*7/8)))).Round(time.Millisecond)
 			if k.on == onBackend && r.IntN(3) == 0 {
-				f.length = min(4*f.length, max(f.length, length+10*time.Second-f.at)) // some outlast all timers
+				f.length = min(4*f.length, max(f.length, length+10*time.Second-f.at)) // some last longer than all timers
 			}
 		}
 		if slices.ContainsFunc(f.subjects, func(name string) bool { return busy[name] > f.at }) || len(f.subjects) == 0 {
@@ -149,7 +143,7 @@ func draw(seed uint64, length time.Duration, only string) schedule {
 	return s
 }
 
-// swarm returns half of the kinds of faults, so that seeds differ in more than times.
+// swarm returns a random half of the kinds of faults.
 func swarm(r *rand.Rand, only string) (chosen []kind) {
 	for _, k := range kinds {
 		if only == k.name || only == "" && r.IntN(2) == 0 {
@@ -162,7 +156,8 @@ func swarm(r *rand.Rand, only string) (chosen []kind) {
 	return chosen
 }
 
-// subjects draws what a fault strikes: one backend, or all of a priority, but never the core.
+// subjects draws the subjects of a fault: for example one backend, or all of a priority. The core
+// is never among them.
 func (s schedule) subjects(r *rand.Rand, k kind) []string {
 	switch k.on {
 	case onSource:
@@ -186,7 +181,8 @@ func (s schedule) subjects(r *rand.Rand, k kind) []string {
 // backends are the hosts of all backends by priority.
 var backends = content{{host(0, 0), host(0, 1), host(0, 2)}, {host(1, 0), host(1, 1)}, {host(2, 0)}}
 
-// someContent draws what the sources publish. The first host of each priority is always published.
+// someContent draws the endpoints that the sources publish. They include the first host of each
+// priority.
 func someContent(r *rand.Rand, all bool) (c content) {
 	for _, tier := range backends {
 		some := tier[:1:1]
@@ -200,14 +196,12 @@ func someContent(r *rand.Rand, all bool) (c content) {
 	return c
 }
 
-// turn is the begin or the end of a fault.
 type turn struct {
 	at    time.Duration
 	begin bool
 	fault *fault
 }
 
-// turns returns all begins and ends in order.
 func (s schedule) turns() (all []turn) {
 	for i := range s.faults {
 		f := &s.faults[i]
@@ -220,7 +214,6 @@ func (s schedule) turns() (all []turn) {
 	return all
 }
 
-// String lists the schedule.
 func (s schedule) String() string {
 	text := fmt.Sprintf("the core is %s; failoverTimeout %v; faults stay: %v; published %v, at last %v", s.core, s.failover, s.stays, s.starting, s.final)
 	for _, f := range s.faults {

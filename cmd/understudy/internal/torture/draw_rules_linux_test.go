@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The same seed draws the same schedule, another seed another one. No schedule strikes its core, or
-// the same thing twice at a time. All kinds of faults are drawn.
+// The same seed gives the same schedule, another seed another one. No fault strikes the core, and
+// no subject has two faults at a time. All kinds of faults are drawn.
 func TestSchedules(t *testing.T) {
 	drawn, before := make(map[string]int), ""
 	for seed := range uint64(300) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// take lets a fault begin or end.
+// take begins or ends a fault.
 func (w *world) take(t turn) error {
 	f := t.fault
 	if t.begin {
@@ -29,7 +29,6 @@ func (w *world) take(t turn) error {
 	return nil
 }
 
-// strike lets a fault begin or end for one of its subjects.
 func (w *world) strike(f *fault, name string, begin bool) error {
 	switch f.on {
 	case onBackend:
@@ -52,7 +51,7 @@ func (w *world) strike(f *fault, name string, begin bool) error {
 	return fmt.Errorf("a fault on %q", f.on)
 }
 
-// troubled tells the judge of a fault before it begins and after it has ended.
+// troubled does the fault, and informs the judge before it begins and after it has ended.
 func (w *world) troubled(h string, f *fault, begin bool, do func(f *fault, h string, begin bool) error) error {
 	if begin {
 		w.judge.begin(h, f.kind)
@@ -75,7 +74,7 @@ func (w *world) backend(f *fault, h string, begin bool) error {
 	return p.tell(modeServe)
 }
 
-// struck handles the faults of any process.
+// struck handles the faults that any process can have.
 func (p *process) struck(f *fault, begin bool) (handled bool, err error) {
 	switch f.name {
 	case "kill", "source killed":
@@ -101,8 +100,8 @@ func (w *world) everywhere(f *fault, _ string, begin bool) error {
 	return w.sandbox.setNetwork(!begin)
 }
 
-// source lets a fault of a source's process begin or end. A process that starts again has older
-// versions, and the management server then publishes what was published before, for a moment.
+// source begins or ends a fault of a source's process. After a restart, the process begins with
+// older versions, and the management server first publishes the previous endpoints for a moment.
 func (w *world) source(f *fault, name string, begin bool) error {
 	p := w.processes[name]
 	config := p.config.(*sourceConfig)
@@ -122,7 +121,7 @@ func (w *world) source(f *fault, name string, begin bool) error {
 	return w.set(name, w.published)
 }
 
-// refused makes the scripted management server send a resource that clients refuse.
+// refused makes the scripted management server send a resource that clients must reject.
 func (w *world) refused(begin bool) error {
 	switch {
 	case w.away["ads"]:
@@ -133,7 +132,7 @@ func (w *world) refused(begin bool) error {
 	return w.set("ads", w.published)
 }
 
-// publish makes all sources publish c. Those that are away do so when they are back.
+// publish makes all sources publish c. Sources that are down do so when they are up again.
 func (w *world) publish(c content) error {
 	w.log.event("published: %v", c)
 	w.before, w.published = w.published, c
@@ -148,7 +147,7 @@ func (w *world) publish(c content) error {
 	return w.files.publish(c)
 }
 
-// set makes one source publish c. A server of files learns it from its files.
+// set makes one source publish c. A server of files gets c from its files instead.
 func (w *world) set(name string, c content) error {
 	p := w.processes[name]
 	if p.role == "serve" {

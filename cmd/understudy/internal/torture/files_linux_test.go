@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// files writes what is published to the directories of the channels and of the servers.
 type files struct {
 	dir   string
 	port  int
-	disk  string // a small file system, "" if there is none
-	now   string // what the files contain
+	disk  string
+	now   string // directory of a small file system, or ""
 	faint map[string]bool
 	shift map[string]time.Duration // of the modification times
 }
@@ -22,7 +21,7 @@ func (f *files) path(name string) string {
 	return filepath.Join(f.dir, name, clusterName+".yaml")
 }
 
-// prepare creates the directories. If there is a small file system, they are on it.
+// prepare creates the directories, on the small file system if there is one.
 func (f *files) prepare(c content) error {
 	f.faint, f.shift = make(map[string]bool), make(map[string]time.Duration)
 	for _, name := range append([]string{"disk"}, fileNames...) {
@@ -46,7 +45,7 @@ func (f *files) prepare(c content) error {
 	return f.publish(c)
 }
 
-// publish replaces all files, except for those with a fault.
+// publish writes all files, except those that have a fault.
 func (f *files) publish(c content) error {
 	f.now = c.yaml(f.port)
 	for _, name := range fileNames {
@@ -59,7 +58,6 @@ func (f *files) publish(c content) error {
 	return nil
 }
 
-// replace replaces a file by rename.
 func (f *files) replace(name, text string) error {
 	temporary := f.path(name) + ".new"
 	err := os.WriteFile(temporary, []byte(text), 0o600)
@@ -78,7 +76,7 @@ func (f *files) replace(name, text string) error {
 	return os.Rename(temporary, f.path(name))
 }
 
-// gone is the name of a directory while it is away.
+// gone returns the path of a directory, and its path while it is renamed.
 func (f *files) gone(name string) (from, to string) {
 	from = filepath.Join(f.dir, name)
 	return from, from + ".gone"
@@ -86,11 +84,11 @@ func (f *files) gone(name string) (from, to string) {
 
 func (f *files) filler() string { return filepath.Join(f.disk, "filler") }
 
-// begin lets a fault of a directory begin.
+// begin begins a fault of a directory.
 func (f *files) begin(of *fault, name string) error {
 	f.faint[name] = of.name != "times shifted"
 	switch of.name {
-	case "times shifted": // as if the clock had been set, or a backup restored
+	case "times shifted": // as after a change of the clock, or from a backup
 		if f.shift[name] = time.Hour; of.part < 0.5 {
 			f.shift[name] = -time.Hour
 		}
@@ -108,7 +106,7 @@ func (f *files) begin(of *fault, name string) error {
 				return err
 			}
 		}
-		if of.part < 0.5 { // a program that writes in place loses what was there
+		if of.part < 0.5 { // a program that writes in place first loses the old content
 			return truncated(os.WriteFile(f.path(name), []byte(f.now), 0o600))
 		}
 		return f.replace(name, f.now)
@@ -116,7 +114,6 @@ func (f *files) begin(of *fault, name string) error {
 	return nil
 }
 
-// truncated returns err unless there was no space.
 func truncated(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return nil
@@ -124,7 +121,6 @@ func truncated(err error) error {
 	return err
 }
 
-// fill writes until there is no space.
 func fill(path string) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -136,7 +132,7 @@ func fill(path string) error {
 	return errors.Join(truncated(err), file.Close())
 }
 
-// end ends a fault, and writes what is published now.
+// end ends a fault, and writes the endpoints that are published now.
 func (f *files) end(of *fault, name string) error {
 	f.faint[name], f.shift[name] = false, 0
 	switch of.name {

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// The names of the rules as they appear in logs.
 const (
 	ruleDeadline = "no call lasts past its deadline"
 	ruleHealthy  = "no call fails on an endpoint that works"
@@ -21,53 +20,53 @@ const (
 	ruleMemory   = "memory is bounded"
 )
 
-// trouble is a time in which calls may fail at a host, or on all hosts.
+// trouble is a period in which calls may fail at one host, or at all hosts.
 type trouble struct {
-	from, to time.Duration // to is forever until it is known
+	from, to time.Duration
 	kind     kind
 }
 
 const forever = time.Duration(1<<63 - 1)
 
-// margin is how long after its end a fault may still cost a call.
+// margin is the time after the end of a fault in which calls may still fail.
 const margin = 3 * time.Second
 
-// channelState is what the judge knows of a channel.
+// channelState holds everything that the judge knows about a channel.
 type channelState struct {
 	name        string
 	recommended bool
-	sees        func(content) content // what its source makes of what is published
+	sees        func(content) content
 	calls       int
 	failed      int
-	recent      []record // of the last seconds
+	recent      []record // the last calls
 }
 
-// judge judges calls. Its methods are safe for concurrent use.
+// judge checks calls against the rules. Its methods are safe for concurrent use.
 type judge struct {
 	log      *eventLog
 	core     string
 	failover time.Duration
 
 	mu        sync.Mutex
-	troubles  map[string][]*trouble // by host; of the key "" for all hosts
+	troubles  map[string][]*trouble // by host; "" means all hosts
 	published content
-	changed   time.Duration // when published last changed
+	changed   time.Duration
 	channels  []*channelState
-	pulses    []record // of all processes that had a delay
-	waiting   []record // calls that ended after the client's last pulse
-	judged    int      // calls
+	pulses    []record // pulses of all processes that show a delay
+	waiting   []record
+	judged    int
 	left      *record
 }
 
-// begin records that a fault begins at a host, or at all hosts, which is "".
+// begin records that a fault begins at host h, or at all hosts if h is "".
 func (j *judge) begin(h string, k kind) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.troubles[h] = append(j.troubles[h], &trouble{now(), forever, k})
 }
 
-// end records that the fault at a host has ended. What TCP lost is repeated after at most twice the
-// time of the loss.
+// end records that the fault at a host has ended. After packet loss, TCP may take up to twice the
+// duration of the loss to retransmit.
 func (j *judge) end(h string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -85,7 +84,7 @@ func (j *judge) publish(c content) {
 	j.published, j.changed = c, now()
 }
 
-// at returns the troubles of a host that overlap a time.
+// at returns the troubles of a host that overlap a period.
 func (j *judge) at(h string, from, to time.Duration) (all []*trouble) {
 	for _, t := range append(slices.Clone(j.troubles[h]), j.troubles[""]...) {
 		if t.from <= to && from <= t.to {
@@ -95,7 +94,7 @@ func (j *judge) at(h string, from, to time.Duration) (all []*trouble) {
 	return all
 }
 
-// delay returns the longest delay of the scheduler in a time, as the processes have measured it.
+// delay returns the longest scheduling delay that a process has measured in a period.
 func (j *judge) delay(from, to time.Duration) (longest time.Duration) {
 	for _, p := range j.pulses {
 		if p.End >= from && p.End-p.Delay-time.Second <= to {
@@ -105,17 +104,17 @@ func (j *judge) delay(from, to time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// Each bound is extended by busyFactor times the longest delay of the scheduler.
+// Each time limit is extended by busyFactor times the longest scheduling delay.
 const busyFactor = 20
 
-// tooSlow is a delay of the scheduler with which nothing is judged.
+// tooSlow is the scheduling delay from which calls are not judged.
 const tooSlow = time.Second
 
-// slowFor is how long a delay that is too slow may still cost calls.
+// slowFor is how long calls are not judged after such a delay.
 const slowFor = 30 * time.Second
 
-// heard receives a record of the client. Calls wait for the pulse that tells how busy the machine
-// was.
+// heard takes a record of the client. It judges calls only after the next pulse, which tells how
+// busy the machine was.
 func (j *judge) heard(r record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -136,21 +135,20 @@ func (j *judge) heard(r record) {
 	}
 }
 
-// slow receives a pulse of another process.
+// slow takes a pulse of another process.
 func (j *judge) slow(r record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.measured(r)
 }
 
-// measured keeps a pulse if it has a delay. The caller must hold the lock.
+// measured keeps a pulse if it shows a delay. The caller must hold the lock.
 func (j *judge) measured(r record) {
 	if r.Delay > 20*time.Millisecond {
 		j.pulses = append(j.pulses, r)
 	}
 }
 
-// called judges a call.
 func (j *judge) called(r record) {
 	c := j.channels[r.Channel]
 	c.calls++
@@ -191,19 +189,18 @@ func (j *judge) called(r record) {
 	}
 }
 
-// calmCalls is how many calls in a row must have succeeded for calm.
+// calmCalls is the number of consecutive successful calls after which a channel is calm.
 const calmCalls = 30
 
-// hosts returns the hosts of a channel by priority.
 func (c *channelState) hosts(published content) content { return c.sees(published) }
 
-// settled returns the time from which on calls of a channel must succeed. It reports false if faults
-// under way may keep them from succeeding for as long as they last.
+// settled returns the time since which calls of a channel must succeed. ok is false if a current
+// fault may prevent this until it ends.
 func (j *judge) settled(c *channelState, at time.Duration) (since time.Duration, ok bool) {
 	since = j.changed
 	above := j.aboveCore(c)
 	bound := time.Duration(len(above)-1)*j.failover + loudTime
-	loud, sick := true, false // loud: connections were refused at once, so that no timer has run
+	loud, sick := true, false // loud: all hosts refused connections at once, so no timer has run
 	for _, h := range above.all() {
 		for _, t := range j.at(h, 0, at) {
 			if t.to >= at-bound-noticeTime {
@@ -228,18 +225,18 @@ func (j *judge) settled(c *channelState, at time.Duration) (since time.Duration,
 	return since + bound, true
 }
 
-// aboveCore returns the hosts of a channel down to the priority of the core. The channel waits for
-// at most one timer in each of these priorities but the last.
+// aboveCore returns the hosts of a channel, from the first priority to that of the core. In each of
+// them but the last, the channel waits for at most one timer.
 func (j *judge) aboveCore(c *channelState) content {
 	tiers := c.hosts(j.published)
 	return tiers[:1+slices.IndexFunc(tiers, func(tier []string) bool { return slices.Contains(tier, j.core) })]
 }
 
-// loudTime is how long a channel may take to leave endpoints that refuse connections, and how much
-// longer than its timers to leave others.
+// loudTime limits the time until a channel leaves endpoints that refuse connections. For other
+// faults, it is added to the timers.
 const loudTime = 4 * time.Second
 
-// noticeTime is how long keepalive and outlier detection take to notice a fault.
+// noticeTime limits the time until keepalive or outlier detection notices a fault.
 const noticeTime = 15*time.Second + 5*time.Second
 
 // checkUnsent judges a call that failed before it was sent.
@@ -251,8 +248,8 @@ func (j *judge) checkUnsent(c *channelState, r record) {
 	}
 }
 
-// checkWait judges how long a call waited that may wait. If a backend keeps connections and fails
-// calls, it may have waited for each attempt.
+// checkWait judges the waiting time of a call that is wait-for-ready. If a backend keeps
+// connections and fails calls, each attempt may have waited.
 func (j *judge) checkWait(c *channelState, r record, waited time.Duration) {
 	above := j.aboveCore(c)
 	most := time.Duration(len(above)-1)*j.failover + loudTime
@@ -268,7 +265,6 @@ func (j *judge) checkWait(c *channelState, r record, waited time.Duration) {
 	}
 }
 
-// checkPriority judges where a call went that succeeded.
 func (j *judge) checkPriority(c *channelState, r record) {
 	to, tiers := withoutPort(r.To), c.hosts(j.published)
 	for i, tier := range tiers {
@@ -276,7 +272,7 @@ func (j *judge) checkPriority(c *channelState, r record) {
 			return
 		}
 		since := j.changed
-		sum := time.Duration(0) // of the times with faults, which bound the backoff
+		sum := time.Duration(0) // duration of all faults, which bounds the backoff
 		for _, h := range tier {
 			for _, t := range j.at(h, 0, r.Sent) {
 				since = max(since, t.to)
@@ -294,7 +290,7 @@ func (j *judge) checkPriority(c *channelState, r record) {
 	}
 }
 
-// returnTime bounds the time from the end of faults, which took sum, until calls are back.
+// returnTime bounds the time until calls are back after faults, which lasted for the duration sum.
 func (j *judge) returnTime(c *channelState, sum time.Duration) time.Duration {
 	bound := 40*time.Second + min(2*sum, 144*time.Second) // an attempt to connect, a look-up by DNS; the backoff grows by 1.6 and has a jitter of 0.2
 	if c.recommended {
@@ -303,10 +299,9 @@ func (j *judge) returnTime(c *channelState, sum time.Duration) time.Duration {
 	return bound + j.failover
 }
 
-// ejection bounds the time for which an endpoint is ejected in a world.
+// ejection bounds the time for which an endpoint is ejected in these tests.
 const ejection = 90 * time.Second
 
-// totals returns the numbers of calls, of failed calls, and of calls that were judged.
 func (j *judge) totals() (calls, failed, judged int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

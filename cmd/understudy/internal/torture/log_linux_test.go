@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// eventLog records the events of a world. It is safe for concurrent use.
+// eventLog records the events of a test run. It is safe for concurrent use.
 type eventLog struct {
 	mu       sync.Mutex
 	begin    time.Duration
@@ -17,10 +17,9 @@ type eventLog struct {
 	repeated map[string]int
 }
 
-// mostBroken limits how many broken rules are kept.
 const mostBroken = 20
 
-// mostRepeats limits how often a line is written that repeats apart from its time.
+// mostRepeats limits how often the same line is written, apart from its time.
 const mostRepeats = 30
 
 func newLog() *eventLog { return &eventLog{begin: now(), repeated: make(map[string]int)} }
@@ -31,7 +30,6 @@ func (l *eventLog) event(format string, args ...any) {
 	l.add(fmt.Sprintf(format, args...))
 }
 
-// repeat adds a line, unless it was added often before.
 func (l *eventLog) repeat(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +38,6 @@ func (l *eventLog) repeat(text string) {
 	}
 }
 
-// broke adds a line about a broken rule.
 func (l *eventLog) broke(rule, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

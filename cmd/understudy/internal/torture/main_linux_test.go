@@ -1,5 +1,5 @@
-// Package torture runs channels and backends as real processes under faults of the operating system
-// and judges their calls by rules. A seed determines the schedule of the faults.
+// Package torture runs channels and backends in real processes under faults of the operating
+// system. It checks their calls against rules. A seed determines the schedule of the faults.
 package torture
 
 import (
@@ -20,11 +20,10 @@ var (
 	onlyFault  = flag.String("torture.only", "", "this kind of fault alone; empty for a random selection")
 )
 
-// roleVariable names the role of a process that this test binary runs as.
 const roleVariable = "UNDERSTUDY_TORTURE_ROLE"
 
-// roles are the programs of this binary. Each gets its configuration as JSON in an environment
-// variable, reads commands from stdin, and ends at the end of stdin.
+// roles are the programs in this test binary. Each gets its configuration as JSON in an environment
+// variable, reads commands from stdin, and ends when stdin ends.
 var roles = map[string]func() error{
 	"backend": runBackend,
 	"client":  runClient,
@@ -45,7 +44,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// now returns the monotonic clock of the machine, which all processes share.
+// now returns the monotonic time of the machine, which is the same in all processes.
 func now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// startBackend starts a backend in this process, at an address that the kernel chooses.
 func startBackend(t *testing.T) *backend {
 	t.Helper()
 	b := &backend{address: "127.0.0.1:0", mode: modeServe, conns: make(map[*net.TCPConn]bool)}
@@ -37,13 +36,13 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// How long to wait for what must happen, and for what must not.
+// atMost limits the wait for things that must happen, and instant that for things that must not.
 const (
 	atMost  = 30 * time.Second
 	instant = 300 * time.Millisecond
 )
 
-// dialRaw connects to a backend, and returns the connection and the first bytes that it sends, or
+// dialRaw connects to a backend. It returns the connection and the first bytes from the backend, or
 // the error.
 func dialRaw(address string, wait time.Duration) (conn net.Conn, said string, err error) {
 	conn, err = net.DialTimeout("tcp", address, wait)
@@ -63,13 +62,13 @@ func hear(conn net.Conn, wait time.Duration) (string, error) {
 	return string(buffer[:n]), err
 }
 
-// Each mode of a backend does what its name says to connections.
+// Each mode has the intended effect on connections.
 func TestModesOfConnections(t *testing.T) {
 	silent, reset := os.ErrDeadlineExceeded, syscall.ECONNRESET
 	for _, test := range []struct {
 		mode   string
-		opened error  // of a connection from before
-		said   string // by a new connection
+		opened error  // of a connection that existed before the mode
+		said   string // by the backend on a new connection
 		err    error  // of a new connection
 	}{
 		{mode: modeServe, said: "\x00\x00", opened: silent},
@@ -93,7 +92,7 @@ func TestModesOfConnections(t *testing.T) {
 			if err := b.set(test.mode); err != nil {
 				t.Fatal(err)
 			}
-			for err == nil { // what the server still had to say comes first
+			for err == nil { // the server may have sent something before
 				_, err = hear(before, wait(test.opened))
 			}
 			if !isA(err, test.opened) {
@@ -116,13 +115,13 @@ func TestModesOfConnections(t *testing.T) {
 	}
 }
 
-// isA reports whether err is want. There are several errors for a timeout.
+// isA reports whether err is want. Different errors can mean a timeout.
 func isA(err, want error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, want) || errors.Is(want, os.ErrDeadlineExceeded) && ok && timeout.Timeout()
 }
 
-// wait returns how long to wait for an error, or until silence counts as silence.
+// wait returns how long to wait for err. Silence is a timeout, which is expected soon.
 func wait(err error) time.Duration {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return instant
@@ -130,7 +129,7 @@ func wait(err error) time.Duration {
 	return atMost
 }
 
-// call makes one call, and returns the state of the health check, too.
+// call makes a call, and also returns the result of the health check.
 func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatus, error) {
 	t.Helper()
 	cc, err := grpc.NewClient(b.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -153,7 +152,7 @@ func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatu
 	return state.GetStatus(), cc.Invoke(ctx, unaryMethod, durationpb.New(0), &answer)
 }
 
-// Each mode of a backend does what its name says to calls.
+// Each mode has the intended effect on calls.
 func TestModesOfCalls(t *testing.T) {
 	for mode, want := range map[string]codes.Code{modeServe: codes.OK, modeErrors: codes.Internal, modeUnavail: codes.Unavailable, modeHang: codes.DeadlineExceeded, modeNotServing: codes.OK} {
 		t.Run(mode, func(t *testing.T) {
@@ -169,8 +168,8 @@ func TestModesOfCalls(t *testing.T) {
 	}
 }
 
-// A connection that has begun receives GOAWAY, and is closed when it has no streams. In a crash,
-// it is reset.
+// An HTTP/2 connection receives GOAWAY, and is closed when it has no streams. In the mode crash, it
+// is reset.
 func TestModesThatEndConnections(t *testing.T) {
 	for mode, want := range map[string]error{modeGoaway: nil, modeCrash: syscall.ECONNRESET} {
 		t.Run(mode, func(t *testing.T) {
@@ -186,7 +185,7 @@ func TestModesThatEndConnections(t *testing.T) {
 			}
 			defer conn.Close()
 			if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
-				if !errors.Is(err, want) { // the connection may have ended by now
+				if !errors.Is(err, want) { // the connection may already have ended
 					t.Fatal(err)
 				}
 				return

@@ -15,37 +15,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// configVariable holds the configuration of a role.
 const configVariable = "UNDERSTUDY_TORTURE_CONFIG"
 
-// process is a program of this binary that can be killed and started again. Its methods are called
-// from the goroutine of the schedule.
+// process is a program in this binary that can be killed and restarted. Only one goroutine at a
+// time may call its methods.
 type process struct {
 	name, role string
 	config     any
 	log        *eventLog
-	// hear receives each line that the process prints, except for acknowledgements.
+	// hear gets each line of the output, except for acknowledgements.
 	hear func(name, line string)
-	// dir is the directory for reports of the race detector.
-	dir string
+	dir  string
 
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	acks    chan string
 	ended   chan struct{}
 	mu      sync.Mutex
-	killed  bool          // we ended it
-	resumed time.Duration // when it last continued after SIGSTOP; forever while it is stopped
-	peak    int           // of all its lives, in MB
+	killed  bool          // this test ended it
+	resumed time.Duration // when it last continued after SIGSTOP, or forever while it is stopped
+	peak    int
 }
 
-// ack begins the lines by which a process acknowledges a command.
 const ack = "ok"
 
-// patience is how long a process may take to start, or to obey a command.
+// patience limits the time until a process has started, or has obeyed a command.
 const patience = 5 * time.Minute
 
-// start starts the process and waits until it is ready.
 func (p *process) start() error {
 	config, err := json.Marshal(p.config)
 	if err != nil {
@@ -77,7 +73,7 @@ func (p *process) start() error {
 	return p.await("start")
 }
 
-// read reads the output of one run of the process, and reports an unexpected exit.
+// read reads the output of a process until it exits, and reports an unexpected exit.
 func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- string, ended chan<- struct{}) {
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -129,7 +125,6 @@ func (p *process) await(what string) error {
 	}
 }
 
-// tell sends a command and waits until the process has obeyed.
 func (p *process) tell(command string) error {
 	if _, err := io.WriteString(p.stdin, command+"\n"); err != nil {
 		return fmt.Errorf("%s: %s: %w", p.name, command, err)
@@ -144,7 +139,6 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// stop sends SIGSTOP or SIGCONT.
 func (p *process) stop(stop bool) error {
 	s, resumed := syscall.SIGCONT, now()
 	if stop {
@@ -156,14 +150,13 @@ func (p *process) stop(stop bool) error {
 	return p.signal(s)
 }
 
-// wasStopped reports whether the delay of a pulse is that of SIGSTOP.
+// wasStopped reports whether SIGSTOP caused the delay in a pulse.
 func (p *process) wasStopped(r record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.resumed == forever || r.End < p.resumed+time.Second
 }
 
-// kill kills the process and waits for its end.
 func (p *process) kill() error {
 	p.measure()
 	p.mu.Lock()
@@ -174,7 +167,6 @@ func (p *process) kill() error {
 	return err
 }
 
-// measure records the peak of the memory.
 func (p *process) measure() {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -187,7 +179,7 @@ func (p *process) measure() {
 	}
 }
 
-// limitFiles sets how many files the process may have open. It keeps those that are.
+// limitFiles limits the number of open files. Files that are already open stay open.
 func (p *process) limitFiles(n uint64) error {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
@@ -197,8 +189,8 @@ func (p *process) limitFiles(n uint64) error {
 	return unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil)
 }
 
-// obey prints that the process is ready, and calls do for each command, until stdin ends. It prints
-// a pulse whenever the process was late.
+// obey prints that the process is ready, and calls do for each command until stdin ends. When the
+// process was delayed, it prints a pulse.
 func obey(do func(command string) error) error {
 	fmt.Println(ack)
 	go measureDelay(func(r record) {
@@ -215,5 +207,4 @@ func obey(do func(command string) error) error {
 	return nil
 }
 
-// configured reads the configuration of this process.
 func configured(into any) error { return json.Unmarshal([]byte(os.Getenv(configVariable)), into) }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// core of the worlds of these tests.
+// testCore is the host that no fault strikes in these tests.
 var testCore = host(1, 0)
 
-// ranFor is how long a judge of these tests has run.
+// ranFor is the age of the judge in these tests.
 const ranFor = 10 * time.Minute
 
-// newTestJudge returns a judge of one channel that began ranFor ago.
+// newTestJudge returns a judge of one channel that has run for ranFor.
 func newTestJudge(recommended bool) *judge {
 	j := &judge{log: newLog(), core: testCore, failover: defaultFailover, troubles: make(map[string][]*trouble)}
 	j.channels = []*channelState{{name: "channel", recommended: recommended, sees: asPublished}}
@@ -20,8 +20,8 @@ func newTestJudge(recommended bool) *judge {
 	return j
 }
 
-// strike records that a host had a fault of a kind, between two times before now. If to is
-// negative, the fault has not ended.
+// strike records a fault of a host. from and to are how long ago it began and ended. If to is
+// negative, it has not ended.
 func (j *judge) strike(h, name string, from, to time.Duration) {
 	for _, k := range kinds {
 		if k.name == name {
@@ -34,7 +34,7 @@ func (j *judge) strike(h, name string, from, to time.Duration) {
 	}
 }
 
-// rules returns which rules the judge of a test has seen broken.
+// rules returns the first broken rule, or "".
 func (j *judge) rules() string {
 	text := strings.Join(j.log.rulesBroken(), "\n")
 	_, text, _ = strings.Cut(text, "BROKEN ")
@@ -56,14 +56,13 @@ func ended(kind, to string, took time.Duration, code string) record {
 	return r
 }
 
-// waited returns the record of a call that waited and has just succeeded.
 func waited(to string, took time.Duration) record {
 	r := ended(patient, to, took, "")
 	r.Sent = r.End
 	return r
 }
 
-// Each rule that judges calls is broken by one of these calls, and excused in another case.
+// Each rule about calls is broken by one of these calls, and not broken in a similar case.
 func TestRules(t *testing.T) {
 	const unavailable, late = "Unavailable", "DeadlineExceeded"
 	high, low := host(0, 0), host(1, 0)
@@ -121,13 +120,14 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// busy records that the scheduler was late.
+// busy records a scheduling delay.
 func (j *judge) busy() { j.slow(record{Kind: pulse, End: now(), Delay: 500 * time.Millisecond}) }
 
-// overloaded records that the scheduler was too late for any judgement.
+// overloaded records a scheduling delay with which nothing is judged.
 func (j *judge) overloaded() { j.slow(record{Kind: pulse, End: now() - 10*second, Delay: 2 * second}) }
 
-// A channel is calm at the end if calls go to all of what is published first, and to nothing else.
+// At the end, a channel is calm if calls go to all published endpoints of the highest priority, and
+// to no others.
 func TestCalm(t *testing.T) {
 	some := func(n int, r record) (all []record) {
 		for range n {

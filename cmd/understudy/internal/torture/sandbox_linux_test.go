@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sandbox is what the system allows: filters of sockets, and namespaces of our own, for a network
-// that can be taken down and a disk that can be full.
+// sandbox tells what the system allows: socket filters, and namespaces with a network that can be
+// taken down and a small disk.
 type sandbox struct {
 	filters bool
 	network bool
 	disk    string
 }
 
-// sandboxVariable is set in the process that is in the namespaces.
+// sandboxVariable is set in the process inside the namespaces.
 const sandboxVariable = "UNDERSTUDY_TORTURE_SANDBOX"
 
 // inSandbox runs this test again in namespaces of its own, and reports whether that was possible.
@@ -39,7 +39,7 @@ func inSandbox() (ran bool, err error) {
 	return true, again.Wait()
 }
 
-// newSandbox sets up the namespaces of this process, if it has any.
+// newSandbox prepares the namespaces of this process, if it has any.
 func newSandbox(dir string) (sandbox, error) {
 	box := sandbox{filters: canFilter()}
 	if os.Getenv(sandboxVariable) == "" {
@@ -55,7 +55,6 @@ func newSandbox(dir string) (sandbox, error) {
 	return box, nil
 }
 
-// canFilter reports whether the system allows filters of sockets.
 func canFilter() bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -65,7 +64,7 @@ func canFilter() bool {
 	return syscall.AttachLsf(fd, filterAll) == nil
 }
 
-// close removes the file system.
+// close unmounts the small file system.
 func (s sandbox) close() {
 	if s.disk != "" {
 		unix.Unmount(s.disk, unix.MNT_DETACH)
@@ -91,7 +90,7 @@ func (sandbox) setNetwork(up bool) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// lacks returns what a fault needs and the system does not allow, or "".
+// lacks returns what the system does not allow although the fault needs it, or "".
 func (s sandbox) lacks(f *fault) string {
 	switch {
 	case (f.name == modeCut || f.name == modeLossy) && !s.filters:

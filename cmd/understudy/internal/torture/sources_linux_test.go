@@ -19,7 +19,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// content is what the sources publish: the hosts of each priority.
 type content [][]string
 
 func (c content) all() (hosts []string) {
@@ -29,19 +28,18 @@ func (c content) all() (hosts []string) {
 	return hosts
 }
 
-// clusterName is the name of the cluster and of the service.
 const clusterName = "shop"
 
-// sourceConfig configures a process that publishes content.
+// sourceConfig is the configuration of a process that publishes endpoints.
 type sourceConfig struct {
 	Address string
-	Port    int // of the backends
+	Port    int
 	Content content
-	Version int      // of the API server: the version at which it begins
-	Args    []string // of understudy serve
+	Version int // first version of the API server
+	Args    []string
 }
 
-// published runs publish for the configured content, and for each that is set later.
+// published calls publish with the configured content, and again when a command sets other content.
 func (s sourceConfig) published(publish func(content)) error {
 	publish(s.Content)
 	return obey(func(command string) error {
@@ -82,7 +80,6 @@ func runNames() error {
 	})
 }
 
-// runServe runs the command "understudy serve".
 func runServe() error {
 	var config sourceConfig
 	if err := configured(&config); err != nil {
@@ -107,8 +104,8 @@ func runServe() error {
 	return obey(func(command string) error { return fmt.Errorf("unknown command %q", command) })
 }
 
-// runControlPlane runs a scripted management server. Its versions begin with 1 in each life. For
-// empty content, it sends a cluster that clients must refuse.
+// runControlPlane runs a scripted management server. Its versions begin with 1 after each start.
+// With empty content, it sends a cluster that clients must reject.
 func runControlPlane() error {
 	var config sourceConfig
 	if err := configured(&config); err != nil {
@@ -155,12 +152,11 @@ func runAPIServer() error {
 		}
 	}
 	publish(config.Content)
-	config.Content = nil // publishing nothing below changes nothing
+	config.Content = nil // empty content below then means no change
 	go http.Serve(listener, server)
 	return config.published(publish)
 }
 
-// yaml returns content as a file.
 func (c content) yaml(port int) string {
 	text := "cluster_name: " + clusterName + "\nendpoints:\n"
 	for i, tier := range c {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTorture runs worlds for the time of -torture.for, and checks the rules.
+// TestTorture runs seeds for the duration -torture.for.
 func TestTorture(t *testing.T) {
 	if *tortureFor == 0 {
 		t.Log("no world: -torture.for is not given; see make torture")
@@ -46,7 +46,6 @@ func TestTorture(t *testing.T) {
 	t.Logf("worlds: %d, calls: %d, failed: %d, judged: %d, broken rules: %d", all.worlds, all.calls, all.failed, all.judged, all.broken)
 }
 
-// totals counts what happened in all worlds.
 type totals struct {
 	faults, skipped                       map[string]int
 	worlds, calls, failed, judged, broken int
@@ -66,7 +65,6 @@ func (a *totals) add(w *world, calls, failed, judged, broken int) {
 	}
 }
 
-// runWorld runs the world of a seed. It keeps the event log if a rule was broken.
 func runWorld(t *testing.T, seed uint64, box sandbox, all *totals) {
 	t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 		w, err := newWorld(seed, t.TempDir(), box)

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// The addresses of the processes, apart from the backends, whose hosts differ and whose port is the
-// same.
+// The processes have different addresses. The backends have different hosts but the same port.
 const (
 	hostOfSources = "127.2.0.1"
 	backendPort   = 24443
@@ -23,28 +22,27 @@ func sourceAddress(name string) string {
 	return fmt.Sprintf("%s:%d", hostOfSources, 24000+slices.Index(sourceNames, name))
 }
 
-// world is a set of processes under a schedule.
 type world struct {
 	schedule  schedule
 	log       *eventLog
 	judge     *judge
 	dir       string
 	client    *process
-	processes map[string]*process // backends by host, sources by name, and the client
+	processes map[string]*process // backends by host; sources and the client by name
 	published content
-	before    content // what was published before that
+	before    content // published before the current content
 	away      map[string]bool
 	changes   int
-	counts    map[string]int // faults by kind
+	counts    map[string]int
 	skipped   map[string]int
 	sandbox   sandbox
 	files     *files
 }
 
-// channelCount is the number of channels of the client.
 var channelCount = 2 * len(targets)
 
-// target is a target of channels, and what its source makes of what is published.
+// target is the target of some channels. sees returns the part of the published endpoints that its
+// source reports.
 type target struct {
 	name string
 	url  string
@@ -78,7 +76,6 @@ func (w *world) target(t target) string {
 	return url + separator + "failoverTimeout=" + w.schedule.failover.String()
 }
 
-// newWorld prepares a world, and starts its processes.
 func newWorld(seed uint64, dir string, box sandbox) (*world, error) {
 	s := draw(seed, *faultsFor, *onlyFault)
 	log := newLog()
@@ -135,7 +132,7 @@ func (w *world) startAll() error {
 	return all
 }
 
-// hear receives what a process prints.
+// hear handles a line in the output of a process.
 func (w *world) hear(name, line string) {
 	var r record
 	err := json.Unmarshal([]byte(line), &r)
@@ -152,7 +149,6 @@ func (w *world) hear(name, line string) {
 	}
 }
 
-// killAll ends all processes.
 func (w *world) killAll() {
 	for _, p := range w.processes {
 		if p.cmd != nil && p.cmd.Process != nil {
@@ -165,7 +161,7 @@ func (w *world) killAll() {
 	}
 }
 
-// live runs the world: it opens the channels, lets the faults happen, and waits for calm.
+// live runs the schedule: it opens the channels, carries out the faults, and waits for calm.
 func (w *world) live() error {
 	if err := w.client.tell("open"); err != nil {
 		return err
@@ -175,7 +171,7 @@ func (w *world) live() error {
 	}
 	begin := now()
 	w.log.event("the faults begin")
-	var last []*fault // they end later
+	var last []*fault // faults that end later
 	for _, t := range w.schedule.turns() {
 		w.sleepUntil(begin + t.at)
 		if !t.begin && w.schedule.stays && t.fault.on == onBackend && t.at > *faultsFor {
@@ -202,7 +198,6 @@ func (w *world) live() error {
 	return w.finish()
 }
 
-// longestReturn bounds the time until all calls are on the highest priority.
 func (w *world) longestReturn() (longest time.Duration) {
 	for _, c := range w.judge.channels {
 		longest = max(longest, w.judge.returnTime(c, *faultsFor))
@@ -216,11 +211,11 @@ func (w *world) sleepUntil(at time.Duration) {
 	}
 }
 
-// longestWait is how long a world waits for calm on a machine that is too slow to be judged.
+// longestWait limits the wait for calm on a machine that is too slow.
 const longestWait = 10 * time.Minute
 
-// awaitCalm waits until all channels satisfy calm, and reports a broken rule if that takes longer
-// than bound. Time in which the machine is too slow does not count.
+// awaitCalm waits until calm returns "" for all channels. If that takes longer than bound, the rule
+// is broken. Time in which the machine is too slow does not count.
 func (w *world) awaitCalm(rule, when string, bound time.Duration, calm func(*channelState, time.Duration) string) bool {
 	begin, last, counted := now(), now(), time.Duration(0)
 	for {
@@ -257,8 +252,9 @@ func (w *world) awaitCalm(rule, when string, bound time.Duration, calm func(*cha
 	}
 }
 
-// everySource reports why a channel does not use exactly what is published, or "". It looks at the
-// last calls that began after since. The judge's lock must be held.
+// everySource returns "" if the calls of a channel go to all published endpoints of the highest
+// priority, and otherwise the reason. It checks the last calls that began after since. The judge's
+// lock must be held.
 func (w *world) everySource(c *channelState, since time.Duration) string {
 	want := slices.Sorted(slices.Values(c.hosts(w.judge.published)[0]))
 	seen, why := c.succeeded(since)
@@ -268,7 +264,8 @@ func (w *world) everySource(c *channelState, since time.Duration) string {
 	return why
 }
 
-// whatWorks reports why calls of a channel do not succeed, or "". The judge's lock must be held.
+// whatWorks returns "" if the calls of a channel succeed, and otherwise the reason. The judge's
+// lock must be held.
 func (w *world) whatWorks(c *channelState, since time.Duration) string {
 	if _, ok := w.judge.settled(c, now()); !ok {
 		return ""
@@ -277,7 +274,8 @@ func (w *world) whatWorks(c *channelState, since time.Duration) string {
 	return why
 }
 
-// succeeded returns where the last calls went that began after since, or why they are not enough.
+// succeeded counts the last calls that began after since, by host. why tells why they are not
+// enough.
 func (c *channelState) succeeded(since time.Duration) (seen map[string]int, why string) {
 	seen = make(map[string]int)
 	for i := range min(calmCalls, len(c.recent)) {
@@ -296,13 +294,12 @@ func (c *channelState) succeeded(since time.Duration) (seen map[string]int, why 
 	return seen, ""
 }
 
-// The bounds of memory in MB, with the race detector.
+// The limits of memory in MB, under the race detector.
 const (
 	mostPeak = 500
 	mostHeap = 40
 )
 
-// finish closes the channels and checks what is left.
 func (w *world) finish() error {
 	if err := w.client.tell("close"); err != nil {
 		return err
@@ -324,7 +321,7 @@ func (w *world) finish() error {
 		w.log.event("%s: %d calls, %d failed", c.name, c.calls, c.failed)
 	}
 	races, err := os.ReadDir(filepath.Join(w.dir, "races"))
-	if left.Text != "" || left.Files > len(races) { // the client may have one of these open
+	if left.Text != "" || left.Files > len(races) { // one of these may be open in the client
 		w.log.broke(ruleLeak, "%d files; %s", left.Files, left.Text)
 	}
 	for _, r := range races {

@@ -33,12 +33,11 @@ type Tally struct {
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
 	InFlight int `json:"in_flight"`
-	// Held counts calls that were not sent because too many were pending.
+	// Held counts calls that were not sent because too many were in flight.
 	Held      int    `json:"held,omitempty"`
 	LastError string `json:"last_error,omitempty"`
 }
 
-// run makes calls until ctx ends, and waits for the pending ones.
 func (t *tally) run(ctx context.Context, cc *grpc.ClientConn, service string, timeout time.Duration) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -82,7 +81,7 @@ func (t *tally) call(ctx context.Context, client healthpb.HealthClient, service 
 	case err == nil:
 		t.now.Answered++
 		t.last = fmt.Sprintf("%s by %v in %s", answer.GetStatus(), from.Addr, printable.Duration(time.Since(began)))
-	case ctx.Err() != nil: // the end of the watch has canceled the call
+	case ctx.Err() != nil: // the watch has ended, which canceled the call
 		t.now.Sent--
 	default:
 		t.now.Failed++
@@ -97,7 +96,7 @@ func (t *tally) get() Tally {
 	return t.now
 }
 
-// lines describes the results. t may be nil.
+// lines describes the results in lines of text. t may be nil.
 func (t *tally) lines(columns int, now time.Time) (lines []line) {
 	if t == nil {
 		return nil

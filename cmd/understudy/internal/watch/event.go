@@ -19,30 +19,29 @@ type Event struct {
 	Channel uint64    `json:"channel,omitempty"`
 	Target  string    `json:"target,omitempty"`
 	Text    string    `json:"text"`
-	// State, InUse, Why, Sources and Tree describe a channel, for the kind "status".
+	// State, InUse, Why, Sources and Tree describe a channel. They are set for the kind "status".
 	State   string             `json:"state,omitempty"`
 	InUse   string             `json:"in_use,omitempty"`
 	Why     []string           `json:"why,omitempty"`
 	Sources []debugpage.Source `json:"sources,omitempty"`
 	Tree    *debugpage.Policy  `json:"tree,omitempty"`
-	// Calls counts calls, for the kind "calls".
+	// Calls is set for the kind "calls".
 	Calls *Tally `json:"calls,omitempty"`
 
 	shown *debugpage.Channel // the channel of an event of kind "status"
 }
 
-// The values of Event.Kind.
 const (
-	kindStatus    = "status" // the priority in use of a channel, at first and whenever it changes
+	kindStatus    = "status" // the priority in use, at the beginning and whenever it changes
 	kindEvent     = "event"
 	kindGone      = "gone"
 	kindLost      = "lost"
 	kindBack      = "back"
 	kindRestarted = "restarted" // the page now comes from a new process
-	kindCalls     = "calls"     // calls begin to fail, succeed again, or end with the watch
+	kindCalls     = "calls"     // calls begin to fail, succeed again, or end
 )
 
-// follower compares each page with the last one, and returns the differences as events.
+// follower compares each page with the previous one, and returns the differences as events.
 type follower struct {
 	view     *view
 	began    bool
@@ -58,8 +57,8 @@ type followed struct {
 	last           time.Time
 }
 
-// look takes the next page, or the error of fetching it, and returns the events since the last
-// look.
+// look takes the next page, or the error of its fetch, and returns the events since the previous
+// one.
 func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events []Event) {
 	v := f.view
 	v.now = now
@@ -96,7 +95,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 		if was == nil || was.target != c.Target {
 			was = &followed{target: c.Target}
 			if !f.began && f.view.source != "" && len(c.Events) > 0 {
-				was.last = c.Events[0].Time // do not report events from before the watch
+				was.last = c.Events[0].Time // events from before the watch are not reported
 			}
 		}
 		f.channels[c.ID] = was
@@ -120,7 +119,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	return events
 }
 
-// stale names the sources that fail while their last answer stays in use.
+// stale returns the names of the sources that fail while their last answer stays in use.
 func stale(c *debugpage.Channel) (names string) {
 	for _, s := range c.Sources {
 		if s.Stale() {
@@ -145,7 +144,7 @@ func statusOf(c *debugpage.Channel, now time.Time) Event {
 	return e
 }
 
-// said returns the text of the event and the reasons.
+// said returns the text of the event, with the reasons.
 func (e Event) said() string {
 	text := e.Text
 	for _, why := range e.Why {
@@ -196,7 +195,7 @@ func (f *follower) end(now time.Time) []Event {
 	return []Event{{Time: now, Kind: kindCalls, Text: text, Calls: &c}}
 }
 
-// unwell returns an error if a channel is neither READY nor IDLE, or if the page is unreachable.
+// unwell returns an error if the page is unreachable, or if a channel is neither READY nor IDLE.
 func (v *view) unwell() error {
 	switch {
 	case v.lost != nil:

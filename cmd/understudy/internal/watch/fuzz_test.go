@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// FuzzPage checks that a response of a remote program is refused with one line, or is a page that
-// can be shown in every form: within the terminal's size, and without control characters.
+// FuzzPage sends arbitrary responses as pages. Each is refused with one line, or shown in every
+// form: no larger than the terminal, and without control characters.
 func FuzzPage(f *testing.F) {
 	for _, seed := range []string{
 		`{"time":"2026-01-02T03:04:05Z","started":"2026-01-02T03:00:00Z","channels":[{"id":1,"target":"a","state":"READY","since":"2026-01-02T03:04:00Z","in_use":"p0","why":["b"],
@@ -70,7 +70,6 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// twins reports whether channels of the page have the same ID, which never happens in a program.
 func twins(page *debugpage.Page) bool {
 	seen := make(map[uint64]bool)
 	for _, c := range page.Channels {

@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// A page that never answers is reported as unreachable, even if the watch is short.
 func TestAPageThatHangsFromTheBeginning(t *testing.T) {
 	asked, end := make(chan bool, 10), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -29,7 +28,7 @@ func TestAPageThatHangsFromTheBeginning(t *testing.T) {
 	}
 }
 
-// hanging is a page that answers some requests and then hangs.
+// hanging is a page that answers a number of requests and then hangs.
 type hanging struct {
 	remote
 	answers int
@@ -43,8 +42,8 @@ func (h *hanging) fetch(ctx context.Context) (*debugpage.Page, error) {
 	return nil, ctx.Err()
 }
 
-// A watch requests the page every second. If the last request has been pending for more than a
-// second when the watch ends, the page counts as lost.
+// The watch requests the page every second. If a request has been pending for more than a second at
+// the end, the page counts as lost.
 func TestAPageThatHangsAtTheEnd(t *testing.T) {
 	for watched, lost := range map[time.Duration]bool{
 		1500 * time.Millisecond: false, // two answers have arrived

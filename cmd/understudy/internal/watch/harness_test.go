@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // the golden files contain times in UTC
+	time.Local = time.UTC
 	os.Exit(m.Run())
 }
 
@@ -50,8 +50,7 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
-// telling returns an option with which a server sends a value to the Go channel called at each
-// call.
+// telling makes a server send a value to the Go channel called on each call.
 func telling(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true
@@ -116,8 +115,8 @@ func (r *running) await(text string) string {
 	}
 }
 
-// everEvent returns an event of this kind whose text contains text. It first looks at the events
-// that await has skipped, and then waits for new ones.
+// everEvent returns an event of this kind whose text contains text. It looks at the skipped events
+// first, and then waits for new ones.
 func (r *running) everEvent(kind, text string) Event {
 	r.t.Helper()
 	for _, line := range r.passed {
@@ -148,13 +147,13 @@ func (r *running) awaitEvent(kind, text string) Event {
 func (r *running) end() error {
 	r.t.Helper()
 	r.quit()
-	for range r.lines { // drain the output, so that no writer blocks
+	for range r.lines {
 	}
 	return <-r.ended
 }
 
-// golden compares got with a file in testdata. If UPDATE_GOLDEN is set, it writes got to the file
-// first.
+// golden compares got with a file in testdata. If UPDATE_GOLDEN is set, it first overwrites the
+// file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

@@ -36,10 +36,9 @@ func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
 
 func asJSON(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
 
-// A response that is not a page is refused before it uses much memory.
+// A response that is not a page is refused before it takes much memory.
 func TestWhatIsNoPageIsRefused(t *testing.T) {
-	// repeat returns a handler that sends begin, and then text again and again up to the number of
-	// bytes.
+	// repeat returns a handler that sends begin, and then text repeatedly until bytes are sent.
 	repeat := func(begin, text string, bytes int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			asJSON(w)
@@ -101,7 +100,7 @@ func TestWhatIsNoPageIsRefused(t *testing.T) {
 	}
 }
 
-// The largest page that is accepted takes a bounded amount of memory and can be shown.
+// The largest accepted page takes a bounded amount of memory, and can be shown.
 func TestTheWorstPageIsBounded(t *testing.T) {
 	child := `{"name":"` + strings.Repeat("x", 20) + `"},`
 	body := `{"channels":[null,{"tree":{"children":[null,` + strings.Repeat(child, 149_000) + `{}]}}]}`
@@ -124,8 +123,8 @@ func TestTheWorstPageIsBounded(t *testing.T) {
 	runtime.KeepAlive(page)
 }
 
-// Control characters in names and errors are escaped, so that they cannot control the terminal or
-// reverse other text. Long ones are shortened.
+// Control characters in names and errors are escaped. Otherwise, they could control the terminal or
+// reverse other text. Long names and errors are shortened.
 func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 	evil := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -162,7 +161,7 @@ func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 	}
 }
 
-// A request for a page that is too slow times out, and the watch reports the reason.
+// If the page is too slow, the request times out, and the watch reports the reason.
 func TestASlowPageIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	page := pageOf(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -174,7 +173,7 @@ func TestASlowPageIsGivenUp(t *testing.T) {
 	if page.client.Timeout != pageTimeout {
 		t.Errorf("a page may take %v, want %v", page.client.Timeout, pageTimeout)
 	}
-	page.client.Timeout = time.Second // real time, because the page is on a socket
+	page.client.Timeout = time.Second // real time, because the page is served on a socket
 	if _, err := page.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("error = %v, want that it took too long", err)
 	}

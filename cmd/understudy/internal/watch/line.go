@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// tone is the meaning of a text, which selects its colour.
+// tone selects the colour of a text by its meaning.
 type tone func(table.Painter, string) string
 
 var (
@@ -32,13 +32,11 @@ type line []piece
 
 func say(t tone, text string) line { return line(nil).add(t, text) }
 
-// add appends text to the line. It escapes unprintable characters, so that no text can control a
-// terminal.
+// add appends text to the line. It escapes unprintable characters, which could control a terminal.
 func (l line) add(t tone, text string) line {
 	return append(l, piece{printable.Text(text), t})
 }
 
-// fill pads the line with spaces up to a column, at least one.
 func (l line) fill(column int) line {
 	return append(l, piece{strings.Repeat(" ", max(1, column-l.cells())), plain})
 }
@@ -50,7 +48,7 @@ func (l line) cells() (n int) {
 	return n
 }
 
-// paint returns the line with colours, cut off at the given number of columns.
+// paint returns the line with colours. A line that has more than the given columns is cut off.
 func (l line) paint(columns int, painter table.Painter) string {
 	var b strings.Builder
 	end := ""
@@ -102,7 +100,7 @@ func cut(text string, columns int) string {
 	return head + "…"
 }
 
-// split returns the longest prefix of the text that fits into the columns, and the rest.
+// split returns the longest prefix of the text that fits into the columns, and the remaining text.
 func split(text string, columns int) (head, rest string) {
 	for i, r := range text {
 		if columns -= cellsOf(r); columns < 0 {
@@ -112,8 +110,8 @@ func split(text string, columns int) (head, rest string) {
 	return text, ""
 }
 
-// wrap breaks a text into at most most lines, between words where possible. All lines after the
-// first begin with indent. Text that does not fit is cut off.
+// wrap breaks a text into lines, between words where possible. All lines but the first begin with
+// indent. If there are more than most lines, the text is cut off.
 func wrap(text string, columns, most int, indent string) (lines []string) {
 	text = printable.Text(text)
 	for len(lines)+1 < most && cells(text) > columns {

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// These limit a page, because its server may be hostile. A page then takes less than 100 MB of
-// memory. The page of a real program is smaller than 1 MB.
+// Limits for a page, because its server may be hostile. With these, a page takes less than 100 MB
+// of memory. The page of a real program is smaller than 1 MB.
 const (
 	largestPage  = 8 << 20 // bytes
 	mostParts    = 300_000 // values in all lists and objects
@@ -25,17 +25,16 @@ const (
 	longestError = 500
 )
 
-// pages fetches the debug page again and again.
+// pages fetches the debug page repeatedly.
 type pages interface {
 	fetch(context.Context) (*debugpage.Page, error)
-	// pause returns how long to wait before the next fetch. took is the duration of the last one.
+	// pause returns the time to wait before the next fetch. The last one has taken the time took.
 	pause(took time.Duration) time.Duration
 }
 
-// notThePage is an error that a retry cannot fix: the response is no page of package debug.
+// notThePage means that the response is not a page of package debug. A retry would not help.
 type notThePage struct{ error }
 
-// own fetches the debug page of this process.
 type own struct{ handler http.Handler }
 
 func (o own) fetch(ctx context.Context) (*debugpage.Page, error) {
@@ -50,7 +49,6 @@ func (o own) fetch(ctx context.Context) (*debugpage.Page, error) {
 
 func (o own) pause(took time.Duration) time.Duration { return max(250*time.Millisecond, 10*took) }
 
-// answer buffers the response of a handler in this process.
 type answer struct{ bytes.Buffer }
 
 func (a *answer) Header() http.Header { return http.Header{} }
@@ -64,7 +62,7 @@ type remote struct {
 }
 
 func newRemote(target string, transport *http.Transport) (*remote, error) {
-	// The URL may contain a password or a token, so it must not be in the error.
+	// The error must not contain the URL, which may have a password or a token in it.
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the URL is wrong or has no host, want one such as http://127.0.0.1:8080/debug/understudy/")
@@ -85,8 +83,7 @@ func newRemote(target string, transport *http.Transport) (*remote, error) {
 	return &remote{u.String(), target, client}, nil
 }
 
-// shown returns a URL without the parts that may be secret. It drops the user, and all of the query
-// except the channel number.
+// shown returns a URL without secrets. It drops the user, and the query except the channel number.
 func shown(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	if channel, err := strconv.ParseUint(u.Query().Get("channel"), 10, 64); err == nil {
@@ -103,7 +100,7 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 	response, err := r.client.Do(request)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err // drop the URL, which is shown anyway and may contain a password
+			err = wrapped.Err // without the URL, which is shown anyway and may contain a password
 		}
 		return nil, err
 	}
@@ -127,7 +124,7 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 
 func (r *remote) pause(took time.Duration) time.Duration { return max(time.Second, 10*took) }
 
-// parse reads a page. It first counts brackets and commas, because each value follows one of them.
+// parse reads a page. It first bounds the number of values: each one follows a bracket or a comma.
 func parse(body []byte) (*debugpage.Page, error) {
 	if len(body) > largestPage {
 		return nil, notThePage{fmt.Errorf("the page has more than %d bytes", largestPage)}
@@ -152,7 +149,7 @@ func parse(body []byte) (*debugpage.Page, error) {
 	return &page, nil
 }
 
-// repair removes what debug.Handler never produces, so that the other code need not handle it.
+// repair removes everything that debug.Handler never sends, so that other code need not handle it.
 func repair(page *debugpage.Page) {
 	kept := page.Channels[:0]
 	for _, c := range page.Channels {

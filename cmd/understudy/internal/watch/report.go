@@ -11,7 +11,7 @@ import (
 )
 
 type reporter interface {
-	// report is called after each fetch of the page, with the events since the last call.
+	// report is called after each fetch, with the events since the last call.
 	report(*view, []Event) error
 }
 
@@ -20,8 +20,8 @@ const (
 	plainRows    = 60
 )
 
-// lines is a reporter for output that is no terminal. It prints one line for each event, and the
-// tree whenever the priority in use changes.
+// lines is a reporter for output that is not a terminal. It prints a line for each event. When the
+// priority in use changes, it also prints the tree.
 type lines struct{ out io.Writer }
 
 func (l lines) report(v *view, events []Event) error {
@@ -40,13 +40,12 @@ func (l lines) report(v *view, events []Event) error {
 		}
 	}
 	if b.Len() == 0 {
-		return nil // an empty write could confuse the reader
+		return nil
 	}
 	_, err := io.WriteString(l.out, b.String())
 	return err
 }
 
-// tree returns the policy tree of an event of kind "status".
 func (v *view) tree(e Event) []line {
 	for i, d := range details {
 		p := picture{page: v.page, columns: plainColumns, detail: d}
@@ -57,7 +56,7 @@ func (v *view) tree(e Event) []line {
 	return nil
 }
 
-// objects is a reporter for programs. It prints a JSON object on each line.
+// objects is a reporter for programs. It prints one JSON object per line.
 type objects struct{ out io.Writer }
 
 func (o objects) report(_ *view, events []Event) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// The output contains no other escape sequences. Those in text from outside are made visible.
+// The output contains no other escape sequences. Those in foreign text are made visible.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // switch to the alternate screen and hide the cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -19,7 +19,7 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// screen is a reporter for a terminal, which it redraws.
+// screen is a reporter that redraws a terminal.
 type screen struct {
 	out     *os.File
 	paint   table.Painter
@@ -29,7 +29,7 @@ type screen struct {
 }
 
 // openScreen takes over the terminal. It calls quit when q or Ctrl-C is pressed. If in is a
-// terminal, Ctrl-C is a key and no signal.
+// terminal, Ctrl-C sends no signal.
 func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
 	if keys := table.Steerable(in); keys != nil {

@@ -12,7 +12,7 @@ import (
 
 const secret = "s3cret"
 
-// A user name and password in the URL of a page are sent to its server, but never shown.
+// The user name and password in the URL of a page are sent to its server, but never shown.
 func TestSecretsOfAPageAreNotShown(t *testing.T) {
 	page := debug.Handler()
 	for name, test := range map[string]struct {
@@ -44,7 +44,7 @@ func TestSecretsOfAPageAreNotShown(t *testing.T) {
 			ended := make(chan error, 1)
 			target := strings.Replace(server.URL, "://", "://a"+secret+":"+secret+"@", 1) + "/x?channel=7&token=" + secret + "#" + secret
 			go func() { ended <- Run(ctx, Options{Target: target, JSON: test.json, Lines: true, Out: &out}) }()
-			for looks := 0; looks < 3; looks++ { // after three requests, the answer to the first has been shown
+			for looks := 0; looks < 3; looks++ { // after three requests, the first answer has been shown
 				select {
 				case sent := <-came:
 					if !sent {

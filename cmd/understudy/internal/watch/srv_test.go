@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// For a target with SRV records, the watch reports the priorities, a failover, and a failing DNS
-// server, during which the last answer stays in use.
+// For a target with SRV records, the watch reports the priorities, a failover, and a DNS server
+// that fails. While it fails, the last answer stays in use.
 func TestServiceRecordsAreWatched(t *testing.T) {
 	first, second := newBackend(t), newBackend(t)
 	dns := dnstest.Start()
@@ -29,7 +29,7 @@ func TestServiceRecordsAreWatched(t *testing.T) {
 	}
 	const serverFailure = 2
 	dns.SetAnswer(name, "SRV", dnstest.Answer{Code: serverFailure})
-	first.server.Stop() // a lost connection makes the channel look up the name again
+	first.server.Stop() // the lost connection makes the channel look up the name again
 	if e := w.awaitEvent(kindStatus, "Calls go to p1"); e.State != "READY" || len(e.Why) != 1 || !strings.HasPrefix(e.Why[0], "p0 SRV priority 1: ") {
 		t.Errorf("the event is %+v", e)
 	}

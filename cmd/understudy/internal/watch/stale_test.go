@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// When a channel loses its management server or cannot read its file, the watch reports this once,
-// under the name that the page gives the source. It also reports the recovery.
+// If a channel loses its management server or cannot read its file, the watch reports this once,
+// and later the recovery. It uses the name of the source on the page.
 func TestASourceIsLostAndComesBack(t *testing.T) {
 	b := newBackend(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -29,8 +29,8 @@ func isPage(target string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// ours returns a target of this module. It turns any other target, or a list of targets, into a
-// failover target with the same query.
+// ours returns a target that this module resolves. It wraps any other target, or a list of targets,
+// into a failover target with the same query.
 func ours(target string) string {
 	scheme, _, found := strings.Cut(target, ":")
 	if found && slices.Contains(options.Schemes(), strings.ToLower(scheme)) {

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// The channel uses the policies of this module, whatever the scheme of the target.
 func TestAnyTargetIsWatched(t *testing.T) {
 	b := newBackend(t)
 	host, port, err := net.SplitHostPort(b.address)

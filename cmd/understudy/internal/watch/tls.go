@@ -16,15 +16,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// TLS configures which connections use TLS, and how.
+// TLS configures which connections use TLS.
 type TLS struct {
-	// Always enables TLS on loopback, too.
-	Always bool
-	// Insecure disables TLS.
+	// Always enables TLS also for connections to loopback.
+	Always   bool
 	Insecure bool
-	// CA is a file with root certificates, or "" for the system's.
+	// CA is a file with root certificates. If it is empty, the system's are used.
 	CA string
-	// Certificate and Key are the files of the client's certificate, for servers that require one.
+	// Certificate and Key are the files of the client's certificate, if servers require one.
 	Certificate, Key string
 }
 
@@ -85,13 +84,12 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	return unlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// unlessLocal uses TLS unless both ends of a connection are on this machine, which is known only
-// after an address has been dialled.
+// unlessLocal uses TLS unless both ends of a connection are on this machine. It decides this for
+// each connection, because the address is not known earlier.
 type unlessLocal struct {
 	credentials.TransportCredentials
 }
 
-// ClientHandshake performs a TLS handshake unless the connection is local.
 func (u unlessLocal) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if remote := conn.RemoteAddr(); remote.Network() == "unix" || xnet.IsLoopback(remote.String()) {
 		return insecure.NewCredentials().ClientHandshake(ctx, authority, conn)

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// elsewhere pretends that a connection goes to another address.
 type elsewhere struct {
 	net.Conn
 	remote net.Addr
@@ -13,8 +12,8 @@ type elsewhere struct {
 
 func (e elsewhere) RemoteAddr() net.Addr { return e.remote }
 
-// Only connections to this machine go without TLS. With a proxy on this machine, which may forward
-// them, they use TLS, too.
+// Only connections within this machine have no TLS. With a proxy on this machine, they have TLS,
+// too, because the proxy may forward them.
 func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 	for _, test := range []struct {

@@ -20,10 +20,10 @@ type picture struct {
 }
 
 const (
-	stateCells = 25 // fits TRANSIENT FAILURE and a duration
+	stateCells = 25
 	shareCells = 7
 	barCells   = 10
-	deepest    = 8  // levels of the tree
+	deepest    = 8
 	roomy      = 72 // columns; narrower rows omit durations
 	wide       = 110
 )
@@ -81,7 +81,7 @@ func (p *picture) source(s debugpage.Source) {
 	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), printable.Count(s.Priorities, "priority", "priorities"))
 	t := faint
 	switch {
-	case s.Stale(): // the headline shows the error
+	case s.Stale(): // the headline shows why
 		t, text = bad, text+"; failing now"
 	case s.Error != "":
 		t, text = bad, text+": "+s.Error
@@ -91,7 +91,7 @@ func (p *picture) source(s debugpage.Source) {
 	p.text(t, "", text, 2)
 }
 
-// policy appends the children of a policy. said holds the reasons that have already been shown.
+// policy appends the children of a policy. said holds the reasons that are already shown.
 func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
 	if len(indent) > 2*deepest {
 		return
@@ -120,11 +120,11 @@ func (p *picture) policy(policy *debugpage.Policy, indent string, said []string)
 	}
 }
 
-// branch appends a priority or a locality, with its children.
+// branch appends a priority or a locality, and its children.
 func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	below := child.Below
 	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
-		below = below.Children[0].Below // skip a single locality, which would repeat the line of its priority
+		below = below.Children[0].Below // a single locality would repeat the line of its priority
 	}
 	counts := make(map[string]int)
 	countStates(child.Below, counts, 0)
@@ -137,7 +137,7 @@ func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	}
 }
 
-// endpoints appends the endpoints that detail allows, and the number of the rest.
+// endpoints appends as many endpoints as detail allows, and the number of the others.
 func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 	shown := policy.Children
 	rest := make(map[string]int)
@@ -163,7 +163,7 @@ func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 	p.lines = append(p.lines, say(faint, indent+text))
 }
 
-// row appends the line of a child: its name, state and share, and the remarks in about.
+// row appends the line of a child: its name, state and share, followed by about.
 func (p *picture) row(child *debugpage.Child, indent, about string) {
 	state, since := stateCells, child.Since
 	if p.columns < roomy {
@@ -215,8 +215,7 @@ func about(child *debugpage.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-// inShort returns the remarks about an endpoint for a narrow terminal, beginning with the result of
-// calls.
+// inShort returns remarks about an endpoint for a narrow terminal. The result of calls comes first.
 func inShort(child *debugpage.Child) string {
 	var parts []string
 	switch c := child.Calls; {

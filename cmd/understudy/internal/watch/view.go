@@ -9,27 +9,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-const narrowest = 20 // columns; a narrower terminal shows only the left part
+const narrowest = 20
 
-// view is what the watch shows now.
+// view is the current content of the watch.
 type view struct {
-	page   *debugpage.Page // the last page, or nil
-	lost   error           // why the page is unreachable, or nil
+	page   *debugpage.Page
+	lost   error // why the page is unreachable, or nil
 	since  time.Time
 	source string // URL of the page, or "" for a channel of this process
-	calls  *tally // nil if no calls are made
+	calls  *tally
 	now    time.Time
 }
 
-// detail limits how much of a channel is shown.
+// detail limits the part of a channel that is shown.
 type detail struct {
-	rows       int // endpoints for each locality
+	rows       int // number of endpoints per locality
 	localities bool
 	priorities bool
 	events     int
 }
 
-// details is ordered from the most detail to the least. The view uses the first entry that fits.
+// details is ordered: the first entry shows the most. The view uses the first one that fits.
 var details = []detail{
 	{rows: 20, localities: true, priorities: true, events: 8},
 	{rows: 20, localities: true, priorities: true, events: 4},
@@ -86,7 +86,7 @@ func (v *view) lines(columns int, d detail) (lines []line) {
 	return append(lines, v.calls.lines(columns, v.now)...)
 }
 
-// lostText describes why and since when the page is unreachable.
+// lostText describes since when and why the page is unreachable.
 func (v *view) lostText() string {
 	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.since)), v.lost)
 	if v.page != nil {
@@ -95,7 +95,7 @@ func (v *view) lostText() string {
 	return text
 }
 
-// headline appends the channel's priority in use, and the reason.
+// headline appends the priority in use and the reason.
 func (p *picture) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))
@@ -121,7 +121,6 @@ func ago(t *time.Time, now time.Time) string {
 	return printable.Duration(max(0, now.Sub(*t)))
 }
 
-// badge returns a state, with how long it has lasted.
 func badge(state string, since *time.Time, now time.Time) line {
 	l := say(toneOf(state), strings.ReplaceAll(state, "_", " "))
 	if since != nil {

@@ -21,7 +21,8 @@ func before(d time.Duration) *time.Time {
 	return &at
 }
 
-// endpoints returns a weighted_round_robin policy with n endpoints. The first bad ones have failed.
+// endpoints returns a weighted_round_robin policy with n endpoints. The first bad of them have
+// failed.
 func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
 	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {
@@ -40,7 +41,6 @@ func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
 	return p
 }
 
-// failedOver is the page of a channel that uses its second priority.
 func failedOver() *debugpage.Page {
 	locality := func(name string, below *debugpage.Policy, state string, share float64) *debugpage.Child {
 		return &debugpage.Child{Name: name, State: state, Weight: 1, Share: share, Since: before(12 * time.Second), Below: below}
@@ -76,8 +76,8 @@ func text(lines []line, columns int) []byte {
 	return b.Bytes()
 }
 
-// The golden files have the view in a wide, a narrow and a low terminal, with many endpoints, and
-// without a page.
+// The golden files contain the view in a wide, a narrow and a low terminal, with many endpoints,
+// and without a page.
 func TestView(t *testing.T) {
 	many := failedOver()
 	used := many.Channels[0].Tree.Children[1]
@@ -118,7 +118,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// The plain and the JSON output report each change once.
+// The plain output and the JSON output report each change once.
 func TestLines(t *testing.T) {
 	var plain, encoded bytes.Buffer
 	f := follower{view: &view{}}
@@ -139,7 +139,7 @@ func TestLines(t *testing.T) {
 	look(failedOver(), nil)
 	later := failedOver()
 	later.Time = noon.Add(time.Second)
-	look(later, nil) // nothing has changed, so no event is reported
+	look(later, nil)
 	back := failedOver()
 	c := back.Channels[0]
 	c.InUse, c.Why = "p0 us-east/a, us-east/b", nil
@@ -151,7 +151,7 @@ func TestLines(t *testing.T) {
 	*c, stale.Time = *back.Channels[0], noon.Add(90*time.Second)
 	c.Sources = []debugpage.Source{{State: "answered", Version: "7", Answered: before(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &noon, Confirmed: &noon, Endpoints: 8, Priorities: 3}}
 	look(stale, nil)
-	look(stale, nil) // nothing has changed, so no event is reported
+	look(stale, nil)
 	look(nil, errors.New("connection refused by 127.0.0.1:80"))
 	look(nil, errors.New("connection refused by 127.0.0.1:80"))
 	anew := failedOver()
@@ -167,7 +167,6 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// docs/watch.md lists every field of the JSON output, and shows the view.
 func TestTheDocumentListsEveryField(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/watch.md")
 	if err != nil {

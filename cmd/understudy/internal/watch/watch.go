@@ -1,6 +1,5 @@
-// Package watch shows, live, which priority a channel uses and why. It watches either a channel
-// that it opens to a target, or the channels of a running program through the program's debug page
-// (package debug).
+// Package watch shows which priority a channel uses, and why. It watches a channel that it opens to
+// a target, or the channels of a running program, through its debug page (package debug).
 package watch
 
 import (
@@ -16,10 +15,10 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// ErrNotTaken is returned by Run if a channel could not receive calls at the end.
+// ErrNotTaken is returned by Run if a channel could not receive calls when the watch ended.
 var ErrNotTaken = errors.New("calls are not taken")
 
-// Failure is an error that the arguments did not cause: the result could not be written, or the
+// Failure is an error that is not caused by the arguments: the result could not be written, or the
 // page could not be reached.
 type Failure struct{ error }
 
@@ -27,17 +26,17 @@ func (f Failure) Unwrap() error { return f.error }
 
 // Options configure a watch.
 type Options struct {
-	// Target is a gRPC target, or the URL of a page.
+	// Target is a gRPC target, or the URL of a debug page.
 	Target string
 	Dial   Dial
 	// Rate is the number of calls of Health/Check per second, or 0.
 	Rate    float64
-	Service string        // service in these calls
-	Timeout time.Duration // of each call
-	// For is the duration of the watch. 0 means until the context ends.
+	Service string
+	Timeout time.Duration
+	// For is the duration of the watch. If it is 0, the watch ends with the context.
 	For time.Duration
-	// JSON selects a JSON object for each event, and Lines a line for each event. Without them, a
-	// terminal shows the view.
+	// JSON selects a JSON object for each event, and Lines a line of text. Without both, a terminal
+	// shows the view.
 	JSON, Lines bool
 	In          io.Reader
 	Out         io.Writer
@@ -50,7 +49,7 @@ type watch struct {
 }
 
 // Run watches until the context ends or the user quits. It fails if the target could not receive
-// calls at the end.
+// calls at that time.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,8 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// begin opens the channel to the target, or checks the remote page. The caller must call stop at
-// the end.
+// begin opens the channel to the target, or checks the remote page. The caller must call stop.
 func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	if isPage(o.Target) {
 		return func() {}, w.beginPage(ctx, o)
@@ -98,13 +96,13 @@ func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	return func() {
 		cancel()
 		calls.Wait()
-		_ = cc.Close() // the process is about to end anyway
+		_ = cc.Close()
 	}, nil
 }
 
-// beginPage fetches the page once, so that a URL of something else is reported as a wrong argument.
+// beginPage fetches the page once. If the URL is not that of a page, this is a wrong argument.
 func (w *watch) beginPage(ctx context.Context, o Options) error {
-	log.SetOutput(io.Discard) // net/http logs invalid responses, which would disturb the screen
+	log.SetOutput(io.Discard) // net/http logs invalid responses, which would garble the screen
 	transport, err := o.Dial.TLS.transport()
 	if err != nil {
 		return err
@@ -136,7 +134,7 @@ func (w *watch) open(o Options, quit func()) (err error) {
 	return err
 }
 
-// tick is how often a terminal is redrawn, because its size may change.
+// tick is how often a terminal is redrawn. Its size may have changed.
 const tick = 250 * time.Millisecond
 
 // run fetches pages and reports changes until the context ends.

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// A watch of a target reports each change of the priority in use, and the reason.
 func TestATargetIsWatched(t *testing.T) {
 	called := make(chan bool, 100_000)
 	first := newBackend(t)
@@ -37,8 +36,8 @@ func TestATargetIsWatched(t *testing.T) {
 	}
 	second.server.Stop()
 	w.awaitEvent(kindStatus, "No priority can take calls")
-	// The watch reports when calls begin to fail. This may already have happened when the first
-	// backend was stopped.
+	// The watch reports when calls begin to fail. This may have happened when the first backend was
+	// stopped.
 	if e := w.everEvent(kindCalls, "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 {
 		t.Errorf("the calls are %+v when they begin to fail", e.Calls)
 	}
@@ -51,8 +50,7 @@ func TestATargetIsWatched(t *testing.T) {
 	}
 }
 
-// Run returns no error if calls succeed at the end. Calls that are still pending then do not count
-// as failed.
+// Run returns no error if calls succeed at the end. Calls in flight do not count as failed.
 func TestAWatchThatEndsWell(t *testing.T) {
 	called := make(chan bool, 1000)
 	b := newBackend(t, telling(called))
@@ -71,7 +69,7 @@ func TestAWatchThatEndsWell(t *testing.T) {
 	}
 }
 
-// A watch of a page goes on while the program with the page restarts.
+// A watch of a page continues when the program restarts.
 func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	b := newBackend(t)
 	cc, err := Dial{}.dial("failover:///" + b.address + "?failoverTimeout=7s")
@@ -109,7 +107,7 @@ func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	}
 }
 
-// A TLS connection trusts the given roots and no others. A server without TLS is refused.
+// A TLS connection trusts only the given roots. A server without TLS is refused.
 func TestTLS(t *testing.T) {
 	authority := testcert.New(t)
 	pair := authority.Pair("server", "127.0.0.1")

@@ -19,7 +19,7 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 		for _, child := range p.Children {
 			countStates(child.Below, counts, depth+1)
 		}
-		return // here, Folded counts priorities and localities instead of endpoints
+		return // here, Folded counts priorities and localities
 	}
 	for _, child := range p.Children {
 		counts[child.State]++
@@ -32,8 +32,7 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	}
 }
 
-// ejected is the key of ejected endpoints in the result of countStates, in addition to their
-// states.
+// ejected is the key for ejected endpoints in the result of countStates. The other keys are states.
 const ejected = "ejected"
 
 // ready describes how many endpoints are READY, and how many of the listed ones are ejected.
