@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A client's connection to the management server ends because of its age. The client connects
-// again, no call fails, and later changes reach the client.
+// The connection between a client and the management server ends because of its age. The client
+// reconnects, no call fails, and later changes reach the client.
 func TestConnectionsToServeEnd(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },

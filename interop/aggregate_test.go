@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// static, logical and aggregate each return one cluster as YAML: STATIC with one endpoint,
-// LOGICAL_DNS, and an aggregate.
+// static, logical and aggregate return a cluster in YAML: one of type STATIC with one endpoint, one
+// of type LOGICAL_DNS, and an aggregate.
 func static(name, address string) string {
 	return fmt.Sprintf("- {name: %s, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{%s}]}]}}\n", name, endpointAt(address))
 }
@@ -46,7 +46,6 @@ func writeClusters(t *testing.T, path string, list ...string) {
 	}
 }
 
-// dead returns an address where no server listens.
 func dead(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,7 +56,7 @@ func dead(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// gRPC's own xDS client and ours do the same with an aggregate cluster of serve: calls go to the
+// With an aggregate cluster from serve, gRPC's own xDS client and ours do the same: calls go to the
 // first cluster in it that works.
 func TestAggregateAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
@@ -80,7 +79,7 @@ func TestAggregateAgainstServe(t *testing.T) {
 			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", far))...)
 			until(t, conn, far)
 			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", dead(t)))...)
-			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the DNS cluster, because the two before it do not work
+			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the DNS cluster comes third, and the first two do not work
 			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
 			until(t, conn, near)
 			writeClusters(t, path, append(last, aggregate("shop", "rest", "near"), static("near", near), static("far", far))...)

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// lineClient is a client in its own process: stockclient/main.go or grpcjs/client.js. Each line on
-// its stdin is how many calls to make.
+// lineClient is a client in another process: stockclient/main.go or grpcjs/client.js. Each line on
+// its stdin is a number of calls to make.
 type lineClient struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// newLineClient starts a client of the management server at address. It is killed when the test
-// ends.
+// newLineClient starts a client of the management server at address. The client is killed when the
+// test ends.
 func newLineClient(t *testing.T, address string, cmd *exec.Cmd) *lineClient {
 	t.Helper()
 	cmd.Env = append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+string(bootstrap(address)), "GRPC_XDS_BOOTSTRAP=")
@@ -44,13 +44,11 @@ func newLineClient(t *testing.T, address string, cmd *exec.Cmd) *lineClient {
 	return &lineClient{in, bufio.NewReader(out)}
 }
 
-// newStockClient starts a gRPC-Go client without this project.
 func newStockClient(t *testing.T, address, target string) *lineClient {
 	t.Helper()
 	return newLineClient(t, address, exec.Command(filepath.Join(filepath.Dir(binary), "stockclient"), target))
 }
 
-// answered makes n calls, which must all succeed, and returns how many each backend got.
 func (c *lineClient) answered(t *testing.T, n int) map[string]int {
 	t.Helper()
 	counts, err := c.calls(n)
@@ -60,7 +58,6 @@ func (c *lineClient) answered(t *testing.T, n int) map[string]int {
 	return counts
 }
 
-// calls makes n calls and returns how many each backend got.
 func (c *lineClient) calls(n int) (map[string]int, error) {
 	if _, err := fmt.Fprintln(c.in, n); err != nil {
 		return nil, err
@@ -82,7 +79,6 @@ func (c *lineClient) calls(n int) (map[string]int, error) {
 	return answer.Counts, nil
 }
 
-// until makes calls until the backend want gets one. None of them may fail.
 func (c *lineClient) until(t *testing.T, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); c.answered(t, 1)[want] == 0; {
@@ -92,8 +88,7 @@ func (c *lineClient) until(t *testing.T, want string) {
 	}
 }
 
-// traffic makes calls until stop is called, and none of them may fail. stop returns how many there
-// were.
+// traffic makes calls until stop is called. None may fail. stop returns the number of calls.
 func (c *lineClient) traffic(t *testing.T) (stop func() int) {
 	t.Helper()
 	done, total := make(chan struct{}), make(chan int)

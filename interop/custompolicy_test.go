@@ -35,10 +35,10 @@ import (
 
 func init() { balancer.Register(recording{balancer.Get(weightedroundrobin.Name)}) }
 
-// newest is the last READY picker of weighted_round_robin.
+// newest is the last READY picker that weighted_round_robin has published.
 var newest atomic.Pointer[balancer.Picker]
 
-// recording is weighted_round_robin in this test binary. It stores its pickers in newest.
+// recording is weighted_round_robin, and stores its pickers in newest.
 type recording struct{ balancer.Builder }
 
 func (r recording) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
@@ -58,7 +58,6 @@ func (c recordingConn) UpdateState(s balancer.State) {
 	c.ClientConn.UpdateState(s)
 }
 
-// documented returns the cluster in docs/xds.md.
 func documented(t *testing.T) *clusterv3.Cluster {
 	t.Helper()
 	page, err := os.ReadFile("../docs/xds.md")
@@ -92,7 +91,6 @@ func listener(t *testing.T, cluster string) *listenerv3.Listener {
 	return l
 }
 
-// linear returns a cache with one resource of each type.
 func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	t.Helper()
 	mux := &cachev3.MuxCache{
@@ -108,12 +106,12 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 	return mux
 }
 
-// gRPC-Go's own xDS client uses our policy. Each endpoint gets its share. The policy gets weights
-// as UQ1.31 fractions, so the shares are exact only to 1e-5.
+// gRPC-Go's own xDS client uses our policy. Each endpoint gets its share of the calls. The weights
+// arrive as UQ1.31 fractions, so the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
-	weights := [][]uint32{{2, 1}, {5, 3}}          // of the endpoints, by locality
-	localities := []uint32{3, 1}                   // of the localities
-	want := []float64{0.09375, 0.15625, 0.25, 0.5} // of the endpoints, sorted
+	weights := [][]uint32{{2, 1}, {5, 3}}
+	localities := []uint32{3, 1} // weights of the localities
+	want := []float64{0.09375, 0.15625, 0.25, 0.5}
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
 	var backends []string
 	for i, ws := range weights {

@@ -9,13 +9,13 @@ import (
 
 const away = 10 * time.Second
 
-// disturbed is a directory of files and a server that serves it. Tests disturb both. Meanwhile
-// clients must lose no call, and afterwards they must receive changes.
+// disturbed is a directory of files with a server. Tests disturb both. Meanwhile, clients must lose
+// no call. Afterwards, they must receive changes.
 type disturbed struct {
-	dir, other string // dir is served; it is moved to other and back
+	dir, other string
 	server     *process
 	flags      []string
-	a, b       string // the addresses of two backends
+	a, b       string // addresses of two backends
 }
 
 func newDisturbed(t *testing.T) *disturbed {
@@ -43,19 +43,19 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// everything runs all disturbances one after another. alive makes some calls, and follows makes
-// calls until this backend gets one.
+// everything runs all disturbances in turn. alive makes some calls. follows makes calls until the
+// given backend gets one.
 func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
 	t.Helper()
 	alive()
-	try(t, os.Rename(d.dir, d.other)) // the directory disappears
+	try(t, os.Rename(d.dir, d.other))
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
-	try(t, os.Mkdir(d.dir, 0o700)) // an empty directory takes its place, as if a file system had been unmounted
+	try(t, os.Mkdir(d.dir, 0o700)) // an empty directory, as after a file system is unmounted
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
-	try(t, os.Symlink(d.other, d.dir)) // the directory is back, as a symbolic link
+	try(t, os.Symlink(d.other, d.dir)) // a symbolic link to the files
 	write(t, d.file(), place{d.b, 0})
 	follows(d.b)
 
@@ -63,10 +63,10 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	try(t, os.Rename(d.file(), moved)) // the file gets another name
 	write(t, moved, place{d.a, 0})
 	follows(d.a)
-	try(t, os.Remove(moved)) // the file is removed
+	try(t, os.Remove(moved))
 	d.server.wait(t, "cluster has no file any more")
 	alive()
-	write(t, d.file(), place{d.b, 0}) // the file is back, with the other backend
+	write(t, d.file(), place{d.b, 0})
 	follows(d.b)
 
 	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
@@ -82,8 +82,8 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	follows(d.a)
 }
 
-// No client loses a call while the directory and its server are disturbed: neither our channel, nor
-// gRPC-Go's xds: channel in this process, nor a stock client in another one.
+// While the directory and its server are disturbed, no client loses a call: neither our channel,
+// nor gRPC-Go's xds: channel in this process, nor a gRPC-Go client in another process.
 func TestNoCallIsLost(t *testing.T) {
 	d := newDisturbed(t)
 	address := d.server.address

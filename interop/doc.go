@@ -1,3 +1,3 @@
-// Package interop has tests against grpc-go's xDS stack. It is a module of its own, because that
-// stack is large and registers its policies and resolvers when it is imported.
+// Package interop tests this project against grpc-go's xDS stack. It is in its own module, because
+// that stack is large and registers policies and resolvers when it is imported.
 package interop

@@ -40,8 +40,8 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	}
 }
 
-// The management server is killed while calls are made. No call fails, and when the server is back,
-// changes reach the client.
+// The management server is killed while calls are made. No call fails. After its restart, changes
+// reach the client.
 func TestManagementServerIsKilled(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
@@ -56,11 +56,11 @@ func TestManagementServerIsKilled(t *testing.T) {
 		t.Errorf("5000 calls without a management server were answered by %v", got)
 	}
 	serve(t, p.address, path)
-	until(t, conn, b) // internal/adsclient tests how long the client waits before it connects again
+	until(t, conn, b) // internal/adsclient tests the delay before the client reconnects
 	t.Logf("none lost of %d calls", stop())
 }
 
-// managementServer starts a server of go-control-plane that serves cache.
+// managementServer starts a go-control-plane server with this cache.
 func managementServer(t *testing.T, cache cachev3.Cache) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -112,7 +112,7 @@ func TestOurChannelAgainstALinearServer(t *testing.T) {
 	}
 	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments")
 	conn.Connect()
-	set(adstest.Cluster("payments", a)) // the client may have requested it before this
+	set(adstest.Cluster("payments", a)) // the client may already have requested it
 	until(t, conn, a)
 	set(adstest.Cluster("payments", b))
 	until(t, conn, b)

@@ -15,7 +15,7 @@ func newNodeClient(t *testing.T, address, target string) *lineClient {
 	return newLineClient(t, address, cmd)
 }
 
-// A gRPC client for Node.js receives the changes of a file that serve serves.
+// A gRPC client for Node.js receives changes of a file through serve.
 func TestNodeClientAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")
@@ -29,8 +29,7 @@ func TestNodeClientAgainstServe(t *testing.T) {
 	client.until(t, b)
 }
 
-// A gRPC client for Node.js loses no call, either. It does not recover from the removal of a
-// listener.
+// A gRPC client for Node.js loses no call either. It does not recover if a listener is removed.
 func TestNodeClientLosesNoCall(t *testing.T) {
 	d := newDisturbed(t)
 	steady, probe := newNodeClient(t, d.server.address, "xds:///payments"), newNodeClient(t, d.server.address, "xds:///payments")
@@ -39,7 +38,7 @@ func TestNodeClientLosesNoCall(t *testing.T) {
 	t.Logf("none lost of %d calls", stop())
 }
 
-// gRPC for Node.js does not have the first policy that the cluster lists, so it uses the next one.
+// gRPC for Node.js lacks the first policy in the cluster, so it uses the next one.
 func TestNodeClientWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))

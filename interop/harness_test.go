@@ -24,10 +24,10 @@ import (
 
 const patience = time.Minute
 
-var binary string // path of understudy, which is built for these tests; stockclient is in the same directory
+var binary string
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	flag.Set("test.parallel", "8")
 	os.Exit(run(m))
 }
 
@@ -53,8 +53,8 @@ type process struct {
 	lines   chan map[string]any
 }
 
-// serve starts a management server of the files at path. It is killed when the test ends. The port
-// in address may be 0.
+// serve starts a management server for the files at path. The server is killed when the test ends.
+// Port 0 in address selects a free port.
 func serve(t *testing.T, address, path string, flags ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", path, "--listen", address, "-o", "json"}, flags...)...)
@@ -83,7 +83,6 @@ func (p *process) read(lines *bufio.Scanner) {
 	}
 }
 
-// wait returns the next log line with this message.
 func (p *process) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	deadline := time.After(patience)
@@ -107,14 +106,12 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// backend starts a server that gives its address in the response header "backend".
 func backend(t *testing.T) string {
 	t.Helper()
 	_, address := backendServer(t, new(atomic.Int64))
 	return address
 }
 
-// counted is a listener that counts its connections.
 type counted struct {
 	net.Listener
 	n *atomic.Int64
@@ -128,7 +125,6 @@ func (c counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// backendServer starts a backend. opened counts its connections.
 func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,7 +144,7 @@ func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	return server, address
 }
 
-// call returns the address of the backend that answered.
+// call makes a call and returns the address of the backend that answered.
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -159,7 +155,6 @@ func call(conn *grpc.ClientConn) (string, error) {
 	return strings.Join(header.Get("backend"), ","), nil
 }
 
-// answered makes n calls, which must all succeed, and returns how many each backend got.
 func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	t.Helper()
 	counts := make(map[string]int)
@@ -173,8 +168,8 @@ func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 	return counts
 }
 
-// traffic makes calls on n goroutines until stop is called. All must succeed. stop returns how many
-// there were.
+// traffic makes calls on n goroutines until stop is called. All must succeed. stop returns the
+// number of calls.
 func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	t.Helper()
 	var calls atomic.Int64
@@ -205,7 +200,6 @@ func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
 	return stop
 }
 
-// until makes calls until the backend want gets one. None of them may fail.
 func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -220,13 +214,12 @@ func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Fatalf("no call reached %s within %v", want, patience)
 }
 
-// place is an endpoint in a file. If its weight is 0, the file does not give it.
+// place is an endpoint in a file. A weight of 0 is left out of the file.
 type place struct {
 	address string
 	weight  int
 }
 
-// write replaces the file at path by one with these endpoints in one locality.
 func write(t *testing.T, path string, places ...place) {
 	t.Helper()
 	var b strings.Builder

@@ -17,9 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// Two replicas of serve behind one address follow a Service, for clients that do not use
-// Kubernetes. The backends are replaced one by one, and one replica is killed. No call fails.
-// Clients that move to the other replica open no new connections to backends.
+// Two replicas of serve behind one address follow a Service, for clients outside of Kubernetes. The
+// backends are replaced one by one, and a replica is killed. No call fails. Clients that move to
+// the other replica open no new connections to backends.
 func TestAFleetFollowsAService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
@@ -67,14 +67,13 @@ func TestAFleetFollowsAService(t *testing.T) {
 	t.Logf("none lost of %d calls of xds:, %d of eds: and %d of a stock client", stopStock(), stopOurs(), stopOther())
 }
 
-// replica starts a management server that follows the Service in api.
 func replica(t *testing.T, api *kubetest.Server) *process {
 	t.Helper()
 	return serve(t, "127.0.0.1:0", "--from=web=kubernetes:///web.shop:grpc", "--kubeconfig", api.Kubeconfig(t))
 }
 
-// podServer is a backend. It has its own slice, because all endpoints of a slice have the same
-// port, and the backends differ only in their ports.
+// podServer is a backend with its own EndpointSlice. The endpoints of a slice share a port, but the
+// backends have different ports.
 type podServer struct {
 	*grpc.Server
 	api     *kubetest.Server
@@ -96,15 +95,14 @@ func (p *podServer) set(conditions string) {
 	p.api.Set("web", p.slice, n, fmt.Sprintf(`{"addresses":[%q],"conditions":%s}`, host, conditions))
 }
 
-// drain ends a backend as a kubelet does: the backend is marked as terminating, and completes the
-// calls that are under way.
+// drain ends a backend like a kubelet: the backend is marked as terminating, and completes the
+// calls in flight.
 func (p *podServer) drain() {
 	p.set(`{"ready":false,"serving":true,"terminating":true}`)
 	p.GracefulStop()
 	p.api.Delete(p.slice)
 }
 
-// opened returns how many connections all pods have accepted.
 func opened(pods []*podServer) (n int64) {
 	for _, p := range pods {
 		n += p.opened.Load()
@@ -121,7 +119,7 @@ type front struct {
 	to      []string
 	next    int
 	begun   int
-	conns   map[string]net.Conn // by the address of the client: its connection to a replica
+	conns   map[string]net.Conn // connections to replicas, by client address
 }
 
 func newFront(t *testing.T, replicas ...string) *front {
@@ -169,8 +167,8 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies takes a replica out of the front and kills it. It returns how many connections there will
-// have been when the clients of the replica have connected again, or 0 if it had none.
+// dies removes a replica from the front and kills it. begun is the number of connections that will
+// have begun when the replica's clients have reconnected. It is 0 if the replica had none.
 func (f *front) dies(n int, kill func()) (begun int) {
 	f.mu.Lock()
 	gone, used := f.to[n], 0
@@ -189,7 +187,7 @@ func (f *front) dies(n int, kill func()) (begun int) {
 	return begun
 }
 
-// moved waits until the front has forwarded begun connections since its start.
+// moved waits until begun connections have been forwarded since the start.
 func (f *front) moved(t *testing.T, begun int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,7 +36,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lan is a network of hosts in memory. A host is up, is down, or fails all calls.
 type lan struct {
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -55,7 +54,6 @@ func (l *lan) dial(ctx context.Context, address string) (net.Conn, error) {
 	return listener.DialContext(ctx)
 }
 
-// up starts a host. The caller stops it with down.
 func (l *lan) up(host string, start func(net.Listener) interface{ Stop() }) {
 	listener := bufconn.Listen(1 << 16)
 	server := start(listener)
@@ -75,7 +73,6 @@ func (l *lan) down(hosts ...string) {
 	}
 }
 
-// backend starts a host that answers health checks.
 func (l *lan) backend(host string) {
 	l.up(host, func(listener net.Listener) interface{ Stop() } {
 		server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -93,7 +90,7 @@ func (l *lan) backend(host string) {
 	})
 }
 
-// shop returns a cluster with drops. One priority has two endpoints, and the next has one.
+// shop returns a cluster with drops and two priorities, of two endpoints and one.
 func shop() *endpointv3.ClusterLoadAssignment {
 	near, far := adstest.Cluster("shop", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("shop", "10.0.0.3:1")
 	near.Endpoints[0].Locality = &corev3.Locality{Region: "near"}
@@ -106,8 +103,8 @@ func shop() *endpointv3.ClusterLoadAssignment {
 	return near
 }
 
-// manage returns the script of a management server. It sends a type that nobody requested, then the
-// shop, and then each cluster from more. It does not have the cluster "nothing".
+// manage returns the script of a management server. It sends a type that nobody has requested, then
+// the cluster shop, and then the clusters from more. It does not know the cluster "nothing".
 func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
@@ -133,7 +130,7 @@ func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	}
 }
 
-// exported returns what OpenTelemetry exports: the label sets of each metric, by name and kind.
+// exported returns the label sets of each metric that OpenTelemetry exports, by name and kind.
 func exported(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -162,7 +159,7 @@ func exported(t *testing.T, reader metric.Reader) map[string][]attribute.Set {
 	return sets
 }
 
-// rows returns the labels of each metric in the document, by name and kind.
+// rows returns the labels of each metric in docs/metrics.md, by name and kind.
 func rows(t *testing.T) map[string][]string {
 	t.Helper()
 	document, err := os.ReadFile("../docs/metrics.md")
@@ -187,8 +184,8 @@ func rows(t *testing.T) map[string][]string {
 	return all
 }
 
-// Everything that is counted happens to a channel. OpenTelemetry then exports every metric of the
-// document, with the kind and the labels that the document gives it.
+// A channel goes through every event that is counted. OpenTelemetry then exports every metric in
+// docs/metrics.md, with the documented kind and labels.
 func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
@@ -226,8 +223,8 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		time.Sleep(time.Second) // the management server is down
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
-		time.Sleep(20 * time.Second) // the client finds out that the server does not have one of the clusters
-		calls(conn, 50)              // enough calls to eject the endpoint that fails
+		time.Sleep(20 * time.Second) // the client notices that the server does not know the other cluster
+		calls(conn, 50)              // enough calls to eject the failing endpoint
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
 		}

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// failing starts a server that fails every call with INTERNAL.
 func failing(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,8 +28,8 @@ func failing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// gRPC's own xDS client and ours do the same with the outlier_detection of a cluster from serve: an
-// endpoint whose calls fail is ejected within two intervals.
+// With the outlier_detection of a cluster from serve, gRPC's own xDS client and ours do the same:
+// they eject a failing endpoint within two intervals.
 func TestOutlierDetectionAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },

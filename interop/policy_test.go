@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// twoLocalities writes a file with two localities of the weights 3 and 1. The first one has two
-// endpoints of the weights 2 and 1.
+// twoLocalities writes a file with two localities, of weights 3 and 1. The first one has two
+// endpoints, of weights 2 and 1.
 func twoLocalities(t *testing.T, a, b, c string) string {
 	t.Helper()
 	text := `endpoints:
@@ -35,7 +35,7 @@ func twoLocalities(t *testing.T, a, b, c string) string {
 
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// shares fails the test unless each backend has got its share of the calls. The tolerance is for
+// shares fails the test unless each backend has its share of the calls. The tolerance is for
 // clients that choose localities at random.
 func shares(t *testing.T, counts map[string]int, tolerance float64, want map[string]float64) {
 	t.Helper()
@@ -50,8 +50,8 @@ func shares(t *testing.T, counts map[string]int, tolerance float64, want map[str
 	}
 }
 
-// A gRPC-Go program imports our weighted_round_robin, and all its other policies are gRPC's own.
-// Each endpoint of a file that serve serves gets its share.
+// A gRPC-Go program imports only weighted_round_robin from this project. Each endpoint of a file
+// that serve serves gets its share.
 func TestServeGivesWeightsToStockTrees(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
@@ -63,7 +63,7 @@ func TestServeGivesWeightsToStockTrees(t *testing.T) {
 }
 
 // If the program does not import the policy, or serve has --policy round_robin, each locality still
-// gets its share. The endpoints in it then get equal shares.
+// gets its share. Its endpoints then get equal shares.
 func TestServeToClientsWithoutThePolicy(t *testing.T) {
 	a, b, c := backend(t), backend(t), backend(t)
 	path := twoLocalities(t, a, b, c)

@@ -12,9 +12,9 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// A server starts again without a cache, while its file is broken or its volume is not mounted. It
-// sends nothing to clients that have endpoints. They lose no call, and changes reach them when the
-// file is valid again.
+// A server restarts without a cache while its file is broken or its volume is not mounted. It sends
+// nothing to clients, which keep their endpoints and lose no call. When the file is valid again,
+// changes reach them.
 func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, d *disturbed){
 		"broken": func(t *testing.T, d *disturbed) {
@@ -33,7 +33,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			t.Parallel()
 			d := newDisturbed(t)
 			d.server.kill()
-			d.flags = []string{"--log-level", "debug"} // other flags, so that there is no cache
+			d.flags = []string{"--log-level", "debug"} // without a cache
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			conn := stockChannel(t, d.server.address, "payments")
 			answered(t, conn, 10)
@@ -43,9 +43,9 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			d.server.wait(t, "client asks")
 			if name == "beside a good one" {
-				d.server.wait(t, "client ACK") // the ACK is for the cluster in the other file
+				d.server.wait(t, "client ACK") // for the cluster in the other file
 			} else {
-				d.server.wait(t, "client disconnected") // the server has nothing for the client, so it ends the stream
+				d.server.wait(t, "client disconnected") // the server ends the stream, because it has no cluster for the client
 			}
 			answered(t, conn, 100)
 			write(t, d.file(), place{d.b, 0})
@@ -57,7 +57,7 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 	}
 }
 
-// If the first of two management servers has no valid file, the client uses the second one.
+// If the first of two management servers has no valid file, the client uses the second.
 func TestTheServerAfterOneWithoutKnowledgeIsAsked(t *testing.T) {
 	d := newDisturbed(t)
 	spoiled := filepath.Join(t.TempDir(), "payments.yaml")

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// serve follows a target with several mechanisms. Its changes reach gRPC's own xDS client and ours.
+// serve follows a target with several discovery mechanisms. Its changes reach gRPC's own xDS client
+// and ours.
 func TestATargetAgainstServe(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
 		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },

@@ -17,7 +17,6 @@ func bootstrap(address string) []byte {
 	}`, address)
 }
 
-// stockChannel opens an xds: channel to a cluster, without this project.
 func stockChannel(t *testing.T, address, cluster string) *grpc.ClientConn {
 	t.Helper()
 	builder, err := xds.NewXDSResolverWithConfigForTesting(bootstrap(address))
@@ -27,7 +26,6 @@ func stockChannel(t *testing.T, address, cluster string) *grpc.ClientConn {
 	return dial(t, "xds:///"+cluster, grpc.WithResolvers(builder))
 }
 
-// dial opens a channel without TLS. It closes when the test ends.
 func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -38,7 +36,7 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
-// gRPC's own xDS client receives the changes of a file that serve serves.
+// gRPC's own xDS client receives changes of a file through serve.
 func TestStockChannelAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")

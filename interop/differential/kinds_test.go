@@ -11,10 +11,10 @@ import (
 	ourweightedtarget "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// priorities compares the two priority policies. A list of children, the highest priority first, is
-// "a b". "a:other" is a child with a policy of another type, and the requests for re-resolution of
-// "a!" are ignored. Removed children are closed at once, as in grpc-go, unless the last word is
-// "retain".
+// priorities compares the two priority policies. Their children are written as a list, such as "a
+// b", the highest priority first. "a:other" has a child policy of another type. The re-resolution
+// requests of "a!" are ignored. Removed children are closed at once, as in grpc-go, unless the list
+// ends with "retain".
 var priorities = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
 
 func configurePriority(s *side, children []string) string {
@@ -33,7 +33,8 @@ func configurePriority(s *side, children []string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]%s}`, strings.Join(configs, ","), strings.Join(names, ","), retention)
 }
 
-// targets compares the two weighted_target policies. Children have weights, as in "a=1 b:other=2".
+// targets compares the two weighted_target policies. Their children have weights, as in "a=1
+// b:other=2".
 var targets = kind{ours: ourweightedtarget.Name, theirs: weightedtarget.Name, configure: configureTargets}
 
 func configureTargets(s *side, children []string) string {
@@ -46,7 +47,7 @@ func configureTargets(s *side, children []string) string {
 	return fmt.Sprintf(`{"targets": {%s}}`, strings.Join(configs, ","))
 }
 
-// childPolicy splits a child such as "a" or "a:other" into its name and the name of its policy.
+// childPolicy splits a child, such as "a" or "a:other", into its name and its policy's name.
 func (s *side) childPolicy(child string) (name, policy string) {
 	name, stub, other := strings.Cut(child, ":")
 	if !other {

@@ -14,11 +14,11 @@ const (
 	retention = 15 * time.Minute
 )
 
-// tick makes each step of a schedule a little longer, so that timers of different steps never end
-// at the same time.
+// tick is added to each step of a schedule, so that timers of different steps never expire at the
+// same time.
 const tick = time.Millisecond
 
-// driver runs schedules on the model of A56.
+// driver runs schedules on the model of gRFC A56.
 type driver struct {
 	*model.Model
 	refuses   map[string]bool
@@ -27,18 +27,18 @@ type driver struct {
 	asked     int
 }
 
-// seen is what can be seen of a policy after a step.
+// seen is the visible result of a step.
 type seen struct {
 	published []string
-	last      string // the last published state; "" before the first one
-	returned  bool   // an update has returned an error
+	last      string
+	returned  bool // an update has returned an error
 	told      string
-	asked     int // requests for re-resolution so far
+	asked     int
 }
 
-// predict returns what must be seen after each step of a schedule and after Close. The model has
-// the given rows. tie reports whether two timers end at the same time, so that the result depends
-// on their order.
+// predict returns the expected result of each step of a schedule and of Close. The model behaves
+// like grpc-go in the given rows. tie means that two timers expire at the same time, so that the
+// result depends on their order.
 func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
 	d := &driver{Model: model.New(rows), refuses: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log
@@ -61,7 +61,7 @@ func (d *driver) see(returned bool) seen {
 	return seen{d.published, last, returned, d.Stubs.Told(), d.asked}
 }
 
-// publicationOf describes a published state as a side does.
+// publicationOf describes a published state in the same way as side does.
 func publicationOf(r model.Report) string { return r.State + " " + about(r.Text) }
 
 func (d *driver) log(e model.Event) {
@@ -84,7 +84,6 @@ func (d *driver) react(child string) model.Reaction {
 	return reaction
 }
 
-// idOf returns the id of the child's policy that is being updated.
 func (d *driver) idOf(child string) string { return d.Updating(child).ID }
 
 func (d *driver) do(step string) (returned bool) {
@@ -119,7 +118,7 @@ func (d *driver) do(step string) (returned bool) {
 	return false
 }
 
-// configOf returns, for the model, what configurePriority returns for the policies.
+// configOf returns the model's equivalent of configurePriority.
 func configOf(words []string) model.Config {
 	config := model.Config{Children: map[string]model.Child{}, FailoverTimeout: failover, ChildRetention: retention}
 	for _, id := range words {
@@ -134,7 +133,7 @@ func configOf(words []string) model.Config {
 	return config
 }
 
-// pickOf returns what a pick from a stub in this state gives.
+// pickOf returns the result of a pick from a stub in this state.
 func pickOf(id, state string) string {
 	return map[string]string{
 		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",

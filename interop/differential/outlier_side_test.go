@@ -24,8 +24,8 @@ const (
 	theirOutlierDetection = "outlier_detection_experimental"
 )
 
-// outlierSide is one of the two policies. Its child connects to every endpoint, listens to its
-// health, and picks the endpoint that the context of the call names.
+// outlierSide is one of the two policies. Its child connects to every endpoint and listens to its
+// health. It picks the endpoint in the context of the call.
 type outlierSide struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -33,7 +33,7 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening builds the child of an outlierSide. last is the newest one.
+// listening builds the child of an outlierSide. last is the newest child.
 type listening struct{ last *listeningChild }
 
 var listeners = &listening{}
@@ -107,7 +107,8 @@ func newOutlierSide(t *testing.T, policy string) *outlierSide {
 	return &outlierSide{t: t, cc: cc, policy: balancer.Get(policy).Build(cc, balancer.BuildOptions{})}
 }
 
-// update sends the policy endpoints and a configuration in A50's JSON, which both policies parse.
+// update sends endpoints and a configuration to the policy. Both policies parse the JSON of gRFC
+// A50.
 func (s *outlierSide) update(name, config string, endpoints []string) {
 	s.t.Helper()
 	parsed, err := balancer.Get(name).(balancer.ConfigParser).ParseConfig(
@@ -153,7 +154,7 @@ func (s *outlierSide) calls(endpoint string, ok, failed int) {
 	synctest.Wait()
 }
 
-// ejected returns the endpoints that the child sees as failed.
+// ejected returns the endpoints that the child sees in TRANSIENT_FAILURE.
 func (s *outlierSide) ejected() string {
 	s.child.mu.Lock()
 	defer s.child.mu.Unlock()

@@ -11,10 +11,9 @@ import (
 
 var five = []string{"a", "b", "c", "d", "e"}
 
-// randomOutlierConfig returns a configuration in which the policies must not differ: known
-// differences have their own tests. The maximum is 100 %, because otherwise the ejections of
-// gRPC-Go depend on the order of a map. There is one algorithm, because gRPC-Go counts an endpoint
-// twice if two of them eject it.
+// randomOutlierConfig returns a configuration with which the policies must not differ. Known
+// differences, which it avoids, have their own tests: below 100 %, the ejections of gRPC-Go depend
+// on the order of a map, and it counts an endpoint twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -49,7 +48,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				case what < 6:
 					name, ok, failed := five[r.IntN(5)], r.IntN(8), r.IntN(8)
 					if theirs.isEjected(name) {
-						continue // how such calls count is a known difference
+						continue // these calls are counted differently, which is a known difference
 					}
 					ours.calls(name, ok, failed)
 					theirs.calls(name, ok, failed)
@@ -72,7 +71,6 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 	}
 }
 
-// onBoth runs f for each of the two policies, each in its own bubble.
 func onBoth(t *testing.T, f func(name string, s *outlierSide)) {
 	t.Helper()
 	for _, name := range []string{ourOutlierDetection, theirOutlierDetection} {
@@ -105,8 +103,8 @@ func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	})
 }
 
-// If at most 30 % of five endpoints may be ejected, gRPC-Go ejects a second one, because one is
-// less than 30 %. If 0 % may be, it ejects none (docs/a50.md).
+// At most 30 % of five endpoints may be ejected. After the first ejection, gRPC-Go ejects another
+// one, because one of five is less than 30 %. With a maximum of 0 %, it ejects none (docs/a50.md).
 func TestTheMaximumOfEjections(t *testing.T) {
 	for percent, want := range map[int][2]int{0: {1, 0}, 10: {1, 1}, 20: {1, 1}, 30: {1, 2}, 40: {2, 2}, 100: {5, 5}} {
 		onBoth(t, func(name string, s *outlierSide) {
@@ -121,7 +119,7 @@ func TestTheMaximumOfEjections(t *testing.T) {
 	}
 }
 
-// By A50, a removed endpoint leaves the map. gRPC-Go still counts one that was ejected, and so
+// In gRFC A50, a removed endpoint leaves the map. gRPC-Go still counts it as ejected, and therefore
 // ejects no other endpoint.
 func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
@@ -138,7 +136,7 @@ func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	})
 }
 
-// An endpoint that both algorithms eject counts once. In gRPC-Go, it counts twice towards the
+// If both algorithms eject an endpoint, it counts once. In gRPC-Go, it counts twice towards the
 // maximum (docs/a50.md).
 func TestWhatBothAlgorithmsFind(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
@@ -149,7 +147,7 @@ func TestWhatBothAlgorithmsFind(t *testing.T) {
 		s.calls("c", 0, 10)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		if name == ourOutlierDetection || s.ejected() == "a" { // in gRPC-Go, this depends on the order of a map
+		if name == ourOutlierDetection || s.ejected() == "a" { // in gRPC-Go, the result depends on the order of a map
 			wantEjected(t, "found by both", name, s, 2, 1)
 		}
 	})
@@ -167,7 +165,7 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	})
 }
 
-// 7 of 100 is not more than 7 %, and an endpoint with the rate of all others is not an outlier.
+// 7 of 100 is not more than 7 %. An endpoint with the same rate as all others is not an outlier.
 // gRPC-Go rounds and gets both wrong.
 func TestRatesThatAreEqual(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {

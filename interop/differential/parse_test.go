@@ -14,14 +14,14 @@ import (
 )
 
 // parsers is a pair of policies whose parsers are compared. differ has a pattern for each known
-// difference. It matches our error or, if only our parser accepts the configuration, the
+// difference. The pattern matches our error or, if only our parser accepts a configuration, the
 // configuration.
 type parsers struct {
 	ours, theirs string
 	differ       map[string]*regexp.Regexp
 }
 
-// The differences are those of docs/differences.md.
+// The differences are listed in docs/differences.md.
 var parserPairs = []parsers{
 	{"understudy_outlier_detection", "outlier_detection_experimental", map[string]*regexp.Regexp{
 		"an interval below 1ms":               regexp.MustCompile(`want a duration of 1ms and more`),
@@ -54,8 +54,7 @@ var (
 	wholes = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
 )
 
-// fields has, for each policy, configurations with a placeholder, and the values to try in its
-// place.
+// fields lists configurations with a placeholder, and the values that replace it, by policy.
 var fields = map[string]map[string][]string{
 	"understudy_outlier_detection": {
 		`{"interval":%s,C}`: durations, `{"baseEjectionTime":%s,C}`: durations, `{"maxEjectionTime":%s,C}`: durations,
@@ -134,8 +133,8 @@ func (p parsers) why(about string) string {
 	return ""
 }
 
-// sameConfig compares the fields that gRPC-Go marshals, which are those that are not zero. It
-// leaves out the enforcement percentage, which has its own row.
+// sameConfig compares the fields that gRPC-Go marshals, which are not zero. It skips the
+// enforcement percentage, which is a known difference.
 func sameConfig(t *testing.T, config string, ours, theirs map[string]any) {
 	t.Helper()
 	for field, there := range theirs {

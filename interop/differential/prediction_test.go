@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// drive runs a schedule on a policy, with a tick after each step, and then closes the policy. It
-// returns what was seen.
+// drive runs a schedule on a policy, with a tick after each step, and closes the policy. It returns
+// the visible results.
 func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []seen {
 	var all []seen
 	synctest.Test(t, func(*testing.T) {
@@ -46,8 +46,7 @@ func driveTheirs(t *testing.T, k kind, schedule []string) []seen {
 	return drive(t, k, k.theirs, "theirs", schedule)
 }
 
-// firstDifference describes the first step in which got is not want, or returns "" if there is
-// none.
+// firstDifference describes the first step whose results differ, or returns "" if there is none.
 func firstDifference(schedule []string, got, want []seen) string {
 	for i := range want {
 		if reflect.DeepEqual(got[i], want[i]) {
@@ -63,7 +62,6 @@ func firstDifference(schedule []string, got, want []seen) string {
 	return ""
 }
 
-// withoutOrder keeps what was seen at the end of each step, and drops what was published within it.
 func withoutOrder(all []seen) []seen {
 	for i := range all {
 		all[i].published = nil
@@ -71,10 +69,9 @@ func withoutOrder(all []seen) []seen {
 	return all
 }
 
-// notModelled lists the rows that the models do not have.
+// notModelled lists the rows of docs/differences.md that the models do not implement.
 var notModelled = map[string]bool{"p-config": true, "w-config": true, "w-shares": true}
 
-// rowsOf returns the rows about this kind of policy that the models have.
 func rowsOf(k kind) map[string]bool {
 	rows := map[string]bool{}
 	for _, r := range slices.Concat(priorityRows, targetRows) {
@@ -93,8 +90,8 @@ func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 	return all
 }
 
-// On the schedule of each row, our policy behaves like the model without rows, and gRPC-Go's policy
-// like the model with all rows. Without this row, the model does not behave like gRPC-Go's policy.
+// On the schedule of a row, our policy behaves like the model without rows, and gRPC-Go's policy
+// like the model with all rows. If the model lacks this row, it differs from gRPC-Go's policy.
 func TestModelsHaveTheRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {

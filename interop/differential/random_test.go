@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawing is what random schedules may contain.
+// drawing limits the contents of random schedules.
 type drawing struct {
-	types    []string // types of policies: "" and ":other"
+	types    []string // suffixes for the type of a child policy: "" and ":other"
 	refusals bool
 	weights  bool
 }
@@ -28,7 +28,6 @@ func (d drawing) schedule(t *rapid.T) []string {
 	return schedule
 }
 
-// update draws an update with some of the children, in any order.
 func (d drawing) update(t *rapid.T) string {
 	n := rapid.SampledFrom([]int{3, 2, 1, 3, 2, 0}).Draw(t, "children")
 	words := []string{"update"}
@@ -66,8 +65,8 @@ func (d drawing) step(t *rapid.T) string {
 	}
 }
 
-// On random schedules without rejected updates, each policy agrees with its model after every step:
-// in what it publishes and in which order, in its children, and in the calls that each child has
+// On random schedules without rejected updates, each policy agrees with its model after every step.
+// This includes the order of published states, the children, and the calls that each child has
 // received.
 func TestRandomPriorities(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -77,8 +76,8 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// Schedules with rejected updates use one type of policy. What is published within a step is not
-// compared, because gRPC-Go's policy updates its children in the order of a map, and chooses again
+// With rejected updates, all children have policies of the same type. The states that are published
+// within a step are not compared: gRPC-Go updates children in the order of a map, and chooses again
 // after each rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -87,8 +86,8 @@ func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	})
 }
 
-// Our policy updates its children in a fixed order. So it is compared completely, on schedules of
-// all kinds.
+// Our policy updates its children in a fixed order. It is therefore compared completely, on
+// schedules of all kinds.
 func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}, refusals: true}.schedule(rt)
@@ -96,7 +95,6 @@ func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	})
 }
 
-// predicted fails the test if what was seen is not the prediction.
 func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
 	want, tie := predict(rows, schedule)
 	if anyOrder || tie {
@@ -107,9 +105,9 @@ func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool
 	}
 }
 
-// On random schedules, each weighted_target policy agrees with its model. What is published within
-// a step is not compared, because our policy publishes once if several children report at the same
-// time.
+// On random schedules, each weighted_target policy agrees with its model. The states that are
+// published within a step are not compared, because our policy publishes only once if several
+// children report at the same time.
 func TestRandomTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawing{types: []string{"", ":other"}, refusals: true, weights: true}.schedule(rt)

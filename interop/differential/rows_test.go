@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 )
 
-// row is a row of docs/differences.md: a schedule whose steps show where the two policies differ.
-// In all other steps they agree.
+// row is a row of docs/differences.md, with a schedule that shows the difference. The policies
+// differ only in the marked steps.
 type row struct {
 	id    string
 	kind  kind
 	steps []step
 }
 
-// step is a command and what must be seen after it. If theirs is empty, both policies must give
-// ours. If both are empty, the policies must agree.
+// step is a command with its expected results. If theirs is empty, both policies must give ours. If
+// both are empty, the results must be equal.
 type step struct {
 	command      string
 	ours, theirs string
@@ -37,7 +37,7 @@ func (r row) run(t *testing.T) {
 	defer theirs.policy.Close()
 	differs := false
 	for _, s := range r.steps {
-		// Both sides have one clock, so they run each command together.
+		// Both sides share a clock, so that they run each command together.
 		gotOurs, gotTheirs := doBoth(ours, theirs, s.command)
 		wantOurs, wantTheirs := s.ours, s.theirs
 		if wantOurs == "" {
@@ -59,7 +59,7 @@ func (r row) run(t *testing.T) {
 	}
 }
 
-// doBoth runs a command on both sides. A wait passes once, for both.
+// doBoth runs a command on both sides. A wait is carried out only once.
 func doBoth(ours, theirs *side, command string) (seenOurs, seenTheirs string) {
 	if len(command) > 5 && command[:5] == "wait " {
 		return ours.carryOut(command), theirs.carryOut("wait 0s")
@@ -88,5 +88,5 @@ func TestDocumentHasTheseRows(t *testing.T) {
 	}
 }
 
-// testedApart lists the rows that have tests of their own.
+// testedApart lists the rows that have their own tests.
 var testedApart = []string{"w-shares"}

@@ -22,27 +22,27 @@ import (
 // side is one of the two policies, with its own channel and children, in a synctest bubble.
 type side struct {
 	kind     kind
-	prefix   string // how the names of the stub policies begin
+	prefix   string
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
-	refused  map[string]bool   // children that reject their updates
-	onUpdate map[string]string // by child: what it reports in its update
+	refused  map[string]bool   // children that reject updates
+	onUpdate map[string]string // state that a child reports during its update, by child
 
 	updates   int
-	mu        sync.Mutex // guards published, which the goroutine of a timer may write
+	mu        sync.Mutex // guards published, which goroutines of timers also write
 	published []string
 }
 
-// kind is a kind of policy: the names of ours and of grpc-go's, and how both are configured with
-// some children.
+// kind is a kind of policy: the name of ours and of grpc-go's, and a function that returns the
+// configuration for a list of children.
 type kind struct {
 	ours, theirs string
 	configure    func(s *side, children []string) string
 }
 
-// newSide builds a policy. It registers stub policies of its own, so that the children of two sides
-// are not confused.
+// newSide builds a policy. It registers its own stub policies, to keep the children of two sides
+// apart.
 func newSide(k kind, policy, prefix string) *side {
 	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, refused: map[string]bool{}, onUpdate: map[string]string{}}
 	s.cc.OnUpdate(func(state balancer.State) {
@@ -65,7 +65,6 @@ func both(k kind) (ours, theirs *side) {
 
 var errRefused = errors.New("no good")
 
-// updated is called in the update of a child.
 func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	name := nameOf(stub.ID())
 	if state, ok := s.onUpdate[name]; ok {
@@ -77,8 +76,8 @@ func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	return nil
 }
 
-// child returns the newest child with this id that is not closed, or nil. "a:other" is the id of a
-// child with a policy of another type.
+// child returns the newest open child with this id, or nil. "a:other" is a child with a policy of
+// another type.
 func (s *side) child(id string) *lbtest.Stub {
 	for _, b := range s.stubs {
 		if stub := b.Get(id); stub != nil {
@@ -95,12 +94,12 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// carryOut runs a command, waits until all goroutines are blocked, and returns what can then be
-// seen.
+// carryOut runs a command and waits until all goroutines are blocked. It returns the visible
+// result.
 func (s *side) carryOut(command string) string {
 	words := strings.Fields(command)
 	result := ""
-	if words[0] == "published" { // what was published in the last step
+	if words[0] == "published" { // the states published in the last step
 		return strings.Join(s.inStep(), ", ")
 	}
 	s.nextStep()
@@ -138,7 +137,7 @@ func (s *side) carryOut(command string) string {
 		s.policy.ResolverError(errors.New("no such host"))
 	case "parse":
 		return s.parse(strings.TrimPrefix(command, "parse "))
-	case "ask": // which calls a child has received
+	case "ask": // the calls that a child has received
 		stub := s.child(args[0])
 		return fmt.Sprintf("%s: %d updates, %d to exit idle, %d errors", args[0], stub.Updates(), stub.ExitIdles(), len(stub.ResolverErrors()))
 	default:
@@ -166,18 +165,16 @@ func (s *side) nextStep() {
 	s.published = nil
 }
 
-// inStep returns what was published since nextStep.
 func (s *side) inStep() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.published
 }
 
-// updateKey is the attribute of a state that has the number of the update.
 type updateKey struct{}
 
-// told describes each child that is not closed: the number of its last update, and how many
-// ExitIdle calls and resolver errors it has received.
+// told describes each open child by the number of its last update, and by how many ExitIdle calls
+// and resolver errors it has received.
 func (s *side) told() string {
 	var all []string
 	for _, b := range s.stubs {
@@ -199,8 +196,6 @@ func (s *side) name() string {
 	return s.kind.theirs
 }
 
-// parse returns "accepted" or "rejected" for a configuration, in which STUB is replaced by the name
-// of a stub policy.
 func (s *side) parse(config string) string {
 	config = strings.ReplaceAll(config, "STUB", s.prefix+"_stub")
 	if _, err := balancer.Get(s.name()).(balancer.ConfigParser).ParseConfig(json.RawMessage(config)); err != nil {
@@ -209,7 +204,6 @@ func (s *side) parse(config string) string {
 	return "accepted"
 }
 
-// report lets a child report a state. What its picker returns shows the child and the state.
 func report(stub *lbtest.Stub, state string) {
 	var err error
 	switch state {
@@ -221,17 +215,17 @@ func report(stub *lbtest.Stub, state string) {
 	stub.Report(states[state], err)
 }
 
-// describe returns the last published state, what calls return, and the children that are not
-// closed, as in "READY a b; children a b c".
+// describe returns the last published state, the results of calls, and the open children, as in
+// "READY a b; children a b c".
 func (s *side) describe() string {
 	state := s.cc.State()
 	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, answers(state), strings.Join(s.live(), " "))
 }
 
-// answers returns what calls return in a state, each result once.
+// answers returns the different results of calls in a state.
 func answers(state balancer.State) string {
 	var all []string
-	for range 200 { // so often that a random picker picks every child
+	for range 200 { // enough for a random picker to pick every child
 		if a := answer(state); !slices.Contains(all, a) {
 			all = append(all, a)
 		}
@@ -240,7 +234,7 @@ func answers(state balancer.State) string {
 	return strings.Join(all, ", ")
 }
 
-// texts gives short names to errors that contain a text. The first one applies.
+// texts maps parts of error texts to short names. The first match counts.
 var texts = []struct{ part, about string }{
 	{"did not connect", "did not connect"},
 	{errRefused.Error(), "no good"},
@@ -252,11 +246,10 @@ var texts = []struct{ part, about string }{
 }
 
 // inUse matches the error in which our priority policy lists all priorities. Its group is the error
-// of the last one, which is in use.
+// of the last priority, which is in use.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
-// answer returns the result of a call, with a short name for an error that the two policies word
-// differently.
+// answer returns the result of a call. Errors that the policies word differently get a short name.
 func answer(state balancer.State) string {
 	return about(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
 }
@@ -270,7 +263,6 @@ func about(a string) string {
 	return a
 }
 
-// live returns the ids of the children that are not closed, sorted, each once.
 func (s *side) live() []string {
 	var ids []string
 	for _, b := range s.stubs {

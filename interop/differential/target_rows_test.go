@@ -61,8 +61,8 @@ var targetRows = []row{
 	}},
 }
 
-// Row w-shares: our sequence of picks is exact, and gRPC-Go's is random. A new weight takes effect
-// at once in our policy, and with the next report of a child in gRPC-Go's.
+// In row w-shares, our sequence of picks is exact, and gRPC-Go's is random. In our policy, a new
+// weight takes effect at once. In gRPC-Go's, it waits for the next report of a child.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := both(targets)
@@ -77,7 +77,7 @@ func TestShares(t *testing.T) {
 				t.Errorf("ours: b got %d of %d calls, want exactly 300", n, calls)
 			}
 		}
-		// Five standard deviations of 8,000 calls with a share of one half are 224 calls.
+		// 224 calls are five standard deviations for 8,000 calls with a share of one half.
 		if n := share(theirs, "b", windows*calls); n < 3776 || n > 4224 {
 			t.Errorf("theirs: b got %d of %d calls before the next report, want about half", n, windows*calls)
 		}
@@ -92,7 +92,7 @@ func TestShares(t *testing.T) {
 				exact++
 			}
 		}
-		if exact == windows { // by chance, this happens once in 10^26 runs
+		if exact == windows { // happens by chance once in 10^26 runs
 			t.Error("theirs: every share was exact, so the row is obsolete")
 		}
 	})

@@ -11,13 +11,13 @@ import (
 type targetChild struct {
 	model.Policies
 	reported string
-	// counts is the state that the child counts as, and pick is what a call to it returns.
+	// counts is the state that the policy assumes for the child. pick is the result of a call.
 	counts, pick string
-	refused      bool // the child has rejected its last update, and has not reported since
-	woken        bool // the child was asked to connect since its last report
+	refused      bool // the child has rejected its last update and not reported since
+	woken        bool // the child was asked to connect and has not reported since
 }
 
-// now returns the state that the child counts as, and what a call to it returns.
+// now returns the state that the policy assumes for the child, and the result of a call.
 func (c *targetChild) now() (counts, pick string) {
 	if c.refused {
 		return failed, "fail: no good"
@@ -26,23 +26,23 @@ func (c *targetChild) now() (counts, pick string) {
 }
 
 // targetModel is a simple model of weighted_target. It predicts which children get calls, but not
-// how many. rows are the rows of docs/differences.md in which it behaves like grpc-go.
+// how many. In the given rows of docs/differences.md, it behaves like grpc-go.
 type targetModel struct {
 	rows map[string]bool
 
 	stubs    model.Stubs
 	version  int
 	refuses  map[string]bool
-	updated  bool // there was an update
+	updated  bool
 	onUpdate map[string]string
 	children map[string]*targetChild
 	queue    []func()
-	last     string // the last published state
-	asked    int    // requests for re-resolution
+	last     string
+	asked    int
 }
 
-// predictTargets returns what must be seen after each step of a schedule and after Close. The model
-// has the given rows. It does not predict what is published within a step.
+// predictTargets returns the expected result of each step of a schedule and of Close. In the given
+// rows, the model behaves like grpc-go. It does not predict the states published within a step.
 func predictTargets(rows map[string]bool, schedule []string) []seen {
 	m := &targetModel{
 		rows:     rows,
@@ -117,7 +117,6 @@ func (m *targetModel) drain() {
 	}
 }
 
-// handle applies the report of a child.
 func (m *targetModel) handle(c *targetChild, state, pick string) {
 	before := c.counts
 	if m.rows["w-sticky"] {
@@ -152,8 +151,7 @@ func (m *targetModel) update(words []string) (returned bool) {
 	return returned && m.state() == failed
 }
 
-// updateChild updates a child, and returns whether it already knows that the child has rejected the
-// update.
+// updateChild updates a child. It reports whether the rejection of the update is already known.
 func (m *targetModel) updateChild(name, id string) (refused bool) {
 	c := m.children[name]
 	if c == nil {
@@ -173,14 +171,14 @@ func (m *targetModel) updateChild(name, id string) (refused bool) {
 	if !m.refuses[name] || m.rows["w-refused"] {
 		return false
 	}
-	m.drain() // reports from before the rejection come first
+	m.drain() // earlier reports come first
 	c.Refused(errRefused.Error())
 	c.refused = c.reported != ready && c.reported != idle
 	return true
 }
 
-// state returns the state of the policy: READY, CONNECTING or IDLE if a child counts as that, in
-// this order, or else TRANSIENT_FAILURE.
+// state returns the state of the policy: the first of READY, CONNECTING and IDLE that a child
+// counts as, or else TRANSIENT_FAILURE.
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {
@@ -192,7 +190,7 @@ func (m *targetModel) state() string {
 	return failed
 }
 
-// wake makes IDLE children connect if the policy is READY or CONNECTING.
+// wake makes IDLE children connect while the policy is READY or CONNECTING.
 func (m *targetModel) wake() {
 	if state := m.state(); m.rows["w-wake"] || state != ready && state != connecting {
 		return

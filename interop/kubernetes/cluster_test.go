@@ -24,18 +24,17 @@ const (
 	grace = 5 * time.Second
 )
 
-// cluster plays the scheduler, the kubelets and the network of one namespace.
 type cluster struct {
 	api       *api
 	namespace string
-	slots     chan struct{} // limits how many requests run at a time
+	slots     chan struct{} // limits concurrent requests
 
 	mu       sync.Mutex
 	cordoned map[string]bool
 	nodes    []string
 	turn     int
 	pods     map[string]*pod
-	real     map[string]string // by the address of a pod: where its server really listens
+	real     map[string]string // address at which the server of a pod really listens, by the address of the pod
 	last     netip.Addr
 	dials    int
 }
@@ -46,7 +45,6 @@ type pod struct {
 	ending   bool
 }
 
-// podObject has the fields of a Pod that are used here.
 type podObject struct {
 	Metadata struct {
 		Name              string
@@ -55,8 +53,8 @@ type podObject struct {
 	Spec struct{ NodeName string }
 }
 
-// newCluster creates a namespace with three nodes in three zones. number is in the addresses of its
-// pods, so that no two clusters have the same.
+// newCluster creates a namespace with three nodes in three zones. Its pods have number in their
+// addresses, so that no two clusters share one.
 func newCluster(t *testing.T, a *api, namespace string, number byte) *cluster {
 	c := &cluster{api: a, namespace: namespace, slots: make(chan struct{}, 16), cordoned: make(map[string]bool),
 		pods: make(map[string]*pod), real: make(map[string]string), last: netip.AddrFrom4([4]byte{10, number, 0, 0})}
@@ -89,7 +87,6 @@ func (c *cluster) path(resource string) string {
 	return "/api/v1/namespaces/" + c.namespace + "/" + resource
 }
 
-// deploy creates a Deployment and a Service with a port named grpc.
 func (c *cluster) deploy(t *testing.T, name string, replicas int) {
 	t.Helper()
 	labels := object{"app": name}
@@ -116,14 +113,14 @@ func (c *cluster) scale(t *testing.T, name string, replicas int) {
 	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"replicas": replicas}}, nil)
 }
 
-// roll changes the template of a Deployment, as "kubectl rollout restart" does.
+// roll changes the template of a Deployment, like "kubectl rollout restart".
 func (c *cluster) roll(t *testing.T, name string) {
 	t.Helper()
 	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"template": object{"metadata": object{
 		"annotations": object{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339Nano)}}}}}, nil)
 }
 
-// drain cordons a node and evicts all of its pods, as "kubectl drain" does.
+// drain cordons a node and evicts all of its pods, like "kubectl drain".
 func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	t.Helper()
 	c.mu.Lock()
@@ -142,7 +139,7 @@ func (c *cluster) drain(t *testing.T, node string) (evicted int) {
 	return len(names)
 }
 
-// see does what a scheduler and a kubelet do on an event about a pod.
+// see does the work of a scheduler and a kubelet when an event about a pod arrives.
 func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	name := p.Metadata.Name
 	defer happened()
@@ -188,8 +185,8 @@ func (c *cluster) see(ctx context.Context, kind string, p podObject) {
 	}
 }
 
-// end ends a pod. It serves on for its grace period, completes the calls that are under way, and is
-// then deleted.
+// end ends a pod. The pod serves for its grace period, completes the calls in flight, and is then
+// deleted.
 func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	select {
 	case <-ctx.Done():
@@ -200,8 +197,6 @@ func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	c.tell(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
 }
 
-// tell sends a request about a pod, again and again until the API server accepts it or the pod is
-// gone.
 func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
@@ -217,7 +212,6 @@ func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	}
 }
 
-// run starts the server of a pod. It gives the pod's address in the response header "pod".
 func (c *cluster) run(p *pod) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -238,7 +232,6 @@ func (c *cluster) run(p *pod) {
 	go func() { _ = p.server.Serve(l) }()
 }
 
-// dial connects to the pod with this address.
 func (c *cluster) dial(ctx context.Context, address string) (net.Conn, error) {
 	c.mu.Lock()
 	at := c.real[address]
@@ -256,7 +249,6 @@ func (c *cluster) dialled() int {
 	return c.dials
 }
 
-// running returns the addresses of the pods that do not terminate.
 func (c *cluster) running() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,7 +261,6 @@ func (c *cluster) running() map[string]bool {
 	return all
 }
 
-// sliceObject has the fields of an EndpointSlice that are used here.
 type sliceObject struct {
 	Metadata  struct{ Name string }
 	Endpoints []struct {
@@ -278,13 +269,12 @@ type sliceObject struct {
 	}
 }
 
-// observer watches the slices of a Service by itself, beside the source, and records when events
-// arrive.
+// observer has its own watch of a Service's EndpointSlices. It records when events arrive.
 type observer struct {
 	mu     sync.Mutex
 	slices map[string]sliceObject
-	ready  map[string][2]time.Time // by address: when it became ready, and when it stopped being ready, or zero
-	ending map[string]time.Time    // by address: when it began to terminate
+	ready  map[string][2]time.Time // when an endpoint became ready, and when it stopped being ready or zero, by address
+	ending map[string]time.Time    // when an endpoint began to terminate, by address
 }
 
 func (c *cluster) observe(t *testing.T, name string) *observer {
@@ -329,14 +319,13 @@ func (o *observer) see(kind string, s sliceObject) {
 	}
 }
 
-// ends reports whether the server has said that the endpoint at ip terminates.
+// ends reports whether the server has reported that the endpoint at ip terminates.
 func (o *observer) ends(ip string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.ending[ip].IsZero()
 }
 
-// count returns how many slices, ready endpoints and endpoints there are.
 func (o *observer) count() (slices, ready, all int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -351,9 +340,8 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// late returns for how long, at the given moment, the API server had already reported that the
-// endpoint at ip terminates and that another one is ready. It is zero if one of these had not been
-// reported, or the other endpoint was no longer ready.
+// late returns the time for which a client could have known, at the given moment, that the endpoint
+// at ip terminates and that another one is ready. It is zero if a client could not have known this.
 func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -375,7 +363,6 @@ func (o *observer) names() []string {
 	return slices.Sorted(maps.Keys(o.slices))
 }
 
-// wait waits until n endpoints are ready and returns their addresses.
 func (o *observer) wait(t *testing.T, n int) map[string]bool {
 	t.Helper()
 	await(t, fmt.Sprintf("%d endpoints are ready", n), func() bool { _, ready, _ := o.count(); return ready == n })

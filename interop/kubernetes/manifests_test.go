@@ -17,7 +17,7 @@ var (
 	namespace = regexp.MustCompile(`\bnamespace: ([-a-z]+)`)
 )
 
-// apply sends each manifest to the API server as a new object.
+// apply creates an object from each manifest.
 func (a *api) apply(t *testing.T, text, query string) (all []reply) {
 	t.Helper()
 	for part := range strings.SplitSeq(text, "\n---\n") {
@@ -38,8 +38,7 @@ func (a *api) apply(t *testing.T, text, query string) (all []reply) {
 	return all
 }
 
-// The API server accepts the example manifests. It complains of no unknown fields and has no
-// warnings.
+// The API server accepts the example manifests, without warnings and unknown fields.
 func TestManifests(t *testing.T) {
 	shared.must(t, http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": "examples"}}, nil)
 	files, err := filepath.Glob("../../examples/kubernetes/*.yaml")

@@ -1,9 +1,9 @@
 //go:build kubernetes
 
 // Package kubernetes tests discovery/kubernetes against a real API server with real controllers.
-// Deployments create the pods, and this package plays the scheduler and the kubelets. Its pods are
-// gRPC servers on loopback. They have invented pod addresses, because the API does not accept
-// loopback addresses in slices. Run it with make kubernetes.
+// Deployments create the pods. This package acts as the scheduler and the kubelets: the pods are
+// gRPC servers on loopback. Their addresses in EndpointSlices are invented, because the API does
+// not accept loopback addresses there. Run it with make kubernetes.
 package kubernetes
 
 import (
@@ -29,7 +29,7 @@ import (
 
 const patience = 3 * time.Minute
 
-var shared *server // for all tests but those that disturb their server
+var shared *server // used by all tests that do not disturb their server
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -51,11 +51,10 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// server is a Kubernetes control plane in its own process.
 type server struct {
 	dir, port string
 	cmd       *exec.Cmd
-	*api      // a client with administrator rights, set by start
+	*api      // with administrator rights; set by start
 }
 
 func newServer(dir string) (*server, error) {
@@ -68,7 +67,7 @@ func newServer(dir string) (*server, error) {
 	return &server{dir: dir, port: port}, err
 }
 
-// start starts the server, or starts it again, and returns when it is ready.
+// start starts or restarts the server, and waits until it is ready.
 func (s *server) start(flags ...string) error {
 	binary := os.Getenv("KUBE_APISERVER")
 	if binary == "" {
@@ -81,7 +80,7 @@ func (s *server) start(flags ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
 	s.cmd.Stderr = log
-	if _, err := s.cmd.StdinPipe(); err != nil { // when this process ends, stdin is closed, and so the server ends, too
+	if _, err := s.cmd.StdinPipe(); err != nil { // stdin closes when this process ends, which ends the server
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -118,7 +117,7 @@ func (s *server) kill() {
 	}
 }
 
-// compact makes etcd discard all versions of all objects except the last.
+// compact makes etcd discard all old versions.
 func (s *server) compact(t *testing.T) {
 	t.Helper()
 	at, err := os.ReadFile(filepath.Join(s.dir, "etcd"))
@@ -141,8 +140,8 @@ func (s *server) compact(t *testing.T) {
 	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
 }
 
-// api is a client of a server with one account. The source that is tested uses it as its transport,
-// and api then records the source's requests and events.
+// api is a client of a server for one account. As the transport of the source under test, it
+// records the source's requests and events.
 type api struct {
 	base, token string
 	roots       *x509.CertPool
@@ -150,14 +149,14 @@ type api struct {
 
 	mu     sync.Mutex
 	open   map[net.Conn]bool
-	gate   chan struct{} // while it is open, requests of the source wait; nil if they need not wait
+	gate   chan struct{} // while it is open, requests of the source wait; nil: they do not wait
 	asked  []request
 	events []told
 }
 
 type request struct {
-	version string // the resourceVersion from which the request watches
-	code    int    // status code of the response; 0 if there was none
+	version string // resourceVersion from which the request watches
+	code    int    // status code of the response, or 0 without a response
 }
 
 // told is an event that the source has received.
@@ -189,10 +188,9 @@ func newAPI(base, token string, roots *x509.CertPool) *api {
 	return a
 }
 
-// as returns a client of the same server with another token.
 func (a *api) as(token string) *api { return newAPI(a.base, token, a.roots) }
 
-// cut breaks all connections of the source. Its next requests wait until pass is called.
+// cut breaks all connections of the source. Further requests wait until pass is called.
 func (a *api) cut() (pass func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,7 +203,6 @@ func (a *api) cut() (pass func()) {
 	return func() { close(gate) }
 }
 
-// RoundTrip sends a request of the source.
 func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	gate := a.gate
@@ -234,7 +231,6 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// tap records the events in a response while the source reads it.
 type tap struct {
 	io.ReadCloser
 	api  *api
@@ -260,7 +256,6 @@ func (p *tap) Read(b []byte) (int, error) {
 	}
 }
 
-// history returns the requests of the source and the events that it has received.
 func (a *api) history() ([]request, []told) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -273,8 +268,8 @@ type reply struct {
 	body     []byte
 }
 
-// ask sends a request. A body that is a string is sent as YAML, any other as JSON. With PATCH, the
-// body is a strategic merge patch.
+// ask sends a request. A string body is YAML, and any other body is encoded as JSON. The body of a
+// PATCH is a strategic merge patch.
 func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
 	kind := "application/json"
 	var text []byte
@@ -305,7 +300,7 @@ func (a *api) ask(ctx context.Context, method, path string, body any) (reply, er
 
 type object = map[string]any
 
-// must sends a request, which must succeed. If to is not nil, it gets the response.
+// must sends a request, which must succeed. The response is decoded into to, unless to is nil.
 func (a *api) must(t *testing.T, method, path string, body, to any) {
 	t.Helper()
 	r, err := a.ask(t.Context(), method, path, body)
@@ -322,7 +317,6 @@ func (a *api) must(t *testing.T, method, path string, body, to any) {
 	}
 }
 
-// account creates a service account and returns a client for it.
 func (a *api) account(t *testing.T, namespace, name string) *api {
 	t.Helper()
 	at := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
@@ -332,8 +326,8 @@ func (a *api) account(t *testing.T, namespace, name string) *api {
 	return a.as(token.Status.Token)
 }
 
-// follow watches path until ctx is done. It begins with all objects that exist, and connects again
-// after a failure.
+// follow watches path until ctx is done. It starts with all existing objects, and reconnects after
+// a failure.
 func follow[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
 	for ctx.Err() == nil {
 		follow1(ctx, a, path, each)
@@ -367,7 +361,7 @@ func follow1[T any](ctx context.Context, a *api, path string, each func(kind str
 	}
 }
 
-// news lets the function await sleep until something happens in a cluster.
+// news wakes the function await when something happens in a cluster.
 var news struct {
 	sync.Mutex
 	next chan struct{}
@@ -392,7 +386,7 @@ func happened() {
 	}
 }
 
-// await waits until is returns true. It looks again after each call of happened.
+// await waits until is returns true. It checks again after each call of happened.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.After(patience); ; {

@@ -21,8 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channel opens a channel to the pods of a cluster. as is the account with which it uses the API
-// server.
+// channel opens a channel to the pods of a cluster, with the account as.
 func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn {
 	t.Helper()
 	cc, err := understudy.NewClient(target,
@@ -35,7 +34,6 @@ func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn
 	return cc
 }
 
-// call makes a wait-for-ready call and returns the address of the pod that answered.
 func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	var header metadata.MD
 	err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true), grpc.Header(&header))
@@ -45,7 +43,6 @@ func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	return header.Get("pod")[0], nil
 }
 
-// one makes a call, which must succeed, and returns the pod that answered.
 func one(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -65,12 +62,12 @@ type made struct {
 	err   error
 }
 
-// traffic makes 200 calls a second until stop is called.
+// traffic makes 200 calls per second until stop is called.
 type traffic struct {
 	mu      sync.Mutex
-	phase   string // the current step of the test
+	phase   string
 	calls   []made
-	recent  map[string]time.Time // when each pod last answered
+	recent  map[string]time.Time // time of the last answer, by pod
 	running sync.WaitGroup
 	end     chan struct{}
 }
@@ -117,7 +114,6 @@ func (f *traffic) one(cc *grpc.ClientConn) {
 	f.recent[m.ip] = time.Now()
 }
 
-// more waits until n more calls have ended.
 func (f *traffic) more(t *testing.T, n int) {
 	t.Helper()
 	count := func() int {
@@ -129,7 +125,6 @@ func (f *traffic) more(t *testing.T, n int) {
 	await(t, "more calls", func() bool { return count() >= n })
 }
 
-// answering reports whether exactly these pods have answered since the given time.
 func (f *traffic) answering(these map[string]bool, since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,9 +146,9 @@ func (f *traffic) stop() []made {
 	return f.calls
 }
 
-// A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and created again,
-// at 200 calls a second. All wait-for-ready calls succeed. Once the server has said for 1 s that an
-// endpoint terminates, the endpoint gets no new calls while another one is ready.
+// At 200 calls per second, a Service of 250 endpoints in three slices is scaled, rolled, drained,
+// deleted and created again. All wait-for-ready calls succeed. When the server has reported for 1 s
+// that an endpoint terminates, it gets no new calls while another one is ready.
 func TestServiceOf250(t *testing.T) {
 	c := newCluster(t, shared.api, "shop", 1)
 	seen := c.observe(t, "web")
@@ -213,7 +208,7 @@ func TestServiceOf250(t *testing.T) {
 		c.serve(t, "web")
 	})
 	step("deleted slice by slice and created again", 250, func() {
-		// Delete the slices one after another, as a slow garbage collector would.
+		// The slices are deleted one after another, as by a slow garbage collector.
 		c.api.must(t, http.MethodDelete, c.path("services/web"), object{"propagationPolicy": "Orphan"}, nil)
 		for _, name := range seen.names() {
 			c.api.must(t, http.MethodDelete, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/"+name, nil, nil)
@@ -236,7 +231,7 @@ func TestServiceOf250(t *testing.T) {
 	t.Logf("the source made %d requests and received %d events", len(asked), len(events))
 }
 
-// judge checks each call against the events that the server had sent by then.
+// judge checks each call against the events that the server had sent before the call.
 func judge(t *testing.T, calls []made, seen *observer) {
 	t.Helper()
 	if len(calls) < 5000 {
@@ -263,7 +258,6 @@ func judge(t *testing.T, calls []made, seen *observer) {
 		len(calls), lost, stray, latest.Round(time.Millisecond), longest.Round(time.Millisecond), len(seen.ready))
 }
 
-// answers waits until calls reach exactly these pods.
 func answers(t *testing.T, cc *grpc.ClientConn, want map[string]bool) {
 	t.Helper()
 	var got map[string]bool

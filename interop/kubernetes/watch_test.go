@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// grant applies the manifests that "explain --rbac" prints.
 func (a *api) grant(t *testing.T, target, account string) {
 	t.Helper()
 	text, err := kubernetes.Role(target, account)
@@ -30,9 +29,8 @@ func (a *api) grant(t *testing.T, target, account string) {
 	}
 }
 
-// Without rights, the error names the verbs, the resource, the namespace and the account. When the
-// output of "explain --rbac" has been applied, the same channel works, and the account has no other
-// rights.
+// Without rights, the error names the verbs, the resource, the namespace and the account. After the
+// output of "explain --rbac" is applied, the same channel works. The account has no further rights.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)
 	c.deploy(t, "web", 2)
@@ -70,8 +68,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A Service that does not exist and a Service without pods cause different errors. Calls that wait
-// succeed once there are pods.
+// A missing Service and a Service without pods cause different errors. Wait-for-ready calls succeed
+// as soon as there are pods.
 func TestNothing(t *testing.T) {
 	c := newCluster(t, shared.api, "nothing", 5)
 	client := shared.account(t, "nothing", "client")
@@ -98,8 +96,8 @@ func TestNothing(t *testing.T) {
 	one(t, cc)
 }
 
-// A watch is resumed from the version of the last event or bookmark. Bookmarks, which come once a
-// minute, also confirm the answer in use.
+// A watch is resumed from the version of the last event or bookmark. Bookmarks arrive once a minute
+// and also confirm the current answer.
 func TestBookmark(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, shared.api, "marks", 3)
@@ -113,7 +111,7 @@ func TestBookmark(t *testing.T) {
 	if n := slices.IndexFunc(before, func(e told) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
 		t.Errorf("no bookmark after the initial events: %v", before)
 	}
-	c.deploy(t, "other", 1) // a change of another Service increases the version, and the watch gets no event
+	c.deploy(t, "other", 1) // increases the version, but the watch gets no event
 	var last told
 	await(t, "a bookmark", func() bool {
 		_, events := client.history()
@@ -134,9 +132,9 @@ func TestBookmark(t *testing.T) {
 	}
 }
 
-// While the server is down, the known endpoints stay in use, with their connections. When it is
-// back, the watch is resumed. If the server has discarded the version of the watch (410), the
-// source begins again with a list of all slices.
+// While the server is down, the known endpoints and their connections stay in use. When the server
+// is up again, the watch is resumed. If the server has discarded the version (410), the source
+// lists all slices again.
 func TestServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	s, err := newServer(t.TempDir())
@@ -176,7 +174,7 @@ func TestServerThatComesBack(t *testing.T) {
 
 	pass := client.cut()
 	s.kill()
-	if err := s.start("--watch-cache=false"); err != nil { // without a watch cache, the server discards a version as soon as etcd does
+	if err := s.start("--watch-cache=false"); err != nil { // without a watch cache, the server discards versions together with etcd
 		t.Fatal(err)
 	}
 	c.scale(t, "web", 6)
@@ -203,7 +201,6 @@ func without(all map[string]bool, one string) map[string]bool {
 	return all
 }
 
-// gone reports whether the source has received a 410, as a status or as an event.
 func gone(a *api) bool {
 	asked, events := a.history()
 	return slices.ContainsFunc(asked, func(r request) bool { return r.code == http.StatusGone }) ||

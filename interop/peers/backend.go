@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// service is the service of the backends: a call returns the name of the priority.
+// service is the service of the backends. A call returns the name of the backend's priority.
 var service = grpc.ServiceDesc{
 	ServiceName: "league.Backend",
 	HandlerType: (*any)(nil),
@@ -39,17 +39,15 @@ var service = grpc.ServiceDesc{
 
 const serviceName, methodName = "league.Backend", "/league.Backend/Name"
 
-// callName makes a call and returns the name of the priority that answered it.
 func callName(ctx context.Context, cc grpc.ClientConnInterface) (string, error) {
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer)
 	return answer.GetValue(), err
 }
 
-// answerAfter is how long a backend works on a call.
 const answerAfter = 10 * time.Millisecond
 
-// takes is the behavior of a backend that answers after some time.
+// takes returns the behavior of a backend that answers after the duration d.
 func takes(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -70,10 +68,10 @@ func hangs(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// backend is a server of a priority on an address of its own. Faults change how it behaves.
+// backend is a server of one priority with its own address. Faults change its behavior.
 type backend struct {
 	priority, address string
-	certificate       atomic.Pointer[tls.Certificate] // nil: without TLS
+	certificate       atomic.Pointer[tls.Certificate]
 	behavior          atomic.Pointer[func(context.Context) error]
 
 	mu       sync.Mutex
@@ -81,7 +79,7 @@ type backend struct {
 	server   *grpc.Server
 	health   *health.Server
 	conns    map[*accepted]bool
-	lifetime time.Duration // of connections; 0: unlimited
+	lifetime time.Duration
 }
 
 func startBackend(priority, address string, certificate *tls.Certificate) (*backend, error) {
@@ -93,10 +91,10 @@ func startBackend(priority, address string, certificate *tls.Certificate) (*back
 
 func (b *backend) behave(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
 
-// start begins to serve. It may be called again after kill.
+// start starts the backend. It may be called again after kill.
 func (b *backend) start() error {
 	var config net.ListenConfig
-	config.SetMultipathTCP(false) // its sockets take no filters
+	config.SetMultipathTCP(false) // socket filters do not work with it
 	l, err := config.Listen(context.Background(), "tcp", b.address)
 	if err != nil {
 		return err
@@ -119,7 +117,7 @@ func (b *backend) security() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.certificate.Load(), nil }})
 }
 
-// kill closes the listener and all connections, as the kernel does when a process ends.
+// kill closes the listener and all connections, like the kernel when a process ends.
 func (b *backend) kill() {
 	b.mu.Lock()
 	server, listener := b.server, b.listener
@@ -128,7 +126,7 @@ func (b *backend) kill() {
 	listener.Close() //nolint:errcheck // the server has closed it, unless it does not serve yet
 }
 
-// drain closes the listener, and connections with GOAWAY once their calls have ended.
+// drain closes the listener. It sends GOAWAY on connections, and closes them after their calls.
 func (b *backend) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +147,7 @@ func (b *backend) reset() {
 	}
 }
 
-// crash closes all connections, and new ones after the given time.
+// crash closes all connections, and each new one after the duration lifetime.
 func (b *backend) crash(lifetime time.Duration) {
 	b.mu.Lock()
 	b.lifetime = lifetime
@@ -159,7 +157,7 @@ func (b *backend) crash(lifetime time.Duration) {
 	}
 }
 
-// loseArrivals drops all packets that arrive at the listener, and those of the connections, too.
+// loseArrivals drops all packets that arrive at the listener and its connections.
 func (b *backend) loseArrivals() error {
 	b.mu.Lock()
 	socket, err := b.listener.SyscallConn()
@@ -184,7 +182,7 @@ func (b *backend) connections() (all []*accepted) {
 	return all
 }
 
-// listener tells its backend of each connection.
+// listener registers each connection with its backend.
 type listener struct {
 	*net.TCPListener
 	b *backend
@@ -205,7 +203,6 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// accepted is a connection of a backend.
 type accepted struct {
 	*net.TCPConn
 	b *backend

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// newCertificate returns a certificate that is signed with its own key.
 func newCertificate() (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// contestant is a client that knows two priorities of backends by their names.
+// contestant is a client under comparison. It knows two priorities of backends by their DNS names.
 type contestant struct {
 	name, what string
-	spreads    bool // whether it has no priorities, and calls all backends
+	spreads    bool
 	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 
-// ours is the contestant that the tables compare the others with.
+// ours is the contestant with which the tables compare the others.
 const ours = "Recommended()"
 
 var contestants = []contestant{
@@ -37,7 +37,7 @@ var contestants = []contestant{
 	{"fallback", "grpc-gcp-go, with a `round_robin` channel for each priority; it leaves the first priority if half of the calls in 1 s fail (including with INTERNAL), and does not return on its own", false, fallback},
 }
 
-// control is the client of the world without a fault.
+// control is the client of the backends that have no fault.
 var control = contestant{name: "control", dial: stock(roundRobin)}
 
 const roundRobin = `{"round_robin": {}}`
@@ -69,8 +69,8 @@ func recommended(w *world) (grpc.ClientConnInterface, func(), error) {
 	return closing(understudy.NewClient(w.name(firstPriority)+","+w.name(secondPriority), given, w.options()...))
 }
 
-// stock returns a dial function for a policy of grpc-go, which gets the addresses of both priorities in
-// one list.
+// stock returns a dial function for a policy of grpc-go. The policy gets the addresses of both
+// priorities in one list.
 func stock(policy string) func(*world) (grpc.ClientConnInterface, func(), error) {
 	return func(w *world) (grpc.ClientConnInterface, func(), error) {
 		return closing(grpc.NewClient("dns:///"+w.name("all"), append(w.options(), serviceConfig(policy))...))
@@ -84,8 +84,8 @@ func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), 
 	return cc, func() { cc.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// multiEndpoint uses grpc-gcp-go's MultiEndpoint with the names of both priorities. It switches without
-// delay, which is the fastest setting.
+// multiEndpoint uses MultiEndpoint of grpc-gcp-go with the names of both priorities. It switches
+// without delay, which is the fastest setting.
 func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	const name = "default"
 	pool := &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}}
@@ -103,7 +103,7 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 		DialFunc: func(_ context.Context, target string, given ...grpc.DialOption) (*grpc.ClientConn, error) {
 			cc, err := grpc.NewClient(target, append(given, config)...)
 			if err == nil {
-				cc.Connect() // as grpc.Dial does, which it would use; only connected endpoints are switched to
+				cc.Connect() // like grpc.Dial, its default; it switches only to connected endpoints
 			}
 			return cc, err
 		},
@@ -114,7 +114,7 @@ func multiEndpoint(w *world) (grpc.ClientConnInterface, func(), error) {
 	return gme, func() { gme.Close() }, nil //nolint:errcheck // no data can be lost
 }
 
-// fallback uses grpc-gcp-go's fallback: a channel to each priority.
+// fallback uses the fallback of grpc-gcp-go, with a channel to each priority.
 func fallback(w *world) (grpc.ClientConnInterface, func(), error) {
 	var channels []*grpc.ClientConn
 	closeAll := func() {

@@ -8,14 +8,13 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// fault is what happens to the first priority.
+// fault is a failure of the first priority.
 type fault struct {
 	name, what string
-	secure     bool // whether the world uses TLS
-	// strike causes the fault. It returns once the fault is there.
+	secure     bool // the connections use TLS
+	// strike causes the fault, and returns when it is in effect.
 	strike func(*world) error
-	// then, if set, continues it until the context ends.
-	then func(context.Context, *world) error
+	then   func(context.Context, *world) error
 }
 
 var faults = []fault{
@@ -39,7 +38,7 @@ var faults = []fault{
 	{name: "flapping", what: "the servers are down for 2 s and up for 2 s, repeatedly", strike: kill, then: flap(2 * time.Second)},
 }
 
-// calm is no fault. Its world shows whether the machine was quiet enough for the worlds beside it.
+// calm causes no fault. The control uses it.
 func calm(*world) error { return nil }
 
 func onFirst(f func(*backend)) func(*world) error {
@@ -124,7 +123,7 @@ func flap(pause time.Duration) func(context.Context, *world) error {
 	}
 }
 
-// passed waits, and returns false if the context ended before the time was over.
+// passed waits for the duration pause. It returns false if the context ends earlier.
 func passed(ctx context.Context, pause time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()

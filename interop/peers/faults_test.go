@@ -16,16 +16,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// short is the deadline of calls that are expected to fail with it.
+// short is the deadline of calls that are expected to exceed it.
 const short = 300 * time.Millisecond
 
-// patience is a bound for what should happen at once.
 const patience = 30 * time.Second
 
-// expectation is what a client sees of the backends of the first priority.
+// expectation holds the results of calls to the first priority: on a connection from before the
+// fault, and on a new one.
 type expectation struct {
-	connected codes.Code // of a call on a connection from before the fault
-	fresh     codes.Code // of a call on a new connection
+	connected codes.Code
+	fresh     codes.Code
 }
 
 var lost = expectation{codes.DeadlineExceeded, codes.DeadlineExceeded}
@@ -49,13 +49,13 @@ var expected = map[string]expectation{
 	"flapping":        {codes.Unavailable, codes.Unavailable},
 }
 
-// Each fault does to the first backend what the page says, and nothing to the second priority.
+// Each fault affects the first backend as described, and leaves the second priority alone.
 func TestFaults(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
 	for _, f := range faults {
 		want, known := expected[f.name]
-		if !known { // see TestCrashLoops
+		if !known { // tested by TestCrashLoops
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 			if err := f.strike(w); err != nil {
 				t.Fatal(err)
 			}
-			// gRPC notices the end of a connection when it reads it: calls until then may fail.
+			// gRPC notices a closed connection only when it reads. Until then, calls may fail.
 			for limit := time.Now().Add(patience); codeOf(connected, within(want.connected)) != want.connected && time.Now().Before(limit); {
 			}
 			expect(t, connected, within(want.connected), want.connected)
@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// within returns the deadline of a call that is expected to end with code.
+// within returns a deadline for a call that is expected to end with code.
 func within(code codes.Code) time.Duration {
 	if code == codes.DeadlineExceeded {
 		return short
@@ -96,7 +96,7 @@ func TestNotServing(t *testing.T) {
 	}
 }
 
-// Half of the first priority, and the one that DNS lists after a change, are well.
+// If half of the first priority hangs, or DNS lists other backends, the others still work.
 func TestOthersAreWell(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -111,7 +111,7 @@ func TestOthersAreWell(t *testing.T) {
 	expect(t, dial(t, w, w.spare[0]), patience, codes.OK)
 }
 
-// A backend that lost packets one way has still handled the call.
+// If the packets of one direction are lost, the backend still handles the call.
 func TestLostOneWay(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -131,7 +131,7 @@ func TestLostOneWay(t *testing.T) {
 	}
 }
 
-// In a crash loop connections are accepted, and end by themselves.
+// In a crash loop, connections are accepted and then closed.
 func TestCrashLoops(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -158,7 +158,7 @@ func TestCrashLoops(t *testing.T) {
 	}
 }
 
-// A backend that restarts answers again, and one that flaps is there and gone again and again.
+// A restarted backend answers again. One that flaps goes up and down repeatedly.
 func TestRestarts(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -204,7 +204,6 @@ func startWorld(t *testing.T, dns *dnstest.Server, secure bool) *world {
 	return w
 }
 
-// dial returns a channel to one backend.
 func dial(t *testing.T, w *world, b *backend) *grpc.ClientConn {
 	t.Helper()
 	options := append(w.options(), grpc.WithAuthority("first.league.test"))
@@ -230,7 +229,7 @@ func expect(t *testing.T, cc *grpc.ClientConn, within time.Duration, want codes.
 	}
 }
 
-// The results of calls in the order in which they ended; times in milliseconds since the fault.
+// The calls are in the order in which they ended. Times are in milliseconds since the fault.
 func TestJudge(t *testing.T) {
 	began := time.Now()
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
@@ -239,14 +238,14 @@ func TestJudge(t *testing.T) {
 	add := func(from, to int, priority string, err error) {
 		all = append(all, call{at(from), at(to), priority, err})
 	}
-	add(-20, -10, firstPriority, context.Canceled) // before the fault
-	add(-5, 1, firstPriority, nil)                 // under way, answered
-	add(-4, 1, "", context.Canceled)               // under way, lost
+	add(-20, -10, firstPriority, context.Canceled)
+	add(-5, 1, firstPriority, nil)
+	add(-4, 1, "", context.Canceled) // in flight, lost
 	add(10, 1010, "", context.DeadlineExceeded)
 	for i := range inARow {
 		add(1000+10*i, 1020+10*i, secondPriority, nil)
 	}
-	add(1100, 1110, firstPriority, nil) // a trial
+	add(1100, 1110, firstPriority, nil) // tests whether the first priority has recovered
 	for i := range inARow {
 		add(1200+10*i, 1220+10*i, secondPriority, nil)
 	}

@@ -6,23 +6,21 @@ import (
 	"strings"
 )
 
-// Sizes in the picture, in pixels: the names of the faults on the left, those of the clients above,
-// and a field for each pair.
+// Sizes in the picture in pixels: the space for the names of faults on the left and of clients at
+// the top, and the field of each pair.
 const (
 	namesWide, namesHigh = 140, 52
 	fieldWide, fieldHigh = 98, 24
 )
 
-// style has the colors for light and dark pages. Fields differ in opacity, so that they can be told
-// apart with any color vision.
 const style = `<style>
 .back{fill:#fff}.ink{fill:#222}.field{fill:#d55e00}
 @media (prefers-color-scheme:dark){.back{fill:#0d1117}.ink{fill:#d6dde5}.field{fill:#ff7a1a}}
 </style>
 `
 
-// heat returns an SVG image with a field for each fault and client. Its darkness grows with the
-// logarithm of the median.
+// heat returns an SVG image with a field for each fault and client. The larger the median is, the
+// darker the field is, on a logarithmic scale.
 func heat(m measure, figures map[[2]string]figure) string {
 	width, height := namesWide+fieldWide*len(contestants)+10, namesHigh+fieldHigh*len(faults)+10
 	var b strings.Builder
@@ -52,7 +50,7 @@ func heat(m measure, figures map[[2]string]figure) string {
 
 func center(column int) int { return namesWide + column*fieldWide + fieldWide/2 }
 
-// darkness is 0.05 at the low end of a measure, and 0.75 at its high end.
+// darkness is 0.05 for the lowest value of a measure, and 0.75 for the highest.
 func (m measure) darkness(value float64) float64 {
 	share := math.Log(max(value, m.low)/m.low) / math.Log(m.high/m.low)
 	return 0.05 + 0.7*min(share, 1)

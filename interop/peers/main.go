@@ -1,7 +1,7 @@
-// Peers measures how clients fare when a priority of backends fails: how long they go without answers,
-// how many calls they lose, and how often they move and connect. It compares Understudy with
+// Peers measures how well clients handle the failure of a priority of backends: the time without
+// answers, the lost calls, and the numbers of moves and of connections. It compares Understudy with
 // policies of grpc-go and with the multi-endpoint features of
-// github.com/GoogleCloudPlatform/grpc-gcp-go, and writes docs/league.md.
+// github.com/GoogleCloudPlatform/grpc-gcp-go. It writes docs/league.md.
 //
 // It needs Linux, where all of 127.0.0.0/8 is loopback.
 package main
@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// measured is the file of results, and docs the directory of the page, from this directory.
+// measured is the file of results. docs is the directory of the page.
 const measured, docs = "league.csv", "../../docs"
 
 func main() {
@@ -32,20 +32,19 @@ func main() {
 	flag.DurationVar(&longestCalm, "calm", longestCalm, "throw results away if a call without a fault took longer beside them")
 	kept := flag.Bool("continue", false, "keep the results of "+measured+", and measure only what is missing")
 	flag.Parse()
-	debug.SetGCPercent(400) // fewer collections, which would delay calls
+	debug.SetGCPercent(400) // fewer collections, because they would delay calls
 	if err := compare(*runs, *atOnce, *fault, *kept); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-// job is one fault, met by all contestants side by side.
 type job struct {
 	fault fault
 	run   int
 }
 
-// compare measures what is missing, and writes the page.
+// compare measures what is missing in the results, and writes the page.
 func compare(runs, atOnce int, chosen string, kept bool) error {
 	l := &league{dns: dnstest.Start()}
 	defer l.dns.Stop()
@@ -79,7 +78,6 @@ func compare(runs, atOnce int, chosen string, kept bool) error {
 	return errors.Join(append(l.errs, write(docs, l.records))...)
 }
 
-// league collects results.
 type league struct {
 	dns *dnstest.Server
 
@@ -96,7 +94,7 @@ func (l *league) has(f fault, run int) bool {
 
 const tries = 5
 
-// measure runs a job until its control is good.
+// measure runs a job. It repeats the job if the control had problems.
 func (l *league) measure(j job) {
 	var err error
 	for range tries {
@@ -115,8 +113,7 @@ func (l *league) measure(j job) {
 	l.errs = append(l.errs, fmt.Errorf("%s, run %d, failed %d times: %w", j.fault.name, j.run, tries, err))
 }
 
-// keep adds to the results, and writes them to the file, so that a run that is stopped can be
-// continued.
+// keep adds records to the results and writes the file, so that a stopped run can be continued.
 func (l *league) keep(records []record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +123,7 @@ func (l *league) keep(records []record) {
 	}
 }
 
-// together runs all contestants through a fault, and the control beside them.
+// together runs all contestants and the control through a fault at the same time.
 func together(dns *dnstest.Server, j job) ([]record, error) {
 	all := append(slices.Clone(contestants), control)
 	records, errs := make([]record, len(all)), make([]error, len(all))
@@ -151,7 +148,6 @@ func together(dns *dnstest.Server, j job) ([]record, error) {
 	return records, firstOf(errs)
 }
 
-// firstOf returns the first error, and how many there are.
 func firstOf(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 0 {
@@ -160,10 +156,9 @@ func firstOf(errs []error) error {
 	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
 }
 
-// longestCalm is how long a call may take in the world without a fault.
+// longestCalm limits the duration of a call of the control.
 var longestCalm = 100 * time.Millisecond
 
-// quiet reports whether the world without a fault shows a machine that is quiet enough.
 func quiet(r result) bool {
 	return r.lost == 0 && r.longest <= longestCalm && r.calls >= int(observed/pause)*9/10
 }

@@ -15,20 +15,19 @@ import (
 	"unicode/utf8"
 )
 
-// measure is one of the tables of the page, and its picture.
 type measure struct {
 	title, intro string
-	picture      string // file name without its ending; "" if there is none
+	picture      string // file name without its extension, or ""
 	of           func(result) float64
 	show         func(float64) string
-	// clear is how much smaller than ours a figure must be to be better, beside a tenth.
+	// A better figure than ours must be smaller by clear and by a tenth.
 	clear float64
-	// fair is set if a client that gives up has good figures: then only one that loses no more calls
-	// than ours can be better.
+	// fair is set if a client that gives up has good figures. Then a client is better only if it
+	// loses no more calls than ours.
 	fair bool
-	// priorities is set if the measure says nothing of clients without priorities.
+	// ordered is set if the measure is meaningless for clients without priorities.
 	ordered bool
-	// low and high are the figures of the lightest and the darkest field in the picture.
+	// low and high are the figures with the lightest and the darkest field.
 	low, high float64
 }
 
@@ -63,7 +62,6 @@ func seconds(s float64) string {
 
 func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
 
-// write writes the page and its pictures.
 func write(dir string, all []record) error {
 	if len(all) == 0 {
 		return nil
@@ -111,7 +109,8 @@ func page(all []record) string {
 	return b.String()
 }
 
-// rows returns the table of a measure: a row for each fault, with its median and worst run.
+// rows returns the table of a measure. The row of a fault has the median and the worst run of each
+// client.
 func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 	head := []string{"fault"}
 	for _, c := range contestants {
@@ -159,7 +158,7 @@ func cell(m measure, f figure) string {
 	return m.show(f.median)
 }
 
-// aligned returns a table in Markdown. All columns but the first and the last hold numbers.
+// aligned returns a Markdown table. All columns but the first and the last contain numbers.
 func aligned(table [][]string) string {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
@@ -194,7 +193,6 @@ func aligned(table [][]string) string {
 
 func isNumber(column int, row []string) bool { return column > 0 && column < len(row)-1 }
 
-// wrap breaks paragraphs into lines of at most 120 characters.
 func wrap(text string) string {
 	var b strings.Builder
 	column := 0
@@ -214,7 +212,6 @@ func wrap(text string) string {
 	return b.String()
 }
 
-// runsOf returns how often a fault was met.
 func runsOf(f fault, all []record) (runs int) {
 	for _, r := range all {
 		if r.fault == f.name && r.contestant == control.name && r.run > 0 {
@@ -224,7 +221,7 @@ func runsOf(f fault, all []record) (runs int) {
 	return runs
 }
 
-// method says how often and where it was measured.
+// method describes the number of runs and the machine.
 func method(all []record) string {
 	refused := 0
 	var longest time.Duration
@@ -252,7 +249,7 @@ func machine() string {
 	return fmt.Sprintf("%s on %s/%s, %d cores%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor())
 }
 
-// processor returns the name of the processor, where Linux tells it.
+// processor returns the name of the processor, or "" if Linux does not know it.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -266,7 +263,6 @@ func processor() string {
 	return ""
 }
 
-// versions returns the versions of the libraries.
 func versions() (all []string) {
 	info, _ := debug.ReadBuildInfo()
 	if info == nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// some returns results of the first two faults: three runs in which round_robin loses nothing and
-// the others lose 10, 20 and 30 calls.
+// some returns results of the first two faults. In three runs, the clients lose 10, 20 and 30
+// calls, but round_robin loses none.
 func some() (all []record) {
 	for run := 1; run <= 3; run++ {
 		for _, f := range faults[:2] {
@@ -37,7 +37,7 @@ func TestResultsSurviveTheFile(t *testing.T) {
 	if got, err := load(name); got != nil || err != nil {
 		t.Errorf("a file that does not exist: %v, %v", got, err)
 	}
-	if err := save(name, all); err != nil { // sorts
+	if err := save(name, all); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := load(name); err != nil || !reflect.DeepEqual(got, all) {
@@ -59,8 +59,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| killed             |      20 / 30 |         20 / 30 |", // median and worst
-		"20 / 30 | `round_robin` ",                                // better
+		"| killed             |      20 / 30 |         20 / 30 |", // median / worst
+		"20 / 30 | `round_robin` ",
 		" - |",
 		"met 0 to 3 times,",
 		"(1 times)",

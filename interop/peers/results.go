@@ -12,22 +12,21 @@ import (
 	"time"
 )
 
-// never is the time of the first answer if there was none.
+// never is the time of the first answer if there is none.
 const never = time.Duration(math.MaxInt64)
 
-// result is what one client had of one fault.
+// result is the result of one client during one fault.
 type result struct {
-	first       time.Duration // from the fault to the first answer to a call that began after it
-	lost, calls int           // how many calls failed, of how many
-	longest     time.Duration // of a call
-	changes     int           // of the priority that answers
-	connections int           // attempts to connect after the fault
+	first       time.Duration // time from the fault to the first answer of a call that began after it
+	lost, calls int           // number of failed calls, and of all calls
+	longest     time.Duration // longest duration of a call
+	changes     int           // how often another priority began to answer
+	connections int           // connection attempts after the fault
 }
 
-// record is a row of the file of results.
 type record struct {
 	fault, contestant string
-	run               int // from 1; 0 for one that was not used, because its control was bad
+	run               int // from 1; 0 if the run is not used because its control had problems
 	result
 }
 
@@ -66,7 +65,7 @@ func parse(fields []string) (record, error) {
 	return r, errors.Join(errs...)
 }
 
-// load reads the file of results; a file that does not exist has none.
+// load reads the file of results. If it does not exist, there are none.
 func load(name string) ([]record, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +90,7 @@ func load(name string) ([]record, error) {
 	return all, nil
 }
 
-// save writes the file of results, in the order of faults and contestants.
+// save writes the file of results, sorted by fault and contestant.
 func save(name string, all []record) error {
 	rank := make(map[string]int)
 	for i, f := range faults {
@@ -115,10 +114,9 @@ func save(name string, all []record) error {
 	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
 }
 
-// figure is the median and the worst of some runs.
 type figure struct{ median, worst float64 }
 
-// summary returns the figure of each measured pair of a fault and a contestant.
+// summary returns the median and the worst run of each pair of a fault and a contestant.
 func summary(all []record, of func(result) float64) map[[2]string]figure {
 	values := make(map[[2]string][]float64)
 	for _, r := range all {

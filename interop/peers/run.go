@@ -14,20 +14,18 @@ import (
 )
 
 const (
-	warm     = 3 * time.Second       // how long the client makes calls before the fault
-	observed = 30 * time.Second      // how long it makes calls after the fault
-	pause    = 20 * time.Millisecond // between the beginnings of two calls
+	warm     = 3 * time.Second       // duration of the calls before the fault
+	observed = 30 * time.Second      // duration of the calls after the fault
+	pause    = 20 * time.Millisecond // interval between the starts of calls
 	deadline = time.Second           // of each call
 )
 
-// call is a call that has ended.
 type call struct {
 	began, ended time.Time
-	priority     string // that answered
+	priority     string
 	err          error
 }
 
-// run measures a client during a fault.
 func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	w, err := newWorld(dns, f.secure)
 	if err != nil {
@@ -66,7 +64,7 @@ func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	return r, failed
 }
 
-// calls are calls at a constant rate, which waits for no answer.
+// calls are made at a constant rate, without waiting for answers.
 type calls struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -97,14 +95,13 @@ func (c *calls) make(cc grpc.ClientConnInterface) {
 	c.ended = append(c.ended, made)
 }
 
-// stop waits for the last answers, and returns all calls in the order in which they ended.
 func (c *calls) stop() []call {
 	c.cancel()
 	c.all.Wait()
 	return c.ended
 }
 
-// areGood returns an error if one of the last calls failed, or none of them went to the first priority.
+// areGood returns an error if one of the last calls failed, or if none went to the first priority.
 func (c *calls) areGood() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +117,8 @@ func (c *calls) areGood() error {
 	return nil
 }
 
-// judge returns the result of calls in the order in which they ended. The fault came between began
-// and struck.
+// judge returns the result of calls, which are in the order in which they ended. The fault happened
+// between began and struck.
 func judge(all []call, began, struck time.Time) result {
 	r := result{first: never}
 	priority, row := firstPriority, 0
@@ -151,6 +148,6 @@ func judge(all []call, began, struck time.Time) result {
 	return r
 }
 
-// inARow is how many answers in a row must come from the other priority to count as a change: a trial
-// call is none.
+// inARow is the number of consecutive answers of the other priority that count as a change. A
+// single call may only test whether a priority has recovered.
 const inARow = 5

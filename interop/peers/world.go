@@ -24,22 +24,21 @@ import (
 
 const firstPriority, secondPriority = "first", "second"
 
-// perPriority is the number of backends of a priority.
 const perPriority = 2
 
-// world is two priorities of backends, the names by which one client knows them, and its connections.
-// Worlds share nothing but the DNS server.
+// world holds two priorities of backends, their DNS names for one client, and the client's
+// connections. Different worlds share only the DNS server.
 type world struct {
 	dns                  *dnstest.Server
 	number               uint32
-	first, second, spare []*backend     // spare belongs to the first priority, but its name does not list it
+	first, second, spare []*backend
 	trusted              *x509.CertPool // nil: without TLS
 
-	attempts atomic.Int64 // of the client, to connect
+	attempts atomic.Int64 // connection attempts of the client
 
 	mu    sync.Mutex
 	conns []clientConn
-	deaf  map[string]bool // addresses from which nothing arrives at the client
+	deaf  map[string]bool // addresses whose packets do not reach the client
 }
 
 type clientConn struct {
@@ -47,9 +46,8 @@ type clientConn struct {
 	conn    *net.TCPConn
 }
 
-// worlds counts the worlds of this process. Each has IP addresses of its own, so that no world
-// listens on a port that a killed backend of another has left. Runs of several processes at the
-// same time have different ports.
+// worlds counts the worlds of this process. Each has its own IP addresses, so that it never uses
+// the port of a killed backend in another one. Concurrent processes use different ports.
 var (
 	worlds atomic.Uint32
 	port   = 20_000 + os.Getpid()%10_000
@@ -86,7 +84,6 @@ func newWorld(dns *dnstest.Server, secure bool) (*world, error) {
 	return w, nil
 }
 
-// publish makes the names of the world resolve to its backends.
 func (w *world) publish(first []*backend) {
 	one, two := ips(first), ips(w.second)
 	w.dns.Set(w.host(firstPriority), "A", one...)
@@ -109,7 +106,7 @@ func (w *world) host(priority string) string {
 // name returns the name and port of a priority, or of "all".
 func (w *world) name(priority string) string { return fmt.Sprintf("%s:%d", w.host(priority), port) }
 
-// options are the dial options of all clients: the same credentials, connections and keepalive.
+// options returns the dial options of all clients: the same credentials, connections and keepalive.
 func (w *world) options() []grpc.DialOption {
 	security := insecure.NewCredentials()
 	if w.trusted != nil {
@@ -124,7 +121,7 @@ func (w *world) options() []grpc.DialOption {
 
 const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // as in Recommended
 
-// connect connects the client to an address.
+// connect connects the client to an address, and counts the attempt.
 func (w *world) connect(ctx context.Context, address string) (net.Conn, error) {
 	w.attempts.Add(1)
 	d := net.Dialer{Control: func(_, _ string, socket syscall.RawConn) error {
@@ -153,7 +150,7 @@ func (w *world) isDeafTo(address string) bool {
 	return w.deaf[address]
 }
 
-// loseAnswers drops all packets that the backends send to the client.
+// loseAnswers drops all packets from the backends to the client.
 func (w *world) loseAnswers(from []*backend) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +177,6 @@ func (w *world) close() {
 	}
 }
 
-// each calls f for all backends, and joins the errors.
 func each(backends []*backend, f func(*backend) error) error {
 	var errs []error
 	for _, b := range backends {

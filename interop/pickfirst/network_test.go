@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// built counts how often the policy pick_first was built.
+// built counts the instances of pick_first.
 var built atomic.Int64
 
 type counting struct{ balancer.Builder }
@@ -41,17 +41,16 @@ func (counting) Name() string { return grpcpickfirst.Name }
 
 func init() { balancer.Register(counting{balancer.Get(pickfirst.Name)}) }
 
-// backend is a server in memory, in a synctest bubble.
 type backend struct {
 	name   string
 	lis    *bufconn.Listener
 	health *health.Server
-	broken atomic.Bool // calls fail with UNAVAILABLE
+	broken atomic.Bool
 	dials  atomic.Int64
 	stop   func()
 }
 
-// startBackends starts servers that give their names in the response header "server".
+// startBackends starts servers that send their names in the response header "server".
 func startBackends(t *testing.T, names ...string) map[string]*backend {
 	backends := map[string]*backend{}
 	for _, name := range names {
@@ -75,7 +74,6 @@ func (b *backend) answer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, 
 	return handler(ctx, req)
 }
 
-// dial opens a channel to the backends with this service config.
 func dial(t *testing.T, backends map[string]*backend, serviceConfig string) *grpc.ClientConn {
 	t.Helper()
 	r := manual.NewBuilderWithScheme("listed")
@@ -100,7 +98,8 @@ func dial(t *testing.T, backends map[string]*backend, serviceConfig string) *grp
 	return cc
 }
 
-// callAll makes n calls and returns how many each backend answered. Those that failed are under "".
+// callAll makes n calls and returns the number of answers by backend. Failed calls are counted
+// under "".
 func callAll(cc *grpc.ClientConn, n int) map[string]int {
 	answers := map[string]int{}
 	for range n {

@@ -8,9 +8,9 @@ import (
 	_ "google.golang.org/grpc/xds" // registers outlier_detection_experimental
 )
 
-// gRPC-Go's outlier detection over round_robin ejects a server whose calls fail, and later uses it
-// again. The connection stays open, because the ejection is reported to the health listener. The
-// default interval is 10 s, and the default ejection 30 s.
+// gRPC-Go's outlier detection over round_robin ejects a server whose calls fail, and uses it again
+// later. The connection stays open, because the ejection is reported to the health listener. The
+// default interval is 10 s, and the default ejection time 30 s.
 func TestOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -22,7 +22,7 @@ func TestOutlierDetection(t *testing.T) {
 		synctest.Wait()
 		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
 
-		pass(10 * time.Second) // until an interval begins in which no call to b succeeds
+		pass(10 * time.Second) // a new interval, in which no call to b succeeds, begins
 		backends["b"].broken.Store(true)
 		wantAnswers(t, cc, "map[:20 a:20 c:20]")
 		pass(10 * time.Second)

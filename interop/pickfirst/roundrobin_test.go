@@ -7,8 +7,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// With gRPC-Go's round_robin and client-side health checks, a server that reports NOT_SERVING gets
-// no calls, and keeps its connection.
+// With gRPC-Go's round_robin and client-side health checks, a NOT_SERVING server gets no calls but
+// keeps its connection.
 func TestRoundRobinWithHealthCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")

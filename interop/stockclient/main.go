@@ -1,7 +1,8 @@
 // Command stockclient is a client of gRPC-Go's own xds: targets, without this project, for the
-// interop tests. Each line on stdin is a number. The client makes that many calls to the target in
-// its argument, one after another, and writes a line of JSON: how many each backend got, and the
-// error of a call that failed. GRPC_XDS_BOOTSTRAP_CONFIG has the bootstrap configuration.
+// interop tests. Its argument is the target. For each line on stdin, which is a number, it makes
+// that many calls, one after another. It then prints a line of JSON: the number of answers by
+// backend, and the error of a failed call. GRPC_XDS_BOOTSTRAP_CONFIG contains the bootstrap
+// configuration.
 package main
 
 import (
@@ -21,7 +22,6 @@ import (
 	_ "google.golang.org/grpc/xds"
 )
 
-// answer is the line that is written for one line of input.
 type answer struct {
 	Counts map[string]int `json:"counts"`
 	Error  string         `json:"error,omitempty"`
@@ -53,7 +53,6 @@ func run() error {
 	return lines.Err()
 }
 
-// calls makes n calls, and stops when one fails.
 func calls(conn *grpc.ClientConn, n int) answer {
 	a := answer{Counts: make(map[string]int)}
 	for range n {
@@ -67,7 +66,6 @@ func calls(conn *grpc.ClientConn, n int) answer {
 	return a
 }
 
-// call makes a health check and returns the response header "backend".
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -1,12 +1,12 @@
-// Command apiserver runs a Kubernetes control plane in one process, for tests: kube-apiserver with
+// Command apiserver runs a Kubernetes control plane for tests, in one process: kube-apiserver with
 // its own etcd, and the controllers for Deployments, ReplicaSets, EndpointSlices and garbage
-// collection. There is no kubelet, no scheduler and no kube-proxy.
+// collection. There is no kubelet, scheduler or kube-proxy.
 //
 //	apiserver DIR PORT [FLAG…]
 //
-// DIR has all of its state, so that a killed server can be started again: apiserver.crt is the root
-// certificate, token the token of an administrator, etcd the URL of etcd. The server prints "ready"
-// when it is ready, and ends when its standard input is closed.
+// DIR contains the server's state, so that a killed server can be restarted. It also has the files
+// apiserver.crt (the root certificate), token (of an administrator) and etcd (the URL of etcd). The
+// server prints "ready" when it is ready, and ends when its standard input is closed.
 package main
 
 import (
@@ -70,7 +70,7 @@ type server struct{ dir, port, token string }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 
-// once returns the content of a file. If there is no such file, it creates one.
+// once returns the content of a file. It creates the file if there is none.
 func (s *server) once(name string, content func() ([]byte, error)) (string, error) {
 	b, err := os.ReadFile(s.file(name))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -94,7 +94,7 @@ func (s *server) prepare() (flags []string, err error) {
 	if _, err = s.once("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd connects to its own port, so the port must be known and cannot be 0
+	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd connects to its own port, which must therefore be known
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *server) prepare() (flags []string, err error) {
 	<-etcd.Server.ReadyNotify()
 	return []string{
 		"--etcd-servers=" + clients.String(),
-		"--etcd-compaction-interval=0", // never by itself: tests decide when versions are discarded
+		"--etcd-compaction-interval=0", // tests decide when etcd discards versions
 		"--cert-dir=" + s.dir,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + s.port,
@@ -126,7 +126,7 @@ func (s *server) prepare() (flags []string, err error) {
 	}, os.WriteFile(s.file("etcd"), []byte(clients.String()), 0o600)
 }
 
-// control waits until kube-apiserver is ready, and then runs the controllers until ctx is done.
+// control waits until kube-apiserver is ready, and runs the controllers until ctx is done.
 func (s *server) control(ctx context.Context) error {
 	config := &rest.Config{Host: "https://127.0.0.1:" + s.port, BearerToken: s.token, QPS: 1000, Burst: 1000,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: s.file("apiserver.crt")}}

@@ -1,6 +1,6 @@
-// Kubernetes reproduces failures that users of other Kubernetes resolvers have reported. It runs
-// Understudy and kuberesolver in parallel: both watch one API server on loopback and receive the
-// same events. It prints which pods handle the calls of each channel after each event.
+// Kubernetes reproduces failures that users of other Kubernetes resolvers have reported. Understudy
+// and kuberesolver run in parallel, watch one API server on loopback, and receive the same events.
+// After each event, the program prints which pods handle the calls of each channel.
 //
 // It needs Linux, where all of 127.0.0.0/8 is loopback.
 package main
@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// settled is how long after an event the measured calls begin. A step may wait for longer.
+// settled is the time between an event and the measured calls. A step may add to it.
 const settled = 2 * time.Second
 
 const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
@@ -35,7 +35,6 @@ func main() {
 	}
 }
 
-// compare runs all stories, and prints the table.
 func compare() error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(table, "| what happens\t| pods that the Service has ready\t| Understudy calls\t| kuberesolver %s calls\t|\n| ---\t| ---\t| ---\t| ---\t|\n", version())
@@ -47,7 +46,6 @@ func compare() error {
 	return table.Flush()
 }
 
-// version returns the version of kuberesolver in this program.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {
@@ -59,7 +57,7 @@ func version() string {
 	return "of an unknown version"
 }
 
-// tell runs a story on two new channels, ours and kuberesolver's, and writes a row for each step.
+// tell runs a story on two new channels, ours and kuberesolver's. It writes a row for each step.
 func tell(s story, table *tabwriter.Writer) error {
 	p, err := startPods()
 	if err != nil {
@@ -93,7 +91,6 @@ func tell(s story, table *tabwriter.Writer) error {
 	return nil
 }
 
-// channels opens our channel and kuberesolver's, which uses round_robin.
 func channels(url string) (ours, theirs *grpc.ClientConn, err error) {
 	ours, err = understudy.NewClient("kubernetes:///web.shop",
 		understudy.Options{Sources: []discovery.SourceOption{kubernetes.WithTransport(url, &http.Transport{})}},

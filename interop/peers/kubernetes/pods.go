@@ -15,16 +15,14 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// podNames lists the names of the pods. Their addresses are 127.0.0.1, 127.0.0.2 and so on.
 var podNames = []string{"a", "b", "c", "d"}
 
-// pods are servers on several addresses that all have the same port, like the pods of a Deployment.
+// pods are servers with different addresses but the same port, like the pods of a Deployment.
 type pods struct {
 	port    int
 	servers []*grpc.Server
 }
 
-// startPods starts all pods. If the port is in use at one of the addresses, it tries another one.
 func startPods() (*pods, error) {
 	var errs []error
 	for range 20 {
@@ -62,16 +60,15 @@ func (p *pods) stop() {
 
 func addressOf(pod int) string { return fmt.Sprintf("127.0.0.%d", pod+1) }
 
-// endpoint returns a pod as an endpoint of an EndpointSlice in JSON, with the given conditions.
 func endpoint(name, conditions string) string {
 	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
 }
 
-// callsOfStep is how many calls are made to find out which pods a channel uses.
+// callsOfStep is the number of calls that show which pods a channel uses.
 const callsOfStep = 200
 
-// whoAnswers makes calls and returns the names of the pods that handled them, and how many calls
-// failed if any did.
+// whoAnswers makes calls and returns the names of the pods that handled them. It adds the number of
+// failed calls, if any.
 func whoAnswers(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsOfStep {
@@ -100,7 +97,7 @@ func whoAnswers(cc grpc.ClientConnInterface) string {
 	return strings.Join(names, " ")
 }
 
-// traffic makes a call on each channel every 10 ms for the given time, and ignores the results.
+// traffic makes a call on each channel every 10 ms for some time, and ignores the results.
 func traffic(long time.Duration, channels ...grpc.ClientConnInterface) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()

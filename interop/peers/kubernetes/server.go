@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// apiServer is a fake API server with the EndpointSlices of one Service. It supports both ways to
-// request a watch: the parameter "watch", and the deprecated path, which kuberesolver uses.
+// apiServer is a fake API server with the EndpointSlices of one Service. It supports both forms of
+// watch requests: the parameter "watch", and the deprecated path, which kuberesolver uses.
 type apiServer struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	slices  map[string]string // JSON of each slice, by name
-	log     []string          // all events, in JSON; event i has version i+1
+	slices  map[string]string
+	log     []string // all events in JSON; event i has version i+1
 	watches int
 	down    bool
 }
@@ -41,7 +41,7 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// awaitWatches waits until n watches have begun, for at most 30 s.
+// awaitWatches waits until n watches have begun, but no longer than 30 s.
 func (s *apiServer) awaitWatches(n int) error {
 	late := false
 	timer := time.AfterFunc(30*time.Second, func() {
@@ -62,7 +62,6 @@ func (s *apiServer) awaitWatches(n int) error {
 	return nil
 }
 
-// set adds or changes a slice. The endpoints are given in JSON.
 func (s *apiServer) set(name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,13 +81,12 @@ func (s *apiServer) remove(name string) {
 	delete(s.slices, name)
 }
 
-// add appends an event to the log. The caller holds the lock.
 func (s *apiServer) add(kind, object string) {
 	s.log = append(s.log, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
 	s.changed.Broadcast()
 }
 
-// serve serves a watch: first all slices, unless a version is given, then each event.
+// serve serves a watch. Without a version, it first sends all slices. Then it sends each event.
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	parameters := r.URL.Query()
 	if !strings.Contains(r.URL.Path, "/endpointslices") || !strings.Contains(r.URL.Path, "/watch/") && !parameters.Has("watch") {

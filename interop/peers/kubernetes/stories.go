@@ -8,29 +8,26 @@ const (
 	unknown     = `"ready":null`
 )
 
-// cluster is the API server of a story, with the port of the pods.
+// cluster is the API server of a story, and the port of the pods.
 type cluster struct {
 	*apiServer
 	port int
 }
 
-// slice sets the endpoints of a slice, whose port is that of the pods.
 func (c *cluster) slice(name string, endpoints ...string) { c.set(name, c.port, endpoints...) }
 
-// story is a sequence of changes to a Service.
 type story struct {
 	before func(*cluster)
 	steps  []step
 }
 
-// step is a change, and the pods that are ready after it.
+// step is a change and the names of the pods that are ready after it.
 type step struct {
 	what, ready string
-	change      func(*cluster) // nil if nothing changes
-	later       time.Duration  // how much longer than settled to wait before the calls
+	change      func(*cluster) // nil for no change
+	later       time.Duration  // wait before the calls, in addition to settled
 }
 
-// twoSlices sets two slices with two pods each.
 func twoSlices(c *cluster) {
 	c.slice("web-1", endpoint("a", ready), endpoint("b", ready))
 	c.slice("web-2", endpoint("c", ready), endpoint("d", ready))
