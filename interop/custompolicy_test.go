@@ -109,9 +109,9 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 // gRPC-Go's own xDS client uses our policy. Each endpoint gets its share of the calls. The weights
 // arrive as UQ1.31 fractions, so the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
-	weights := [][]uint32{{2, 1}, {5, 3}}
-	localities := []uint32{3, 1} // weights of the localities
-	want := []float64{0.09375, 0.15625, 0.25, 0.5}
+	weights := [][]uint32{{2, 1}, {5, 3}}          // weights of the endpoints, by locality
+	localities := []uint32{3, 1}                   // weights of the localities
+	want := []float64{0.09375, 0.15625, 0.25, 0.5} // shares of the endpoints, sorted
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
 	var backends []string
 	for i, ws := range weights {

@@ -12,7 +12,7 @@ const away = 10 * time.Second
 // disturbed is a directory of files with a server. Tests disturb both. Meanwhile, clients must lose
 // no call. Afterwards, they must receive changes.
 type disturbed struct {
-	dir, other string
+	dir, other string // dir is served; it is moved to other and back
 	server     *process
 	flags      []string
 	a, b       string // addresses of two backends

@@ -24,10 +24,10 @@ import (
 
 const patience = time.Minute
 
-var binary string
+var binary string // path of understudy; stockclient is in the same directory
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8")
+	flag.Set("test.parallel", "8") // many tests can run at a time, because they mostly wait
 	os.Exit(run(m))
 }
 

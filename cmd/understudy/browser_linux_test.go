@@ -66,8 +66,7 @@ func press(ctx context.Context, t *testing.T, page *chromium.Page, label string)
 	}
 }
 
-// unfolded returns a JavaScript condition: the element is unfolded if is is true, and folded
-// otherwise.
+// unfolded returns a JavaScript condition on whether the named element is unfolded.
 func unfolded(name string, is bool) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("main details")].find(d => d.querySelector(".name")?.innerText === %q)?.open === %v`, name, is)
 }

@@ -66,7 +66,7 @@ func TestNoBackendOutlivesTheDemo(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			demo := exec.Command(os.Args[0], "demo")
-			dir := t.TempDir()
+			dir := t.TempDir() // a killed demo cannot remove its own directory
 			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+dir)
 			progress, err := demo.StderrPipe()
 			if err != nil {

@@ -25,7 +25,7 @@ const (
 )
 
 // outlierSide is one of the two policies. Its child connects to every endpoint and listens to its
-// health. It picks the endpoint in the context of the call.
+// health. The context of a call names the endpoint to pick.
 type outlierSide struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn

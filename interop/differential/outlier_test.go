@@ -11,9 +11,9 @@ import (
 
 var five = []string{"a", "b", "c", "d", "e"}
 
-// randomOutlierConfig returns a configuration with which the policies must not differ. Known
-// differences, which it avoids, have their own tests: below 100 %, the ejections of gRPC-Go depend
-// on the order of a map, and it counts an endpoint twice if two algorithms eject it.
+// randomOutlierConfig returns a configuration without the known differences, which have their own
+// tests. The maximum is 100 %, because gRPC-Go's ejections otherwise depend on the order of a map.
+// There is only one algorithm, because gRPC-Go counts an endpoint twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))

@@ -71,7 +71,7 @@ func hangs(ctx context.Context) error {
 // backend is a server of one priority with its own address. Faults change its behavior.
 type backend struct {
 	priority, address string
-	certificate       atomic.Pointer[tls.Certificate]
+	certificate       atomic.Pointer[tls.Certificate] // nil: without TLS
 	behavior          atomic.Pointer[func(context.Context) error]
 
 	mu       sync.Mutex
@@ -79,7 +79,7 @@ type backend struct {
 	server   *grpc.Server
 	health   *health.Server
 	conns    map[*accepted]bool
-	lifetime time.Duration
+	lifetime time.Duration // of connections; 0: unlimited
 }
 
 func startBackend(priority, address string, certificate *tls.Certificate) (*backend, error) {

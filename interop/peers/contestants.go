@@ -19,7 +19,7 @@ import (
 // contestant is a client under comparison. It knows two priorities of backends by their DNS names.
 type contestant struct {
 	name, what string
-	spreads    bool
+	spreads    bool // has no priorities, and calls all backends
 	dial       func(*world) (cc grpc.ClientConnInterface, closeIt func(), err error)
 }
 

@@ -238,9 +238,9 @@ func TestJudge(t *testing.T) {
 	add := func(from, to int, priority string, err error) {
 		all = append(all, call{at(from), at(to), priority, err})
 	}
-	add(-20, -10, firstPriority, context.Canceled)
-	add(-5, 1, firstPriority, nil)
-	add(-4, 1, "", context.Canceled) // in flight, lost
+	add(-20, -10, firstPriority, context.Canceled) // before the fault
+	add(-5, 1, firstPriority, nil)                 // in flight, answered
+	add(-4, 1, "", context.Canceled)               // in flight, lost
 	add(10, 1010, "", context.DeadlineExceeded)
 	for i := range inARow {
 		add(1000+10*i, 1020+10*i, secondPriority, nil)

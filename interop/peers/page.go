@@ -20,7 +20,7 @@ type measure struct {
 	picture      string // file name without its extension, or ""
 	of           func(result) float64
 	show         func(float64) string
-	// A better figure than ours must be smaller by clear and by a tenth.
+	// A figure is better than ours if it is smaller by clear and by a tenth.
 	clear float64
 	// fair is set if a client that gives up has good figures. Then a client is better only if it
 	// loses no more calls than ours.

@@ -60,7 +60,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| killed             |      20 / 30 |         20 / 30 |", // median / worst
-		"20 / 30 | `round_robin` ",
+		"20 / 30 | `round_robin` ",                                // better
 		" - |",
 		"met 0 to 3 times,",
 		"(1 times)",

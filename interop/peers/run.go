@@ -22,7 +22,7 @@ const (
 
 type call struct {
 	began, ended time.Time
-	priority     string
+	priority     string // priority that answered
 	err          error
 }
 
@@ -64,7 +64,7 @@ func run(dns *dnstest.Server, c contestant, f fault) (result, error) {
 	return r, failed
 }
 
-// calls are made at a constant rate, without waiting for answers.
+// calls holds calls that are made at a constant rate, without waiting for answers.
 type calls struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup

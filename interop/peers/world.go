@@ -31,7 +31,7 @@ const perPriority = 2
 type world struct {
 	dns                  *dnstest.Server
 	number               uint32
-	first, second, spare []*backend
+	first, second, spare []*backend     // spare belongs to the first priority, but is not listed by its DNS name
 	trusted              *x509.CertPool // nil: without TLS
 
 	attempts atomic.Int64 // connection attempts of the client

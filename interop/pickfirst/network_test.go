@@ -45,7 +45,7 @@ type backend struct {
 	name   string
 	lis    *bufconn.Listener
 	health *health.Server
-	broken atomic.Bool
+	broken atomic.Bool // calls fail with UNAVAILABLE
 	dials  atomic.Int64
 	stop   func()
 }

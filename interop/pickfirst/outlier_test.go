@@ -22,7 +22,7 @@ func TestOutlierDetection(t *testing.T) {
 		synctest.Wait()
 		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
 
-		pass(10 * time.Second) // a new interval, in which no call to b succeeds, begins
+		pass(10 * time.Second) // until an interval begins in which no call to b succeeds
 		backends["b"].broken.Store(true)
 		wantAnswers(t, cc, "map[:20 a:20 c:20]")
 		pass(10 * time.Second)

@@ -25,7 +25,7 @@ type story struct {
 type step struct {
 	what, ready string
 	change      func(*cluster) // nil for no change
-	later       time.Duration  // wait before the calls, in addition to settled
+	later       time.Duration  // extra wait before the calls
 }
 
 func twoSlices(c *cluster) {

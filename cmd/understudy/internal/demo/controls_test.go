@@ -218,8 +218,8 @@ func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	}
 }
 
-// If the debug page has another form than expected, the controls cannot be added, which is an
-// error.
+// If the debug page does not have the expected form, the controls cannot be added, and an error is
+// returned.
 func TestAnotherDebugPageIsAnError(t *testing.T) {
 	p := &page{stage: &stage{cluster: &cluster{}}}
 	if _, err := p.withControls([]byte("<html></html>")); err == nil || !strings.Contains(err.Error(), "not exactly one") {

@@ -109,7 +109,7 @@ func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, er
 	options.Keepalive.Timeout = 2 * time.Second
 	change(&options)
 	return understudy.NewClient(target, options,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // all connections are on loopback
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,

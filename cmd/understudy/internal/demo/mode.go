@@ -53,7 +53,7 @@ func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 
 type gate struct {
 	mu     sync.Mutex
-	opened chan struct{}
+	opened chan struct{} // nil while the gate is open; closed when it opens
 }
 
 func (g *gate) set(open bool) {

@@ -15,8 +15,8 @@ const settleLimit = 12 * time.Second
 // two intervals of outlier detection, and a margin for a busy machine.
 const intervals = 20*time.Second + 5*time.Second
 
-// reaction is the wait after a change that is not visible in which backends answer, such as a new
-// weight. An edit of the file takes effect within a second.
+// reaction limits the time until a change affects calls. An edit of the file takes effect within a
+// second.
 const reaction = time.Second
 
 // tolerance is the allowed difference between a measured and an expected share.

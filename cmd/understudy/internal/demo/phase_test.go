@@ -215,7 +215,7 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestTheDemoEndsInTwoMinutes(t *testing.T) {
-	longest := 2 * reaction // of the phases endpoint-killed and weights-changed
+	longest := 2 * reaction // for the phases endpoint-killed and weights-changed
 	for _, p := range phases {
 		longest += window
 		switch p.name {

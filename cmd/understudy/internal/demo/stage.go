@@ -68,7 +68,7 @@ const (
 type group struct {
 	Rank  rank
 	Name  string
-	Title string
+	Title string // its name on the debug page
 	// Weight is nil for a priority.
 	Weight *uint32
 	spots  []*spot

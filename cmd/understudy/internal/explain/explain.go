@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	_ "github.com/understudy-lb/understudy"
+	_ "github.com/understudy-lb/understudy" // registers the policies
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/clusterfile"

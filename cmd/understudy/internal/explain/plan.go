@@ -150,7 +150,7 @@ func isName(address string) bool {
 	return err != nil
 }
 
-// add adds the endpoints and drops of the mechanism with index i. Its highest priority is first.
+// add adds the endpoints and drops of the mechanism with index i. first is its highest priority.
 func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool) {
 	cluster := ""
 	if several {

@@ -34,7 +34,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 		}
 	}
 	if len(subjects) == 0 {
-		subjects = []*subject{{name: opts.Cluster}}
+		subjects = []*subject{{name: opts.Cluster}} // no such cluster: Mechanisms returns the error
 	}
 	for _, s := range subjects {
 		var err error

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes"
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers its targets
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
@@ -63,7 +63,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
 		select {
-		case <-news:
+		case <-news: // n replaces older news that nobody has received
 		default:
 		}
 		news <- n

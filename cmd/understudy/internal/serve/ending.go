@@ -16,8 +16,8 @@ import (
 const silence = 5 * time.Second
 
 // endWith returns an interceptor that ends streams when ctx ends. Otherwise, streams that watch the
-// health would go on. It also ends streams that get no response within silent while the gate is not
-// complete.
+// health would go on. It also ends streams that get no response within silent while some content is
+// unknown.
 func endWith(ctx context.Context, g *gate, silent time.Duration) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())

@@ -33,7 +33,7 @@ type files struct {
 }
 
 type content struct {
-	clusters map[origin]*given
+	clusters map[origin]*given // nil if the file is invalid
 	err      error
 }
 

@@ -42,7 +42,7 @@ type follow struct {
 	hold    *time.Timer                       // ends the wait for mechanisms that have not answered; nil if there was no wait
 	problem string
 	waits   bool   // some discovery mechanism has neither answered nor failed
-	notes   string // settings in the answer that serve ignores
+	notes   string // ignored settings of the answer
 }
 
 // startFollows follows the targets in o.From. Each is NAME=TARGET, or a target whose cluster is
@@ -189,8 +189,8 @@ func (f *follows) holdNoMore(one *follow) {
 	f.tell()
 }
 
-// unserved describes the settings in an answer that serve ignores: its outlier detection, and its
-// drops if an earlier mechanism has answered. A cluster has only one set of drops.
+// unserved describes the ignored settings of an answer: its outlier detection, and its drops if an
+// earlier mechanism has answered. A cluster has only one set of drops.
 func unserved(found join.Found, before int) (notes []string) {
 	if before > 0 && len(found.Answer.Drops) > 0 {
 		notes = append(notes, found.Name+": its drops have no effect, because they are not those of the first part")

@@ -43,7 +43,7 @@ type codec struct {
 	large *lane
 }
 
-// small is the largest size of a small request, in bytes.
+// small is the size in bytes up to which a request does not wait.
 const small = 4 << 10
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {

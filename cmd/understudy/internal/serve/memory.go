@@ -7,7 +7,7 @@ import (
 // memory tracks the estimated bytes held for the requests of clients.
 type memory struct {
 	held        int
-	connections map[string]*connection
+	connections map[string]*connection // by the client's address
 }
 
 type connection struct {

@@ -115,6 +115,6 @@ func (m *metricsServer) run() error {
 func (m *metricsServer) close() {
 	if m != nil {
 		_ = m.server.Close()
-		_ = m.listener.Close()
+		_ = m.listener.Close() // run may never have been called
 	}
 }

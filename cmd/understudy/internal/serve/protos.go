@@ -94,7 +94,8 @@ func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPol
 }
 
 // newListener returns the listener for gRPC clients with the target xds:///name. It contains its
-// routes, so that clients need not request them. The routes send every call to the cluster name.
+// routes, so that clients need not request them. The routes send every call to the cluster with
+// this name.
 func newListener(name string) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {

@@ -153,8 +153,8 @@ func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	wrong, unknown := p.follows.into(found, p.clusters.gave)
 	changes := p.clusters.update(time.Now(), found)
-	// This comes before the rejections are added: a file that is rejected only because another one
-	// has its cluster is known.
+	// The rejections are added only later: a file is known even if it is rejected because another
+	// one has its cluster.
 	partly := unknown || p.unknown(problems)
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]

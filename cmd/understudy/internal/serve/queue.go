@@ -21,11 +21,11 @@ type queue struct {
 	out  io.Writer
 	note func(w io.Writer, dropped uint64)
 
-	total atomic.Uint64
+	total atomic.Uint64 // all lines dropped so far
 
 	mu      sync.Mutex
 	lines   []byte
-	dropped uint64
+	dropped uint64 // lines dropped since the last take
 	closed  bool
 
 	more  chan struct{}

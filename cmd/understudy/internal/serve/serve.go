@@ -94,7 +94,7 @@ type Server struct {
 	metrics   *metricsServer
 	publisher *publisher
 	watcher   *filewatch.Watcher
-	keys      *keyring
+	keys      *keyring // nil without TLS
 	log       *slog.Logger
 
 	cancel context.CancelFunc

@@ -84,8 +84,8 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// After a restart, the cache knows the last cluster of each file, even if the file has just renamed
-// it.
+// After a restart, the cache knows the last cluster of each file, even if the file named another
+// one before.
 func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")

@@ -122,7 +122,7 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response. It replaces go-control-plane's version, a counter, by a hash of the
+// Send sends a response. It replaces go-control-plane's version, a counter, with a hash of the
 // content, which is the same in all replicas.
 func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))

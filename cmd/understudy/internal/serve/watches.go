@@ -39,8 +39,8 @@ func (w watches) watch(typeURL string, sub cachev3.Subscription, create func() (
 	return func() { inTurn(cancel) }, err
 }
 
-// many is the number of names that makes a request large. For milliseconds, a large request may
-// hold locks that every request needs.
+// many is the number of names that makes a request large. Such a request may take milliseconds,
+// while it holds locks that every request needs.
 const many = 100
 
 // turn waits until a request with n names may be handled. The caller must call done afterwards.

@@ -31,11 +31,11 @@ const (
 	modeRefuse     = "refuse"  // closes its listener, keeps its connections
 	modeSilent     = "silent"  // resets its connections; accepts new ones but sends nothing
 	modeGarbage    = "garbage" // like modeSilent, but sends bytes that are not HTTP/2
-	modeCrash      = "crash"
-	modeReset      = "reset"
-	modeGoaway     = "goaway"
-	modeCut        = "cut" // receives no packets
-	modeLossy      = "lossy"
+	modeCrash      = "crash"   // resets connections a few milliseconds after it has accepted them
+	modeReset      = "reset"   // resets its connections once
+	modeGoaway     = "goaway"  // ends its connections with GOAWAY once
+	modeCut        = "cut"     // receives no packets
+	modeLossy      = "lossy"   // receives 7 of 10 packets
 	modeErrors     = "errors"
 	modeUnavail    = "unavail"
 	modeHang       = "hang"       // does not answer
@@ -174,7 +174,7 @@ var (
 	filterNone = []syscall.SockFilter(nil)
 	filterAll  = []syscall.SockFilter{{Code: syscall.BPF_RET | syscall.BPF_K, K: 0}}
 	filterSome = []syscall.SockFilter{
-		{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: 0xfffff000 + 56},
+		{Code: syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS, K: 0xfffff000 + 56}, // SKF_AD_OFF + SKF_AD_RANDOM
 		{Code: syscall.BPF_JMP | syscall.BPF_JGE | syscall.BPF_K, K: 1288490188, Jt: 0, Jf: 1},
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 1 << 18},
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 0},

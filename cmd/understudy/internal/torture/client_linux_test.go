@@ -30,7 +30,7 @@ import (
 // channelConfig describes one channel of the client process.
 type channelConfig struct {
 	Target      string
-	Recommended bool
+	Recommended bool // otherwise the zero value of Options
 	Retries     bool
 }
 
@@ -86,7 +86,7 @@ type client struct {
 	ctx     context.Context //nolint:containedctx // ends the callers
 	cancel  context.CancelFunc
 	own     goleak.Option
-	files   int
+	files   int // files open before the first channel
 }
 
 func runClient() error {

@@ -51,7 +51,7 @@ func (w *world) strike(f *fault, name string, begin bool) error {
 	return fmt.Errorf("a fault on %q", f.on)
 }
 
-// troubled does the fault, and informs the judge before it begins and after it has ended.
+// troubled calls do. It informs the judge before a fault begins and after it has ended.
 func (w *world) troubled(h string, f *fault, begin bool, do func(f *fault, h string, begin bool) error) error {
 	if begin {
 		w.judge.begin(h, f.kind)

@@ -11,8 +11,8 @@ import (
 type files struct {
 	dir   string
 	port  int
-	disk  string
-	now   string // directory of a small file system, or ""
+	disk  string // directory on a small file system, or ""
+	now   string // content of the files
 	faint map[string]bool
 	shift map[string]time.Duration // of the modification times
 }

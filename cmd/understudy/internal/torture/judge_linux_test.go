@@ -22,7 +22,7 @@ const (
 
 // trouble is a period in which calls may fail at one host, or at all hosts.
 type trouble struct {
-	from, to time.Duration
+	from, to time.Duration // to is forever until the trouble has ended
 	kind     kind
 }
 
@@ -35,7 +35,7 @@ const margin = 3 * time.Second
 type channelState struct {
 	name        string
 	recommended bool
-	sees        func(content) content
+	sees        func(content) content // the part of the published endpoints that its source reports
 	calls       int
 	failed      int
 	recent      []record // the last calls
@@ -53,7 +53,7 @@ type judge struct {
 	changed   time.Duration
 	channels  []*channelState
 	pulses    []record // pulses of all processes that show a delay
-	waiting   []record
+	waiting   []record // calls that ended after the client's last pulse
 	judged    int
 	left      *record
 }
@@ -107,7 +107,7 @@ func (j *judge) delay(from, to time.Duration) (longest time.Duration) {
 // Each time limit is extended by busyFactor times the longest scheduling delay.
 const busyFactor = 20
 
-// tooSlow is the scheduling delay from which calls are not judged.
+// tooSlow is the scheduling delay above which calls are not judged.
 const tooSlow = time.Second
 
 // slowFor is how long calls are not judged after such a delay.
@@ -194,7 +194,7 @@ const calmCalls = 30
 
 func (c *channelState) hosts(published content) content { return c.sees(published) }
 
-// settled returns the time since which calls of a channel must succeed. ok is false if a current
+// settled returns the time after which calls of a channel must succeed. ok is false if a current
 // fault may prevent this until it ends.
 func (j *judge) settled(c *channelState, at time.Duration) (since time.Duration, ok bool) {
 	since = j.changed

@@ -121,7 +121,7 @@ func isA(err, want error) bool {
 	return errors.Is(err, want) || errors.Is(want, os.ErrDeadlineExceeded) && ok && timeout.Timeout()
 }
 
-// wait returns how long to wait for err. Silence is a timeout, which is expected soon.
+// wait returns how long to wait for err. The wait for a timeout is short.
 func wait(err error) time.Duration {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return instant

@@ -34,7 +34,7 @@ type process struct {
 	mu      sync.Mutex
 	killed  bool          // this test ended it
 	resumed time.Duration // when it last continued after SIGSTOP, or forever while it is stopped
-	peak    int
+	peak    int           // in MB, over all restarts
 }
 
 const ack = "ok"

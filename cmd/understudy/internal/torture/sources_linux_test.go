@@ -39,7 +39,7 @@ type sourceConfig struct {
 	Args    []string
 }
 
-// published calls publish with the configured content, and again when a command sets other content.
+// published calls publish with the configured content, and with each content that a command sets.
 func (s sourceConfig) published(publish func(content)) error {
 	publish(s.Content)
 	return obey(func(command string) error {

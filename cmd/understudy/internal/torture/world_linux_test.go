@@ -274,8 +274,8 @@ func (w *world) whatWorks(c *channelState, since time.Duration) string {
 	return why
 }
 
-// succeeded counts the last calls that began after since, by host. why tells why they are not
-// enough.
+// succeeded counts the last calls that began after since, by host. why is the reason if they are
+// not enough.
 func (c *channelState) succeeded(since time.Duration) (seen map[string]int, why string) {
 	seen = make(map[string]int)
 	for i := range min(calmCalls, len(c.recent)) {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC
+	time.Local = time.UTC // the golden files contain times in UTC
 	os.Exit(m.Run())
 }
 
@@ -147,7 +147,7 @@ func (r *running) awaitEvent(kind, text string) Event {
 func (r *running) end() error {
 	r.t.Helper()
 	r.quit()
-	for range r.lines {
+	for range r.lines { // drain the output, so that no writer blocks
 	}
 	return <-r.ended
 }

@@ -28,7 +28,7 @@ const (
 // pages fetches the debug page repeatedly.
 type pages interface {
 	fetch(context.Context) (*debugpage.Page, error)
-	// pause returns the time to wait before the next fetch. The last one has taken the time took.
+	// pause returns the time to wait before the next fetch. took is the duration of the last one.
 	pause(took time.Duration) time.Duration
 }
 

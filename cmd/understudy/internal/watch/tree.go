@@ -20,10 +20,10 @@ type picture struct {
 }
 
 const (
-	stateCells = 25
+	stateCells = 25 // fits TRANSIENT FAILURE and a duration
 	shareCells = 7
 	barCells   = 10
-	deepest    = 8
+	deepest    = 8  // levels of the tree
 	roomy      = 72 // columns; narrower rows omit durations
 	wide       = 110
 )

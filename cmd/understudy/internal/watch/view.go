@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-const narrowest = 20
+const narrowest = 20 // columns; a narrower terminal shows only the left part
 
 // view is the current content of the watch.
 type view struct {

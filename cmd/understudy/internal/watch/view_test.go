@@ -21,8 +21,8 @@ func before(d time.Duration) *time.Time {
 	return &at
 }
 
-// endpoints returns a weighted_round_robin policy with n endpoints. The first bad of them have
-// failed.
+// endpoints returns a weighted_round_robin policy with n endpoints. bad is the number of endpoints
+// that have failed.
 func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
 	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {

@@ -31,8 +31,8 @@ type Options struct {
 	Dial   Dial
 	// Rate is the number of calls of Health/Check per second, or 0.
 	Rate    float64
-	Service string
-	Timeout time.Duration
+	Service string        // service in these calls
+	Timeout time.Duration // of each call
 	// For is the duration of the watch. If it is 0, the watch ends with the context.
 	For time.Duration
 	// JSON selects a JSON object for each event, and Lines a line of text. Without both, a terminal
