@@ -20,8 +20,6 @@ type lineClient struct {
 	out *bufio.Reader
 }
 
-// newLineClient starts a client of the management server at address. The client is killed when the
-// test ends.
 func newLineClient(t *testing.T, address string, cmd *exec.Cmd) *lineClient {
 	t.Helper()
 	cmd.Env = append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+string(bootstrap(address)), "GRPC_XDS_BOOTSTRAP=")

@@ -15,7 +15,7 @@ type disturbed struct {
 	dir, other string // dir is served; it is moved to other and back
 	server     *process
 	flags      []string
-	a, b       string // addresses of two backends
+	a, b       string
 }
 
 func newDisturbed(t *testing.T) *disturbed {
@@ -55,12 +55,12 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
-	try(t, os.Symlink(d.other, d.dir)) // a symbolic link to the files
+	try(t, os.Symlink(d.other, d.dir))
 	write(t, d.file(), place{d.b, 0})
 	follows(d.b)
 
 	moved := filepath.Join(d.dir, "payments.yml")
-	try(t, os.Rename(d.file(), moved)) // the file gets another name
+	try(t, os.Rename(d.file(), moved))
 	write(t, moved, place{d.a, 0})
 	follows(d.a)
 	try(t, os.Remove(moved))

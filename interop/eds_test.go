@@ -27,7 +27,7 @@ func TestOurChannelAgainstServe(t *testing.T) {
 	p := serve(t, "127.0.0.1:0", path)
 	conn := dial(t, "eds://"+p.address+"/payments")
 	until(t, conn, a)
-	until(t, conn, b) // both backends are connected by now
+	until(t, conn, b)
 	if got := answered(t, conn, 400); got[a] != 300 || got[b] != 100 {
 		t.Errorf("400 calls with the weights 3 and 1 were answered by %v", got)
 	}
@@ -60,7 +60,6 @@ func TestManagementServerIsKilled(t *testing.T) {
 	t.Logf("none lost of %d calls", stop())
 }
 
-// managementServer starts a go-control-plane server with this cache.
 func managementServer(t *testing.T, cache cachev3.Cache) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

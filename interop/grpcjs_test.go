@@ -15,7 +15,6 @@ func newNodeClient(t *testing.T, address, target string) *lineClient {
 	return newLineClient(t, address, cmd)
 }
 
-// A gRPC client for Node.js receives changes of a file through serve.
 func TestNodeClientAgainstServe(t *testing.T) {
 	a, b := backend(t), backend(t)
 	path := filepath.Join(t.TempDir(), "payments.yaml")

@@ -144,7 +144,6 @@ func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
 	return server, address
 }
 
-// call makes a call and returns the address of the backend that answered.
 func call(conn *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

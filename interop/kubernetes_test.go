@@ -38,7 +38,7 @@ func TestAFleetFollowsAService(t *testing.T) {
 	}
 	stopStock, stopOurs, stopOther := traffic(t, stock, 2), traffic(t, ours, 2), other.traffic(t)
 
-	roll := func(i int) { // the new backend is ready before the old one drains
+	roll := func(i int) {
 		next := newPodServer(t, api, len(pods)+i)
 		for _, c := range conns {
 			until(t, c, next.address)
@@ -47,7 +47,7 @@ func TestAFleetFollowsAService(t *testing.T) {
 		pods[i] = next
 	}
 	roll(0)
-	before := int64(9) // three clients times three backends
+	before := int64(9)
 	for end := time.Now().Add(patience); opened(pods) < before && time.Now().Before(end); {
 		answered(t, stock, 10)
 	}

@@ -220,7 +220,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 			l.backend(host)
 		}
 		conn, none := dial("eds://10.0.0.9:1/shop?outlierDetection=true"), dial("eds://10.0.0.9:1/nothing")
-		time.Sleep(time.Second) // the management server is down
+		time.Sleep(time.Second)
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
 		time.Sleep(20 * time.Second) // the client notices that the server does not know the other cluster

@@ -129,7 +129,7 @@ func attackServer(name, address string) {
 				if err != nil {
 					continue
 				}
-				ctx, cancel := context.WithTimeout(ctx, hold) // also ends the streams that attacks leave open
+				ctx, cancel := context.WithTimeout(ctx, hold)
 				_ = attacks[name](ctx, discoveryv3.NewAggregatedDiscoveryServiceClient(conn), i<<20+n)
 				cancel()
 				_ = conn.Close()

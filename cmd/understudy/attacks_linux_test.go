@@ -113,7 +113,6 @@ func namesOf(prefix string, n int) []string {
 	return names
 }
 
-// manyNames requests the maximum number of names, and then replaces them with other names.
 func manyNames(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 10 && err == nil; i++ {

@@ -15,7 +15,6 @@ import (
 
 var wide = chromium.View{Width: 1600, Height: 1000}
 
-// browse starts a demo and opens its page. The demo runs until the test ends.
 func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *chromium.Page) {
 	t.Helper()
 	demo := hold(t, t.TempDir(), args...)
@@ -54,7 +53,6 @@ func until(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	}
 }
 
-// says returns a JavaScript condition: the channel's headline begins with text.
 func says(text string) string {
 	return fmt.Sprintf(`document.querySelector(".headline")?.innerText.startsWith(%q)`, text)
 }
@@ -111,7 +109,6 @@ func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `document.activeElement.closest("details")?.dataset.key === "events"`)
 }
 
-// The page and its buttons work on a phone and without JavaScript.
 func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740, NoScript: true})
 	const fits = `document.documentElement.scrollWidth <= innerWidth`
@@ -165,7 +162,7 @@ func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/ejected by failures in a row, for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
 	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Kill: us-east/b")
-	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // the browser has reloaded the page
+	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`)
 	// Only the first three shares belong to the first priority. The standby has shares, too.
 	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].slice(0, 3).map(e => e.innerText.trim()).join(", ")`
 	until(ctx, t, page, shares+` === "66.7 %, 33.3 %, 0 %"`)

@@ -22,7 +22,6 @@ import (
 
 const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>` + "\x1b[31m\u202e\u2066\x00"
 
-// hostile is a source with hostile names and errors.
 type hostile struct{}
 
 func (hostile) Check(bool) error { return nil }

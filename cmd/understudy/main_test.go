@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	flag.Set("test.parallel", "8") // many tests can run at a time, because they mostly wait
+	flag.Set("test.parallel", "8")
 	testscript.Main(m, map[string]func(){"understudy": main})
 }
 

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling end of a pseudo-terminal, with the output of the program.
 type terminal struct {
 	t    *testing.T
 	ours *os.File
@@ -72,7 +71,6 @@ func (term *terminal) resize(columns, rows uint16) {
 	}
 }
 
-// await waits until the output contains text. It returns the output since the last call.
 func (term *terminal) await(text string) string {
 	term.t.Helper()
 	patience := time.After(time.Minute)

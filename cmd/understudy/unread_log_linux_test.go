@@ -31,7 +31,6 @@ func (s *served) visit(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceC
 	}
 }
 
-// babble sends a request that is not HTTP/2, so that gRPC logs an error.
 func (s *served) babble(t *testing.T) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -45,7 +44,6 @@ func (s *served) babble(t *testing.T) {
 	}
 }
 
-// flood makes the server log so many lines that some are dropped.
 func (s *served) flood(t *testing.T) {
 	t.Helper()
 	ads := discoveryv3.NewAggregatedDiscoveryServiceClient(s.dial(t))

@@ -31,7 +31,7 @@ type driver struct {
 type seen struct {
 	published []string
 	last      string
-	returned  bool // an update has returned an error
+	returned  bool
 	told      string
 	asked     int
 }
@@ -133,7 +133,6 @@ func configOf(words []string) model.Config {
 	return config
 }
 
-// pickOf returns the result of a pick from a stub in this state.
 func pickOf(id, state string) string {
 	return map[string]string{
 		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",

@@ -154,7 +154,6 @@ func (s *outlierSide) calls(endpoint string, ok, failed int) {
 	synctest.Wait()
 }
 
-// ejected returns the endpoints that the child sees in TRANSIENT_FAILURE.
 func (s *outlierSide) ejected() string {
 	s.child.mu.Lock()
 	defer s.child.mu.Unlock()

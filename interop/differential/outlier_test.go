@@ -28,7 +28,6 @@ func randomOutlierConfig(r *rand.Rand) string {
 	return config
 }
 
-// With the same configuration and calls, both policies eject the same endpoints at the same time.
 func TestOutlierDetectionAgrees(t *testing.T) {
 	seen := 0
 	for seed := range uint64(150) {

@@ -67,7 +67,6 @@ func doBoth(ours, theirs *side, command string) (seenOurs, seenTheirs string) {
 	return ours.carryOut(command), theirs.carryOut(command)
 }
 
-// The document and the tests have the same rows.
 func TestDocumentHasTheseRows(t *testing.T) {
 	text, err := os.ReadFile("../../docs/differences.md")
 	if err != nil {
@@ -88,5 +87,4 @@ func TestDocumentHasTheseRows(t *testing.T) {
 	}
 }
 
-// testedApart lists the rows that have their own tests.
 var testedApart = []string{"w-shares"}

@@ -26,7 +26,7 @@ type side struct {
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
-	refused  map[string]bool   // children that reject updates
+	refused  map[string]bool
 	onUpdate map[string]string // state that a child reports during its update, by child
 
 	updates   int
@@ -99,7 +99,7 @@ var states = map[string]connectivity.State{
 func (s *side) carryOut(command string) string {
 	words := strings.Fields(command)
 	result := ""
-	if words[0] == "published" { // the states published in the last step
+	if words[0] == "published" {
 		return strings.Join(s.inStep(), ", ")
 	}
 	s.nextStep()
@@ -137,7 +137,7 @@ func (s *side) carryOut(command string) string {
 		s.policy.ResolverError(errors.New("no such host"))
 	case "parse":
 		return s.parse(strings.TrimPrefix(command, "parse "))
-	case "ask": // the calls that a child has received
+	case "ask":
 		stub := s.child(args[0])
 		return fmt.Sprintf("%s: %d updates, %d to exit idle, %d errors", args[0], stub.Updates(), stub.ExitIdles(), len(stub.ResolverErrors()))
 	default:
@@ -249,7 +249,6 @@ var texts = []struct{ part, about string }{
 // of the last priority, which is in use.
 var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
 
-// answer returns the result of a call. Errors that the policies word differently get a short name.
 func answer(state balancer.State) string {
 	return about(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
 }

@@ -27,7 +27,7 @@ const (
 type cluster struct {
 	api       *api
 	namespace string
-	slots     chan struct{} // limits concurrent requests
+	slots     chan struct{}
 
 	mu       sync.Mutex
 	cordoned map[string]bool
@@ -319,7 +319,6 @@ func (o *observer) see(kind string, s sliceObject) {
 	}
 }
 
-// ends reports whether the server has reported that the endpoint at ip terminates.
 func (o *observer) ends(ip string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,7 +17,6 @@ var (
 	namespace = regexp.MustCompile(`\bnamespace: ([-a-z]+)`)
 )
 
-// apply creates an object from each manifest.
 func (a *api) apply(t *testing.T, text, query string) (all []reply) {
 	t.Helper()
 	for part := range strings.SplitSeq(text, "\n---\n") {

@@ -67,7 +67,6 @@ func newServer(dir string) (*server, error) {
 	return &server{dir: dir, port: port}, err
 }
 
-// start starts or restarts the server, and waits until it is ready.
 func (s *server) start(flags ...string) error {
 	binary := os.Getenv("KUBE_APISERVER")
 	if binary == "" {
@@ -117,7 +116,6 @@ func (s *server) kill() {
 	}
 }
 
-// compact makes etcd discard all old versions.
 func (s *server) compact(t *testing.T) {
 	t.Helper()
 	at, err := os.ReadFile(filepath.Join(s.dir, "etcd"))
@@ -376,7 +374,6 @@ func nextNews() <-chan struct{} {
 	return news.next
 }
 
-// happened wakes the tests that sleep in await.
 func happened() {
 	news.Lock()
 	defer news.Unlock()

@@ -67,7 +67,7 @@ type traffic struct {
 	mu      sync.Mutex
 	phase   string
 	calls   []made
-	recent  map[string]time.Time // time of the last answer, by pod
+	recent  map[string]time.Time
 	running sync.WaitGroup
 	end     chan struct{}
 }

@@ -91,7 +91,6 @@ func startBackend(priority, address string, certificate *tls.Certificate) (*back
 
 func (b *backend) behave(behavior func(context.Context) error) { b.behavior.Store(&behavior) }
 
-// start starts the backend. It may be called again after kill.
 func (b *backend) start() error {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false) // socket filters do not work with it
@@ -139,7 +138,6 @@ func (b *backend) stopsServing() {
 	b.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
 }
 
-// reset ends all connections with RST.
 func (b *backend) reset() {
 	for _, c := range b.connections() {
 		c.SetLinger(0) //nolint:errcheck // the connection may be closed already

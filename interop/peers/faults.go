@@ -12,9 +12,8 @@ import (
 type fault struct {
 	name, what string
 	secure     bool // the connections use TLS
-	// strike causes the fault, and returns when it is in effect.
-	strike func(*world) error
-	then   func(context.Context, *world) error
+	strike     func(*world) error
+	then       func(context.Context, *world) error
 }
 
 var faults = []fault{

@@ -49,7 +49,6 @@ var expected = map[string]expectation{
 	"flapping":        {codes.Unavailable, codes.Unavailable},
 }
 
-// Each fault affects the first backend as described, and leaves the second priority alone.
 func TestFaults(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()
@@ -75,7 +74,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// within returns a deadline for a call that is expected to end with code.
 func within(code codes.Code) time.Duration {
 	if code == codes.DeadlineExceeded {
 		return short
@@ -131,7 +129,6 @@ func TestLostOneWay(t *testing.T) {
 	}
 }
 
-// In a crash loop, connections are accepted and then closed.
 func TestCrashLoops(t *testing.T) {
 	dns := dnstest.Start()
 	defer dns.Stop()

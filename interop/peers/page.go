@@ -146,7 +146,6 @@ func rows(m measure, figures, lost map[[2]string]figure) [][]string {
 	return table
 }
 
-// isBetter reports whether a figure is clearly better than ours.
 func (m measure) isBetter(figure, ours float64) bool {
 	return figure <= ours*0.9 && ours-figure >= m.clear
 }

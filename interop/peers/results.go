@@ -12,10 +12,8 @@ import (
 	"time"
 )
 
-// never is the time of the first answer if there is none.
 const never = time.Duration(math.MaxInt64)
 
-// result is the result of one client during one fault.
 type result struct {
 	first       time.Duration // time from the fault to the first answer of a call that began after it
 	lost, calls int           // number of failed calls, and of all calls

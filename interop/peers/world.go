@@ -34,7 +34,7 @@ type world struct {
 	first, second, spare []*backend     // spare belongs to the first priority, but is not listed by its DNS name
 	trusted              *x509.CertPool // nil: without TLS
 
-	attempts atomic.Int64 // connection attempts of the client
+	attempts atomic.Int64
 
 	mu    sync.Mutex
 	conns []clientConn
@@ -121,7 +121,6 @@ func (w *world) options() []grpc.DialOption {
 
 const keepaliveTime, keepaliveTimeout = 10 * time.Second, 5 * time.Second // as in Recommended
 
-// connect connects the client to an address, and counts the attempt.
 func (w *world) connect(ctx context.Context, address string) (net.Conn, error) {
 	w.attempts.Add(1)
 	d := net.Dialer{Control: func(_, _ string, socket syscall.RawConn) error {

@@ -50,7 +50,6 @@ type backend struct {
 	stop   func()
 }
 
-// startBackends starts servers that send their names in the response header "server".
 func startBackends(t *testing.T, names ...string) map[string]*backend {
 	backends := map[string]*backend{}
 	for _, name := range names {

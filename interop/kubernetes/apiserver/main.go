@@ -70,7 +70,6 @@ type server struct{ dir, port, token string }
 
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }
 
-// once returns the content of a file. It creates the file if there is none.
 func (s *server) once(name string, content func() ([]byte, error)) (string, error) {
 	b, err := os.ReadFile(s.file(name))
 	if !errors.Is(err, os.ErrNotExist) {

@@ -24,8 +24,8 @@ type story struct {
 // step is a change and the names of the pods that are ready after it.
 type step struct {
 	what, ready string
-	change      func(*cluster) // nil for no change
-	later       time.Duration  // extra wait before the calls
+	change      func(*cluster)
+	later       time.Duration // extra wait before the calls
 }
 
 func twoSlices(c *cluster) {

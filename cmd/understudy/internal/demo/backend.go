@@ -23,7 +23,6 @@ import (
 // backendCommand is the hidden subcommand that runs one backend.
 const backendCommand = "demo-backend"
 
-// backendServer answers each call with its own address.
 type backendServer struct {
 	address   string
 	behaviour behaviour

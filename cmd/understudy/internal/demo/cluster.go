@@ -54,7 +54,6 @@ func startCluster(dir string) (*cluster, error) {
 	return c, nil
 }
 
-// start starts the backend, at its previous address if it had one.
 func (s *spot) start() error {
 	if s.alive() {
 		return nil

@@ -92,7 +92,6 @@ func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	}
 }
 
-// The restore button also starts a backend that no button has killed.
 func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	st, _ := stageForTest(t)
 	s := st.cluster.spots[2]
@@ -227,7 +226,6 @@ func TestAnotherDebugPageIsAnError(t *testing.T) {
 	}
 }
 
-// An interrupt ends the demo even while browsers have its page open.
 func TestThePageEndsWithTheDemo(t *testing.T) {
 	st := &stage{cluster: &cluster{}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -20,7 +20,6 @@ const (
 	hung    mode = "hung"    // neither reads nor writes, like a stopped process
 )
 
-// behaviour holds a backend's mode as flags that its handlers read.
 type behaviour struct {
 	failing atomic.Bool
 	gate    gate
@@ -68,7 +67,6 @@ func (g *gate) set(open bool) {
 	}
 }
 
-// pass waits until the gate is open or done is closed.
 func (g *gate) pass(done <-chan struct{}) {
 	for {
 		g.mu.Lock()

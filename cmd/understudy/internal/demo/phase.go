@@ -19,7 +19,6 @@ const intervals = 20*time.Second + 5*time.Second
 // second.
 const reaction = time.Second
 
-// tolerance is the allowed difference between a measured and an expected share.
 const tolerance = 0.02
 
 type phase struct {
@@ -127,7 +126,6 @@ func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.awaitRow(ctx, n, want, row)
 }
 
-// reacted waits long enough for a change to affect the calls.
 func reacted(ctx context.Context, _ *cluster, _ *traffic, _ int) error {
 	return wait(ctx, reaction)
 }

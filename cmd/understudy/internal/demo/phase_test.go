@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// testCluster returns a cluster with two priorities. The backends in dead are killed.
 func testCluster(dead ...string) *cluster {
 	c := &cluster{spots: []*spot{
 		{locality: "east/a", priority: 0, localityWeight: 3, weight: 2, address: "a1"},

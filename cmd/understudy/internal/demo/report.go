@@ -55,7 +55,6 @@ func (r *Report) printJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// printTable prints the phases and the shares of the endpoints, at most 80 columns wide.
 func (r *Report) printTable(out io.Writer) error {
 	paint := table.PainterFor(out)
 	var w bytes.Buffer

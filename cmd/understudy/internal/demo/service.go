@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// whoAmI is the only method of the backends. It returns the backend's address.
 const whoAmI = "/understudy.demo.v1.Demo/WhoAmI"
 
 type demoServer interface {

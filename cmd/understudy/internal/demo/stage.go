@@ -31,7 +31,6 @@ var verbs = []verb{
 	{"restore", "Restore", "restored", func(s *spot) error { return s.become(serving) }},
 }
 
-// become starts the backend if it is dead, and sets its mode.
 func (s *spot) become(m mode) error {
 	if err := s.start(); err != nil {
 		return err

@@ -62,7 +62,6 @@ func newChild(policy lbconfig.Policy) (*child, error) {
 	return c, nil
 }
 
-// add adds an endpoint to the child and the locality in its path.
 func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
 	path := hierarchy.Path(e)
 	if len(path) != 2 || len(e.Addresses) == 0 || s.children[path[0]] == nil {
@@ -194,8 +193,6 @@ func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Actio
 	}
 }
 
-// balance returns the zones between which weighted_target balances calls, or nil if it does not
-// balance.
 func (c *child) balance() *weightedtarget.Balance {
 	b := c.targets.Balance
 	if b == nil {

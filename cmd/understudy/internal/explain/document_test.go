@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// docs/explain.md lists all fields of the JSON output, in the order in which they are printed.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/explain.md")
 	if err != nil {

@@ -48,9 +48,8 @@ type Options struct {
 	Options    []string
 	Kubeconfig kubeconfig.Options
 	JSON       bool
-	// In is standard input, and Out receives the output.
-	In  io.Reader
-	Out io.Writer
+	In         io.Reader
+	Out        io.Writer
 }
 
 // Run explains a file or a target. An error means that the input is wrong, unless it is

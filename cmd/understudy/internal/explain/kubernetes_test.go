@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 )
 
-// With a kubeconfig, explain can read a Service from outside the Kubernetes cluster.
 func TestAServiceByKubeconfig(t *testing.T) {
 	asked, over := make(chan *http.Request, 10), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

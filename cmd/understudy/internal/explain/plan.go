@@ -111,7 +111,6 @@ type partAddress struct {
 	dial string // the address in the form that gRPC dials
 }
 
-// partKey is the key of the mechanism's index in the attributes of an address.
 type partKey struct{}
 
 func withPart(address resolver.Address, part int) resolver.Address {

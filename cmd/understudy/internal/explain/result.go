@@ -46,7 +46,7 @@ type Endpoint struct {
 	// Health is the health in the file, if that keeps calls away from the endpoint.
 	Health string `json:"health,omitempty"`
 
-	part int // index of the endpoint's mechanism
+	part int
 }
 
 // Drop is a share of the calls that the file drops.

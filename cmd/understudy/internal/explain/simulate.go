@@ -27,8 +27,8 @@ type hypothesis struct {
 
 // An outcome is the result of a hypothesis: where calls go.
 type outcome struct {
-	inUse   string // child of the priority policy that receives calls, or ""
-	ready   bool   // calls succeed, unless they are dropped
+	inUse   string
+	ready   bool // calls succeed, unless they are dropped
 	shares  map[*Endpoint]float64
 	dropped float64 // fraction of all calls that are dropped
 	err     error
@@ -72,7 +72,6 @@ func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error)
 	return s, nil
 }
 
-// configOf returns the configuration of a policy, which must have the type T.
 func configOf[T any](policy lbconfig.Policy) (T, error) {
 	config, ok := policy.Config.(T)
 	if !ok {

@@ -92,7 +92,6 @@ func randomFile(random *rand.Rand) string {
 	return b.String()
 }
 
-// planned returns the plan for a file, and a result without shares.
 func planned(t *testing.T, file string, settings topology.Settings) (*Result, plan) {
 	t.Helper()
 	doc, err := clusterfile.LoadFrom(strings.NewReader(file), "test.yaml")

@@ -18,7 +18,6 @@ type subject struct {
 	result *Result
 }
 
-// subjectsOf returns the cluster that opts selects, or all clusters of the file.
 func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	if doc.Clusters == nil {
 		name := doc.Endpoints.GetClusterName()
@@ -73,7 +72,6 @@ func takeDown(subjects []*subject, settings topology.Settings, opts Options) (er
 	return nil
 }
 
-// takeDown marks the endpoints that match name as down, and reports whether name is known.
 func (s *subject) takeDown(name string) bool {
 	found := s.has(name)
 	for i := range s.result.Endpoints {
@@ -106,7 +104,6 @@ func (s *subject) has(name string) bool {
 	})
 }
 
-// isLocality reports whether name is a locality. It may lack the trailing slashes.
 func isLocality(name, locality string) bool {
 	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
 }

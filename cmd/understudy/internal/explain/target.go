@@ -36,7 +36,7 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	name, _ := resolving.Authority(target) // the target has already been checked
+	name, _ := resolving.Authority(target)
 	sources, err := opts.Kubeconfig.Sources(target)
 	if err != nil {
 		return nil, topology.Settings{}, err

@@ -76,7 +76,6 @@ func (o Options) paths() []string {
 	return []string{filepath.Join(home, ".kube", "config")}
 }
 
-// transport returns the host of the API server, and a transport that authenticates to it.
 func (o Options) transport() (string, *transport, error) {
 	paths := o.paths()
 	c, err := load(paths)

@@ -24,7 +24,6 @@ type served struct {
 	lost    time.Time // when the cluster vanished from all files; zero while a file contains it
 }
 
-// changes lists the clusters that an update has changed, sorted by name.
 type changes struct {
 	added, changed []string
 	lost, removed  []string
@@ -112,7 +111,7 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 	}
 	for _, path := range slices.Sorted(maps.Keys(rejected)) {
 		if name := c.gave[path]; owners[name] == "" && c.gives(path) {
-			owners[name] = path // the rejected file keeps its previous cluster
+			owners[name] = path
 		}
 	}
 	return owners, rejected

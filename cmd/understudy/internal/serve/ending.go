@@ -43,7 +43,7 @@ func endWith(ctx context.Context, g *gate, silent time.Duration) grpc.StreamServ
 type ending struct {
 	grpc.ServerStream
 	ctx    context.Context
-	spoken atomic.Bool // a response has been sent
+	spoken atomic.Bool
 }
 
 func (e *ending) Context() context.Context { return e.ctx }

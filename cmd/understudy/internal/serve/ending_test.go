@@ -27,7 +27,6 @@ func (mute) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryServ
 	return stream.Context().Err()
 }
 
-// inMemory starts a server on bufconn. Its streams end when ctx ends.
 func inMemory(ctx context.Context, t *testing.T) (*grpc.Server, *grpc.ClientConn) {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)

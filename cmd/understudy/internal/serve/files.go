@@ -25,7 +25,7 @@ type files struct {
 
 	loaded map[string]content
 	looks  map[string]*filewatch.File // by path
-	begun  bool                       // all files have been read at least once
+	begun  bool
 
 	// notice returns the changes noticed in a file since it was last read.
 	notice func(path string) filewatch.Notice
@@ -105,7 +105,6 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 	return found, problems
 }
 
-// unknown adds nil to found for each known cluster of the given files that is not in found.
 func (f *files) unknown(found map[origin]*given, known []origin, file func(string) bool) {
 	for _, o := range known {
 		if _, elsewhere := found[o]; !elsewhere && file(o.path()) {

@@ -39,8 +39,6 @@ func (w *wire) SendMsg(any) error           { return nil }
 
 var errBeyond = errors.New("a request beyond the limits was accepted")
 
-// RecvMsg decodes the next request. It returns errBeyond if the server keeps more of it than the
-// limits allow.
 func (w *wire) RecvMsg(m any) error {
 	data, n := protowire.ConsumeBytes(w.left)
 	if n < 0 {
@@ -142,7 +140,6 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// FuzzEntry checks that an entry of the cache is refused or valid, and survives being written again.
 func FuzzEntry(f *testing.F) {
 	for _, seed := range []string{
 		`{"file":"a.yaml","cluster":{"clusterName":"a","endpoints":[{"lbEndpoints":[{"endpoint":{"address":{"socketAddress":{"address":"10.0.0.1","portValue":1}}}}]}]}}`,

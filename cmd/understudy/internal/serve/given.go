@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 )
 
-// given is a cluster from a file: its endpoints, its configuration, or both.
 type given struct {
 	endpoints *endpointv3.ClusterLoadAssignment // nil if the endpoints come from another server
 	config    *clusterv3.Cluster                // nil if the file has only endpoints

@@ -60,7 +60,6 @@ func TestClustersInAFile(t *testing.T) {
 	if n := next(); n != 1 {
 		t.Errorf("near has %d endpoints, want 1", n)
 	}
-	// If one cluster in a file is invalid, the server rejects the whole file.
 	write(t, path, strings.Replace(shop, "LOGICAL_DNS", "ORIGINAL_DST", 1))
 	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
 		t.Errorf("rejected with %v", line)

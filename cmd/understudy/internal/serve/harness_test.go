@@ -49,7 +49,6 @@ func (l *logs) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// wait returns the next line whose message is msg, and discards the lines before it.
 func (l *logs) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	deadline := time.After(patience)

@@ -20,7 +20,6 @@ type incoming struct {
 	refused *limited
 }
 
-// fields holds the field numbers that the server reads in a request.
 type fields struct {
 	node, problem protowire.Number
 	names         []protowire.Number // repeated strings, and the map of versions in the incremental variant

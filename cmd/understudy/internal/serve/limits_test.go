@@ -190,7 +190,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("logged %v", line)
 	}
 	first.Close()
-	for begin := time.Now(); greets(dial()) != nil; { // wait until the server has freed the slot
+	for begin := time.Now(); greets(dial()) != nil; {
 		if time.Since(begin) > patience {
 			t.Fatal("no connection is served in place of one that has gone")
 		}

@@ -4,7 +4,6 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// memory tracks the estimated bytes held for the requests of clients.
 type memory struct {
 	held        int
 	connections map[string]*connection // by the client's address

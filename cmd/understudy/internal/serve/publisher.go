@@ -111,7 +111,6 @@ func (p *publisher) restore(directory string) error {
 	return nil
 }
 
-// nothing returns the error of a server that has nothing to serve.
 func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
@@ -227,7 +226,6 @@ func (p *publisher) report(c changes) {
 	}
 }
 
-// complain logs problems that are new, have changed or have ended.
 func (p *publisher) complain(problems map[string]error) {
 	for _, path := range slices.Sorted(maps.Keys(p.said)) {
 		if problems[path] == nil {

@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	// maxQueued limits the bytes that wait to be written.
 	maxQueued = 1 << 20
 	// flushPatience limits how long close waits for the last lines to be written.
 	flushPatience = time.Second

@@ -37,7 +37,7 @@ func TestALogThatIsNotRead(t *testing.T) {
 		out := &stuck{let: make(chan error)}
 		q := newQueue(out, noted)
 		writeLine(t, q, "first\n")
-		synctest.Wait() // The first write has begun and is stuck.
+		synctest.Wait()
 		half := strings.Repeat("x", maxQueued/2-1) + "\n"
 		for range 5 {
 			writeLine(t, q, half)

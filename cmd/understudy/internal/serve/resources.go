@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// resources holds what is served, in one cache for each type.
 type resources struct {
 	policy                         string
 	endpoints, clusters, listeners *cachev3.LinearCache

@@ -33,7 +33,6 @@ type store struct {
 	failed    map[string]string
 }
 
-// entry is a stored cluster, as a JSON file.
 type entry struct {
 	File    origin          `json:"file"`
 	Lost    bool            `json:"lost,omitempty"`   // the cluster has vanished from all files

@@ -85,7 +85,7 @@ func (c *clients) response(s *client, typeURL string, r response) {
 func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	sent := s.sent[typeURL]
 	if sent.nonce != nonce {
-		return // the request answers an older response
+		return
 	}
 	for _, name := range sent.names {
 		t := c.clusters[name]

@@ -25,14 +25,13 @@ type TLS struct {
 	ClientCA string
 }
 
-// keyring holds the TLS configuration from the last valid form of the files.
 type keyring struct {
 	files TLS
 	log   *slog.Logger
 
 	mu   sync.Mutex
 	good *tls.Config
-	said string // the problem that was logged last
+	said string
 }
 
 func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {

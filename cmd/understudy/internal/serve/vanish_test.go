@@ -13,8 +13,6 @@ import (
 
 const long = time.Hour
 
-// expect fails the test unless exactly these clusters are served. It also checks their numbers of
-// endpoints and their listeners.
 func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	t.Helper()
 	var names []string

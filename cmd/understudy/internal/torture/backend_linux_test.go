@@ -112,7 +112,7 @@ func (b *backend) set(mode string) error {
 		server, old := b.server, b.feed
 		b.newServer()
 		go func() {
-			server.GracefulStop() // waits for streams
+			server.GracefulStop()
 			old.Close()
 		}()
 		b.mode = modeServe

@@ -27,7 +27,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channelConfig describes one channel of the client process.
 type channelConfig struct {
 	Target      string
 	Recommended bool // otherwise the zero value of Options
@@ -71,7 +70,6 @@ type record struct {
 	Files      int           `json:"files,omitempty"`
 }
 
-// The kinds of records that are not calls.
 const (
 	pulse   = "pulse"
 	inUse   = "in use"

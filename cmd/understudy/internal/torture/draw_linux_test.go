@@ -28,7 +28,7 @@ type kind struct {
 const (
 	onBackend = "backend"
 	onSource  = "source"
-	onScript  = "ads" // the scripted management server
+	onScript  = "ads"
 	onClient  = "client"
 	onFile    = "file"
 	onNetwork = "network"
@@ -71,7 +71,6 @@ var (
 	fileNames   = []string{"files", "served"}
 )
 
-// fault is one fault in a schedule.
 type fault struct {
 	kind
 	at, length time.Duration
@@ -95,11 +94,11 @@ type schedule struct {
 	starting content
 	changes  []content
 	final    content
-	failover time.Duration // failoverTimeout of the targets
+	failover time.Duration
 	faults   []fault
 	// stays means that the last faults end only after calls to the core have succeeded.
 	stays   bool
-	retries []bool // whether each channel retries
+	retries []bool
 }
 
 const defaultFailover = 10 * time.Second
@@ -164,7 +163,7 @@ func (s schedule) subjects(r *rand.Rand, k kind) []string {
 		return []string{sourceNames[r.IntN(len(sourceNames))]}
 	case onFile:
 		if k.name == "disk full" {
-			return fileNames // they share the disk
+			return fileNames
 		}
 		return []string{fileNames[r.IntN(len(fileNames))]}
 	case onBackend:
@@ -178,7 +177,6 @@ func (s schedule) subjects(r *rand.Rand, k kind) []string {
 	return slices.DeleteFunc(slices.Clone(tier), func(h string) bool { return h == s.core })
 }
 
-// backends are the hosts of all backends by priority.
 var backends = content{{host(0, 0), host(0, 1), host(0, 2)}, {host(1, 0), host(1, 1)}, {host(2, 0)}}
 
 // someContent draws the endpoints that the sources publish. They include the first host of each

@@ -5,7 +5,6 @@ import (
 	"fmt"
 )
 
-// take begins or ends a fault.
 func (w *world) take(t turn) error {
 	f := t.fault
 	if t.begin {
@@ -121,7 +120,6 @@ func (w *world) source(f *fault, name string, begin bool) error {
 	return w.set(name, w.published)
 }
 
-// refused makes the scripted management server send a resource that clients must reject.
 func (w *world) refused(begin bool) error {
 	switch {
 	case w.away["ads"]:

@@ -21,7 +21,6 @@ func (f *files) path(name string) string {
 	return filepath.Join(f.dir, name, clusterName+".yaml")
 }
 
-// prepare creates the directories, on the small file system if there is one.
 func (f *files) prepare(c content) error {
 	f.faint, f.shift = make(map[string]bool), make(map[string]time.Duration)
 	for _, name := range append([]string{"disk"}, fileNames...) {
@@ -45,7 +44,6 @@ func (f *files) prepare(c content) error {
 	return f.publish(c)
 }
 
-// publish writes all files, except those that have a fault.
 func (f *files) publish(c content) error {
 	f.now = c.yaml(f.port)
 	for _, name := range fileNames {
@@ -84,7 +82,6 @@ func (f *files) gone(name string) (from, to string) {
 
 func (f *files) filler() string { return filepath.Join(f.disk, "filler") }
 
-// begin begins a fault of a directory.
 func (f *files) begin(of *fault, name string) error {
 	f.faint[name] = of.name != "times shifted"
 	switch of.name {

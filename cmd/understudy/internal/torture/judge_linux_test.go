@@ -31,14 +31,13 @@ const forever = time.Duration(1<<63 - 1)
 // margin is the time after the end of a fault in which calls may still fail.
 const margin = 3 * time.Second
 
-// channelState holds everything that the judge knows about a channel.
 type channelState struct {
 	name        string
 	recommended bool
 	sees        func(content) content // the part of the published endpoints that its source reports
 	calls       int
 	failed      int
-	recent      []record // the last calls
+	recent      []record
 }
 
 // judge checks calls against the rules. Its methods are safe for concurrent use.
@@ -239,7 +238,6 @@ const loudTime = 4 * time.Second
 // noticeTime limits the time until keepalive or outlier detection notices a fault.
 const noticeTime = 15*time.Second + 5*time.Second
 
-// checkUnsent judges a call that failed before it was sent.
 func (j *judge) checkUnsent(c *channelState, r record) {
 	j.checkWait(c, r, r.End-r.Start)
 	slow := busyFactor * j.delay(r.Start-20*time.Second, r.End)
@@ -299,7 +297,6 @@ func (j *judge) returnTime(c *channelState, sum time.Duration) time.Duration {
 	return bound + j.failover
 }
 
-// ejection bounds the time for which an endpoint is ejected in these tests.
 const ejection = 90 * time.Second
 
 func (j *judge) totals() (calls, failed, judged int) {

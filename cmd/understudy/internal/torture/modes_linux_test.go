@@ -62,7 +62,6 @@ func hear(conn net.Conn, wait time.Duration) (string, error) {
 	return string(buffer[:n]), err
 }
 
-// Each mode has the intended effect on connections.
 func TestModesOfConnections(t *testing.T) {
 	silent, reset := os.ErrDeadlineExceeded, syscall.ECONNRESET
 	for _, test := range []struct {
@@ -129,7 +128,6 @@ func wait(err error) time.Duration {
 	return atMost
 }
 
-// call makes a call, and also returns the result of the health check.
 func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatus, error) {
 	t.Helper()
 	cc, err := grpc.NewClient(b.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -152,7 +150,6 @@ func call(t *testing.T, b *backend) (healthgrpc.HealthCheckResponse_ServingStatu
 	return state.GetStatus(), cc.Invoke(ctx, unaryMethod, durationpb.New(0), &answer)
 }
 
-// Each mode has the intended effect on calls.
 func TestModesOfCalls(t *testing.T) {
 	for mode, want := range map[string]codes.Code{modeServe: codes.OK, modeErrors: codes.Internal, modeUnavail: codes.Unavailable, modeHang: codes.DeadlineExceeded, modeNotServing: codes.OK} {
 		t.Run(mode, func(t *testing.T) {

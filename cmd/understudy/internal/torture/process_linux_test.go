@@ -111,7 +111,6 @@ func (p *process) read(cmd *exec.Cmd, stdout, stderr io.Reader, acks chan<- stri
 	close(ended)
 }
 
-// await waits for an acknowledgement.
 func (p *process) await(what string) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// testCore is the host that no fault strikes in these tests.
 var testCore = host(1, 0)
 
 // ranFor is the age of the judge in these tests.
 const ranFor = 10 * time.Minute
 
-// newTestJudge returns a judge of one channel that has run for ranFor.
 func newTestJudge(recommended bool) *judge {
 	j := &judge{log: newLog(), core: testCore, failover: defaultFailover, troubles: make(map[string][]*trouble)}
 	j.channels = []*channelState{{name: "channel", recommended: recommended, sees: asPublished}}
@@ -47,7 +45,6 @@ const (
 	minute = time.Minute
 )
 
-// ended returns the record of a call that has just ended.
 func ended(kind, to string, took time.Duration, code string) record {
 	r := record{Kind: kind, Start: now() - took, End: now(), Code: code, Failed: code != ""}
 	if to != "" {
@@ -120,7 +117,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// busy records a scheduling delay.
 func (j *judge) busy() { j.slow(record{Kind: pulse, End: now(), Delay: 500 * time.Millisecond}) }
 
 // overloaded records a scheduling delay with which nothing is judged.

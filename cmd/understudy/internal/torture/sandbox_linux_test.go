@@ -39,7 +39,6 @@ func inSandbox() (ran bool, err error) {
 	return true, again.Wait()
 }
 
-// newSandbox prepares the namespaces of this process, if it has any.
 func newSandbox(dir string) (sandbox, error) {
 	box := sandbox{filters: canFilter()}
 	if os.Getenv(sandboxVariable) == "" {
@@ -64,14 +63,12 @@ func canFilter() bool {
 	return syscall.AttachLsf(fd, filterAll) == nil
 }
 
-// close unmounts the small file system.
 func (s sandbox) close() {
 	if s.disk != "" {
 		unix.Unmount(s.disk, unix.MNT_DETACH)
 	}
 }
 
-// setNetwork takes the only interface up or down.
 func (sandbox) setNetwork(up bool) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

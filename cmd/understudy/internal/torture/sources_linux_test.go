@@ -30,7 +30,6 @@ func (c content) all() (hosts []string) {
 
 const clusterName = "shop"
 
-// sourceConfig is the configuration of a process that publishes endpoints.
 type sourceConfig struct {
 	Address string
 	Port    int

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// TestTorture runs seeds for the duration -torture.for.
 func TestTorture(t *testing.T) {
 	if *tortureFor == 0 {
 		t.Log("no world: -torture.for is not given; see make torture")

@@ -132,7 +132,6 @@ func (w *world) startAll() error {
 	return all
 }
 
-// hear handles a line in the output of a process.
 func (w *world) hear(name, line string) {
 	var r record
 	err := json.Unmarshal([]byte(line), &r)
@@ -171,7 +170,7 @@ func (w *world) live() error {
 	}
 	begin := now()
 	w.log.event("the faults begin")
-	var last []*fault // faults that end later
+	var last []*fault
 	for _, t := range w.schedule.turns() {
 		w.sleepUntil(begin + t.at)
 		if !t.begin && w.schedule.stays && t.fault.on == onBackend && t.at > *faultsFor {

@@ -23,7 +23,7 @@ type tally struct {
 
 	mu   sync.Mutex
 	now  Tally
-	last string // the last response, with its sender and latency
+	last string
 	at   time.Time
 }
 

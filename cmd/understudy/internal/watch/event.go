@@ -28,7 +28,7 @@ type Event struct {
 	// Calls is set for the kind "calls".
 	Calls *Tally `json:"calls,omitempty"`
 
-	shown *debugpage.Channel // the channel of an event of kind "status"
+	shown *debugpage.Channel
 }
 
 const (
@@ -144,7 +144,6 @@ func statusOf(c *debugpage.Channel, now time.Time) Event {
 	return e
 }
 
-// said returns the text of the event, with the reasons.
 func (e Event) said() string {
 	text := e.Text
 	for _, why := range e.Why {
@@ -185,7 +184,6 @@ func (f *follower) lookAtCalls(now time.Time) []Event {
 	return []Event{event}
 }
 
-// end returns the events to report when the watch ends.
 func (f *follower) end(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil

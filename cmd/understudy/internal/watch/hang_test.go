@@ -28,7 +28,6 @@ func TestAPageThatHangsFromTheBeginning(t *testing.T) {
 	}
 }
 
-// hanging is a page that answers a number of requests and then hangs.
 type hanging struct {
 	remote
 	answers int

@@ -64,7 +64,7 @@ type running struct {
 	quit  context.CancelFunc
 	ended chan error
 
-	passed []string // lines that await has skipped
+	passed []string
 }
 
 func begin(t *testing.T, o Options) *running {

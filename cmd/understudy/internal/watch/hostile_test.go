@@ -36,9 +36,7 @@ func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
 
 func asJSON(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
 
-// A response that is not a page is refused before it takes much memory.
 func TestWhatIsNoPageIsRefused(t *testing.T) {
-	// repeat returns a handler that sends begin, and then text repeatedly until bytes are sent.
 	repeat := func(begin, text string, bytes int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			asJSON(w)
@@ -161,7 +159,6 @@ func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 	}
 }
 
-// If the page is too slow, the request times out, and the watch reports the reason.
 func TestASlowPageIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	page := pageOf(t, func(w http.ResponseWriter, _ *http.Request) {

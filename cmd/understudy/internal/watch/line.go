@@ -100,7 +100,6 @@ func cut(text string, columns int) string {
 	return head + "…"
 }
 
-// split returns the longest prefix of the text that fits into the columns, and the remaining text.
 func split(text string, columns int) (head, rest string) {
 	for i, r := range text {
 		if columns -= cellsOf(r); columns < 0 {

@@ -25,7 +25,6 @@ const (
 	longestError = 500
 )
 
-// pages fetches the debug page repeatedly.
 type pages interface {
 	fetch(context.Context) (*debugpage.Page, error)
 	// pause returns the time to wait before the next fetch. took is the duration of the last one.
@@ -54,7 +53,6 @@ type answer struct{ bytes.Buffer }
 func (a *answer) Header() http.Header { return http.Header{} }
 func (a *answer) WriteHeader(int)     {}
 
-// remote fetches the debug page of another program.
 type remote struct {
 	url    string
 	shown  string // the URL without secrets

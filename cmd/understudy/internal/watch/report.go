@@ -56,7 +56,6 @@ func (v *view) tree(e Event) []line {
 	return nil
 }
 
-// objects is a reporter for programs. It prints one JSON object per line.
 type objects struct{ out io.Writer }
 
 func (o objects) report(_ *view, events []Event) error {

@@ -19,7 +19,6 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// screen is a reporter that redraws a terminal.
 type screen struct {
 	out     *os.File
 	paint   table.Painter
@@ -34,7 +33,7 @@ func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
 	if keys := table.Steerable(in); keys != nil {
 		before, err := term.MakeRaw(int(keys.Fd()))
-		if err == nil { // raw mode does not echo typed keys
+		if err == nil {
 			s.restore = func() { _ = term.Restore(int(keys.Fd()), before) }
 			go readKeys(keys, quit)
 		}

@@ -12,7 +12,6 @@ import (
 
 const secret = "s3cret"
 
-// The user name and password in the URL of a page are sent to its server, but never shown.
 func TestSecretsOfAPageAreNotShown(t *testing.T) {
 	page := debug.Handler()
 	for name, test := range map[string]struct {

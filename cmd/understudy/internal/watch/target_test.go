@@ -45,7 +45,6 @@ func TestAnyTargetIsWatched(t *testing.T) {
 	}
 }
 
-// Options are escaped and added to the query of the target.
 func TestOptionsOfATarget(t *testing.T) {
 	for _, test := range []struct {
 		target  string

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// picture collects the lines that describe a channel.
 type picture struct {
 	page    *debugpage.Page
 	columns int
@@ -120,7 +119,6 @@ func (p *picture) policy(policy *debugpage.Policy, indent string, said []string)
 	}
 }
 
-// branch appends a priority or a locality, and its children.
 func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	below := child.Below
 	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
@@ -178,7 +176,7 @@ func (p *picture) row(child *debugpage.Child, indent, about string) {
 	l = append(l, badge(child.State, since, p.page.Time)...).fill(name + state)
 	share := percent(child.Share)
 	if child.State == "TRANSIENT_FAILURE" {
-		share = "-" // all calls to the child fail
+		share = "-"
 	}
 	l = l.add(plain, strings.Repeat(" ", max(0, shareCells-cells(share)))+share).add(plain, "  ")
 	if p.columns >= wide {

@@ -11,7 +11,6 @@ import (
 
 const narrowest = 20 // columns; a narrower terminal shows only the left part
 
-// view is the current content of the watch.
 type view struct {
 	page   *debugpage.Page
 	lost   error // why the page is unreachable, or nil
@@ -23,7 +22,7 @@ type view struct {
 
 // detail limits the part of a channel that is shown.
 type detail struct {
-	rows       int // number of endpoints per locality
+	rows       int
 	localities bool
 	priorities bool
 	events     int
@@ -95,7 +94,6 @@ func (v *view) lostText() string {
 	return text
 }
 
-// headline appends the priority in use and the reason.
 func (p *picture) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))

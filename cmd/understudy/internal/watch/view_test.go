@@ -118,7 +118,6 @@ func TestView(t *testing.T) {
 	}
 }
 
-// The plain output and the JSON output report each change once.
 func TestLines(t *testing.T) {
 	var plain, encoded bytes.Buffer
 	f := follower{view: &view{}}

@@ -120,7 +120,6 @@ func (w *watch) beginPage(ctx context.Context, o Options) error {
 	return nil
 }
 
-// open chooses the reporter and, for a terminal, takes over the screen.
 func (w *watch) open(o Options, quit func()) (err error) {
 	out := table.Steerable(o.Out)
 	switch {
@@ -137,13 +136,12 @@ func (w *watch) open(o Options, quit func()) (err error) {
 // tick is how often a terminal is redrawn. Its size may have changed.
 const tick = 250 * time.Millisecond
 
-// run fetches pages and reports changes until the context ends.
 func (w *watch) run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	v := w.follower.view
 	var next time.Time
-	var pause time.Duration // time from the last page to the next fetch
+	var pause time.Duration
 	for {
 		var events []Event
 		if began := time.Now(); !began.Before(next) {

@@ -69,7 +69,6 @@ func TestAWatchThatEndsWell(t *testing.T) {
 	}
 }
 
-// A watch of a page continues when the program restarts.
 func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	b := newBackend(t)
 	cc, err := Dial{}.dial("failover:///" + b.address + "?failoverTimeout=7s")

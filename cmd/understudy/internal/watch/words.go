@@ -35,7 +35,6 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 // ejected is the key for ejected endpoints in the result of countStates. The other keys are states.
 const ejected = "ejected"
 
-// ready describes how many endpoints are READY, and how many of the listed ones are ejected.
 func ready(counts map[string]int) string {
 	all := -counts[ejected]
 	for _, n := range counts {
