@@ -10,8 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// benchmarkSets runs a benchmark for several sets of weights. bench/edf prints a table that has
-// other schedulers, too.
 func benchmarkSets(b *testing.B, run func(b *testing.B, entries []edf.Entry)) {
 	for _, name := range []string{"equal", "1..100", "zipf", "one huge"} {
 		for _, d := range distributions {

@@ -8,7 +8,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// pickTogether makes n picks on several goroutines and returns how often each entry was picked.
 func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	const pickers = 4
 	counts := make([]int, entries)
@@ -17,7 +16,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	for p := range pickers {
 		wg.Go(func() {
 			own := make([]int, entries)
-			for range (n + p) / pickers { // for all pickers together, these are n
+			for range (n + p) / pickers {
 				own[s.Next()]++
 			}
 			mu.Lock()
@@ -31,7 +30,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	return counts
 }
 
-// Pickers that run at the same time get, between them, exactly the first n picks of the sequence.
+// Pickers that run at the same time together get exactly the first n picks of the sequence.
 func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -65,8 +64,7 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	})
 }
 
-// While other goroutines pick, Lefts returns what is left of the intervals at one position in the
-// sequence, and never a mixture of two positions.
+// While other goroutines pick, Lefts returns the Lefts at a single position of the sequence.
 func TestLeftsWhileOthersPick(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {

@@ -42,7 +42,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 			}
 		})
 	}
-	for s.current.Load().next.Load() < uint64(left/2) { // until the available picks are taken
+	for s.current.Load().next.Load() < uint64(left/2) {
 		<-got
 	}
 	if s.ready != nil {
@@ -84,8 +84,8 @@ func TestLeftsBetweenBlocks(t *testing.T) {
 	}
 }
 
-// After a long gap, many entries whose weights are nearly equal are picked at about the same time.
-// Empty blocks are skipped, and large buckets are sorted.
+// After a long gap, many entries with nearly equal weights are picked at about the same time. Empty
+// blocks are skipped, and large buckets are sorted.
 func TestCrowdsAndPauses(t *testing.T) {
 	const n = 40_000
 	entries := randomEntries(n, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(100) })

@@ -19,7 +19,7 @@ type edfEntry struct {
 type oracle struct {
 	entries []*edfEntry // in heap order
 	unit    *big.Rat    // deadlines are rounded up to a multiple of this; nil for exact ones
-	now     *big.Rat    // key of the last pick
+	now     *big.Rat
 }
 
 func newOracle(weights []uint32) *oracle {
@@ -30,7 +30,6 @@ func newOracle(weights []uint32) *oracle {
 	return o.init()
 }
 
-// newOracleFrom returns an oracle with these Lefts, whose deadlines are rounded.
 func newOracleFrom(weights []uint32, lefts []*big.Rat) *oracle {
 	gcd := new(big.Int)
 	for _, w := range weights {

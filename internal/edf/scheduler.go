@@ -42,8 +42,8 @@ type Scheduler struct {
 	ready *block // the block after current; nil before it is computed
 }
 
-// New returns a scheduler of the entries, which it does not keep. The first pick computes the first
-// block.
+// New returns a scheduler of the entries. It does not keep the slice. The first pick computes the
+// first block.
 func New(entries []Entry) *Scheduler {
 	s := &Scheduler{size: len(entries)}
 	scratch := scratches.Get().(*core.Scratch)

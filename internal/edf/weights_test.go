@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// distribution gives the weight of entry i of n. The weights add up to less than 2^32.
 type distribution struct {
 	name   string
 	weight func(r *rand.Rand, i, n int) uint32
@@ -46,8 +45,8 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare makes the sets that are compared with the oracle so many times fewer, because the
-// oracle is slow.
+// oracleShare divides the number of sets that are compared with the oracle, because the oracle is
+// slow.
 var oracleShare = 1
 
 // forRandomSets runs check for random sets of weights, most of them small. The environment variable
@@ -78,7 +77,6 @@ func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand
 	}
 }
 
-// stretch returns how many picks to compare: a random number, often of more than two blocks.
 func stretch(r *rand.Rand, n int) int {
 	if r.IntN(20) == 0 {
 		return n + 10_000

@@ -7,8 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// BenchmarkAnIdenticalAnswer measures an answer of 10,000 endpoints that is repeated, and has an
-// Identity.
+// BenchmarkAnIdenticalAnswer repeats an answer of 10,000 endpoints that has an Identity.
 func BenchmarkAnIdenticalAnswer(b *testing.B) {
 	s := &source{}
 	c, err := Start(&channel{}, configOf(b.Name(), "", s))

@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ChannelConfig adds to Config what only a channel needs.
+// ChannelConfig is the configuration of a Channel.
 type ChannelConfig struct {
 	Config
 	// ServiceConfig is the user's service config in JSON, without load balancing. It may be "".
@@ -64,8 +64,8 @@ func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
 	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
 }
 
-// endpointsFail is called when connections to endpoints of a child of understudy_priority fail. The
-// child may be unknown by then, and is ignored in this case.
+// endpointsFail is called when connections to endpoints of a child of understudy_priority fail. An
+// unknown child is ignored.
 func (c *Channel) endpointsFail(child string, ignored bool) {
 	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
 }

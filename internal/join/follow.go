@@ -7,18 +7,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Found is what one mechanism has found.
+// Found is the result of one discovery mechanism.
 type Found struct {
 	Name string // "" if the target has only one mechanism
 	// Answer is nil before the first answer.
-	Answer *topology.Checked
-	// OutlierDetection is the configuration of the mechanism's cluster in JSON, or "".
+	Answer           *topology.Checked
 	OutlierDetection string
 	// Trouble is the current problem of the mechanism's source, or "".
 	Trouble string
 }
 
-// News is what a channel with the same target would have received.
+// News is the information that a channel with the same target would have received.
 type News struct {
 	// Found holds the mechanisms that have answered or failed, in priority order. While none has
 	// answered, it is empty and Why says what has failed or what the target waits for.

@@ -1,10 +1,10 @@
 // Package join executes what internal/core/join decides: it starts and stops the sources of a
-// channel's mechanisms, runs timers, stores the last good answers, logs, and updates the channel or
-// another consumer.
+// channel's discovery mechanisms, runs timers, stores the last good answers, logs, and updates the
+// channel or another consumer.
 //
 // Events run one at a time. A report of a source is queued as an event, and the source does not
-// wait for it. Sources may block, so they are called outside events, one call at a time. Close may
-// be called from anywhere, even from an update or from a source. After Close, no source is started.
+// wait for it. Sources may block, so the calls of sources have a queue of their own. Close may be
+// called from anywhere, even from an update or from a source. After Close, no source is started.
 package join
 
 import (
@@ -30,7 +30,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Config is what a channel and a follower have in common. It must not change.
+// Config is the configuration of Start and Follow. It must not change.
 type Config struct {
 	// Scheme is the scheme of the target. It prefixes errors and log lines.
 	Scheme string
@@ -67,7 +67,7 @@ type partKey struct {
 	part  string
 }
 
-// consumer receives the messages of the core. Both methods are called in events.
+// consumer receives the messages of core.Core. Both methods are called in events.
 type consumer interface {
 	tell(core.Message) error
 	close()
@@ -95,11 +95,11 @@ type Join struct {
 	ended     bool
 }
 
-// slot is what the shell knows about one mechanism.
+// slot is the state of one mechanism.
 type slot struct {
 	Mechanism
 	id    core.ID
-	whole *slot // the mechanism whose source sent the list with this one, or nil
+	whole *slot // the mechanism whose source sent the list that contains this one, or nil
 	*naming
 	of    *topology.Checked
 	tree  topology.Tree // the tree for the answer in of
@@ -147,7 +147,7 @@ func (j *Join) start() error {
 	return j.vain // safe to read: the event that wrote it has ended
 }
 
-// given converts a mechanism for the core. m is nil for a mechanism in a list.
+// given converts a mechanism for core.Core. m is nil for a mechanism in a list.
 func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	source := any(p.Source)
 	if !reflect.ValueOf(source).Comparable() {
@@ -160,7 +160,7 @@ func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 }
 
 // Close stops the sources. It may be called from an update or from a source, so it does not wait
-// for these to return. The sources are then closed afterwards.
+// for these to return. In this case, the sources are stopped later.
 func (j *Join) Close() {
 	j.closed.Store(true)
 	j.calls.Run(func() {
@@ -180,7 +180,7 @@ func (j *Join) event(actions func(now time.Time) []core.Action) func() {
 	return func() { j.do(actions(time.Now())) }
 }
 
-// flush passes the core's messages to the consumer. It is called after each batch of events.
+// flush passes the messages of core.Core to the consumer. It is called after each batch of events.
 func (j *Join) flush() {
 	for _, id := range j.retired {
 		delete(j.slots, id)
@@ -202,7 +202,6 @@ func (j *Join) flush() {
 	}
 }
 
-// told tells the core how the consumer responded to a message.
 func (j *Join) told(err error) {
 	var by core.ID
 	if j.caller != nil {
@@ -276,8 +275,8 @@ func (j *Join) log(s *slot, a *core.Action) {
 	j.live.Note(line)
 }
 
-// note logs the notes of an answer and why no call can be made with it, unless they were logged
-// last.
+// note logs the notes of an answer, and why no call can be made with it. It does not log the same
+// text twice in a row.
 func (j *Join) note(s *slot, a core.Answer) {
 	c, _ := a.Content.(*topology.Checked)
 	if c == nil {
@@ -330,7 +329,6 @@ func answer(c *topology.Checked, version string, names lastgood.Names) core.Answ
 	return core.Answer{Content: c, Why: c.Unusable, Version: version, Names: names}
 }
 
-// saidOf converts an answer to the form in which it is stored.
 func saidOf(a core.Answer) (s lastgood.Said) {
 	s.Answer, _ = a.Content.(*topology.Checked)
 	s.Names, _ = a.Names.(lastgood.Names)

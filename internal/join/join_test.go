@@ -16,11 +16,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// channel is a channel that accepts all updates and records how many endpoints each has.
 type channel struct {
 	resolver.ClientConn
 	updates []int
-	takes   func() // called during each update
+	takes   func()
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
@@ -35,7 +34,6 @@ func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// source is a source whose answers the test sends through its Receiver.
 type source struct {
 	*discovery.Receiver
 	err error
@@ -85,8 +83,8 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 	})
 }
 
-// A source sends answers faster than the channel takes them. The source does not wait, and the
-// channel gets only the first and the last answer.
+// If a source sends answers faster than the channel takes them, it does not wait, and the channel
+// gets only the first and the last answer.
 func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
@@ -143,7 +141,6 @@ func TestTheSameContentUnderAnotherIdentity(t *testing.T) {
 	})
 }
 
-// blocking is a source whose ResolveNow blocks.
 type blocking struct {
 	source
 	asked, release chan struct{}
@@ -155,7 +152,7 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns even while the source is being called and the channel is being updated. After it,
+// Close returns even while the source is being called and the channel is being updated. Afterwards,
 // the channel gets nothing, not even an answer that is already queued.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

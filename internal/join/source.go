@@ -94,7 +94,6 @@ func (s *slot) stop() {
 	}
 }
 
-// call calls f with the source, unless the source or the channel is closed.
 func (j *Join) call(s *slot, f func(*discovery.Started)) {
 	if s.started != nil && !j.closed.Load() {
 		f(s.started)
@@ -141,7 +140,7 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 type inlet struct {
 	join  *Join
 	slot  *slot
-	last  atomic.Pointer[heard]       // the last answer
+	last  atomic.Pointer[heard]
 	waits atomic.Pointer[serial.Slot] // the queued answer; nil if another report has been queued since
 }
 
@@ -185,9 +184,9 @@ func (in *inlet) fail(err error, r result) {
 	})
 }
 
-// update checks an answer and queues it. An answer of a gRPC resolver is passed to the channel on
-// the caller's stack instead, so that update can return the channel's error, unless events are
-// running already.
+// update checks an answer and queues it. Unless events are running, an answer of a gRPC resolver is
+// instead passed to the channel on the caller's stack, so that update can return the channel's
+// error.
 func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
@@ -227,11 +226,11 @@ func (in *inlet) update(a discovery.Answer) error {
 	return nil
 }
 
-// answered passes an answer to the core. It must be called in an event.
+// answered passes an answer to core.Core. It must be called in an event.
 func (j *Join) answered(s *slot, a core.Answer) {
 	last, some := j.core.Said(s.id)
 	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
-		a.Content = c // the core compares contents by their pointers
+		a.Content = c // core.Core compares contents by their pointers
 	}
 	j.do(j.core.Answered(time.Now(), s.id, a))
 }

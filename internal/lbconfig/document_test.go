@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// rooms has the configuration type of the policy in each package.
 var rooms = map[string]any{
 	"priority":           &Priority{},
 	"weightedtarget":     &WeightedTarget{},
@@ -59,7 +58,6 @@ func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 	}
 }
 
-// documented checks the rows for the fields of v and for the fields in them.
 func documented(t *testing.T, room, path string, v reflect.Value, rows map[string][]string) {
 	t.Helper()
 	if d, ok := v.Addr().Interface().(defaulter); ok {

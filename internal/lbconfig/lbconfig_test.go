@@ -18,7 +18,6 @@ func init() {
 	balancer.Register(dropStub{&lbtest.StubBuilder{PolicyName: "lbconfig_drop"}})
 }
 
-// dropStub is a stub policy whose configuration is that of understudy_drop.
 type dropStub struct{ *lbtest.StubBuilder }
 
 func (dropStub) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {

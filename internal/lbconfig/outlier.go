@@ -40,7 +40,7 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// FailurePercentageEjection ejects each endpoint that fails too often, whatever the others do.
+// FailurePercentageEjection ejects each endpoint that fails too often, regardless of the others.
 type FailurePercentageEjection struct {
 	Threshold             uint32 `json:"threshold"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -57,7 +57,7 @@ type ConsecutiveFailuresEjection struct {
 // Code is the name of a status code other than OK, such as "UNAVAILABLE".
 type Code string
 
-// Value returns the code that c names, or false if c names no code, or OK.
+// Value returns the code with the name c. ok is false if there is none, or if it is OK.
 func (c Code) Value() (code codes.Code, ok bool) {
 	err := code.UnmarshalJSON([]byte(strconv.Quote(string(c))))
 	return code, err == nil && code != codes.OK

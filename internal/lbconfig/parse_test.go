@@ -43,7 +43,6 @@ const (
 		"warmStandby": 2, "sourcePriorities": [1], "fastFailover": true, "failbackJitter": "5s", "maxFailbackDelay": "6s"}`
 )
 
-// full sets every field of each configuration to something other than its default.
 var full = map[string]string{
 	"priority":             fullFailure,
 	"weighted_target":      fullTargets,
@@ -80,7 +79,6 @@ func TestEveryFieldSurvivesRoundTrips(t *testing.T) {
 	}
 }
 
-// wantNoZero checks that full sets all fields of v.
 func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	t.Helper()
 	for _, f := range fields(v.Type()) {
@@ -90,7 +88,7 @@ func wantNoZero(t *testing.T, policy string, v reflect.Value) {
 	}
 }
 
-// The case of a field name does not matter, as in encoding/json and so in grpc-go's own policies.
+// The case of a field name does not matter, as in grpc-go's own policies.
 func TestNamesCountInAnyCase(t *testing.T) {
 	c := &Priority{}
 	if err := Parse("priority", []byte(`{"FailoverTimeout": "3s"}`), c); err != nil || time.Duration(c.FailoverTimeout) != 3*time.Second {

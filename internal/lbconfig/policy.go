@@ -56,7 +56,7 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
 
-// list is what errors say about the form of a list of policies.
+// list describes a list of policies in errors.
 const list = `a list of policies, [{"name": {…}}]`
 
 // UnmarshalJSON uses the first registered policy of the list. It returns an error if no policy is

@@ -20,10 +20,10 @@ func CheckServiceConfig(user string) error {
 	return err
 }
 
-// MergeServiceConfig returns user, in JSON, with lbConfig as its loadBalancingConfig. gRPC does not
-// merge service configs: one from a resolver replaces the user's default, including its retry
-// policies and health checks. Each resolver therefore sends a merged service config. The errors are
-// those of CheckServiceConfig.
+// MergeServiceConfig adds lbConfig to the service config user as its loadBalancingConfig, and
+// returns the result in JSON. gRPC does not merge service configs: one from a resolver replaces the
+// user's default, including its retry policies and health checks. Each resolver therefore sends a
+// merged service config. The errors are those of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)
 	if err != nil {

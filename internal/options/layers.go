@@ -52,7 +52,7 @@ func ByField(o Option) string { return o.Field }
 // other returns the name of the option that o may conflict with.
 func (o Option) other() string { return o.AtLeast + o.Not }
 
-// conflict returns an error if v sets both o and the option that o may conflict with, and they do.
+// conflict returns an error if v sets both o and the option in o.other(), and the two conflict.
 func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 	with, ok := find(o.other())
 	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)

@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// ParseSettings reports the same errors as a channel does.
 func TestParseSettings(t *testing.T) {
 	for query, want := range map[string]options.Settings{
 		"": {},

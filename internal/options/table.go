@@ -12,8 +12,8 @@ type Settings struct {
 	FailoverTimeout time.Duration
 	// FailbackDelay is how long a priority must have been READY again before calls return to it.
 	FailbackDelay time.Duration
-	// SlowStart is how long the share of a new endpoint grows to its full value. 0 disables slow
-	// start.
+	// SlowStart is the time in which the share of a new endpoint grows to its full value. 0
+	// disables slow start.
 	SlowStart time.Duration
 	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
 	PickFirst bool
@@ -29,11 +29,11 @@ type Settings struct {
 	FastFailover bool
 	// FailbackJitter is the maximum of the random time that each client adds to a failback delay.
 	FailbackJitter time.Duration
-	// MaxFailbackDelay limits the growth of FailbackDelay, which doubles while a priority keeps
-	// failing. 0 means no growth.
+	// MaxFailbackDelay limits the growth of FailbackDelay, which doubles each time a priority fails
+	// again. 0 means no growth.
 	MaxFailbackDelay time.Duration
-	// ResetBackoff makes the first endpoint that connects while none is READY end the backoffs of
-	// all others. The channel's attributes pass the setting down.
+	// ResetBackoff ends the backoffs of all endpoints when one of them connects while none is
+	// READY. The channel's attributes pass the setting down.
 	ResetBackoff bool
 	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
 	// all ejected (gRFC A50). It overrides the configuration of clusters. It has no effect with
@@ -42,10 +42,10 @@ type Settings struct {
 	// NoOutlierDetection disables outlier detection, even if clusters configure it.
 	NoOutlierDetection bool
 
-	// Zone, Region and Node are the client's location as set in options. The method Location adds
-	// what is known from elsewhere.
+	// Zone, Region and Node are the client's location as set in options. The method Location also
+	// knows the parts that come from elsewhere.
 	Zone, Region, Node string
-	// Here knows the complete location. Package resolving sets it. It is nil in tools without a
+	// Here returns the complete location. Package resolving sets it. It is nil in tools without a
 	// channel.
 	Here location.Teller
 	// Prefer selects which endpoints count as near. "none" means no preference, and "" the

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 )
 
-// goroutine returns the number of the goroutine that calls it.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debugStack()), "[")
 	return name
@@ -19,8 +18,6 @@ func debugStack() []byte {
 	return buf[:runtime.Stack(buf, false)]
 }
 
-// tower returns serializers that each relay an event to the next one, and the goroutines that ran
-// their events.
 func tower(height int) (floors []*Serializer, ran *[]string) {
 	ran = new([]string)
 	for i := range height {
@@ -48,8 +45,8 @@ func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
 	})
 }
 
-// If the serializer runs on a caller's stack, a relayed event runs elsewhere: the caller may hold a
-// lock that it needs.
+// If the serializer runs on a caller's stack, a relayed event runs on another goroutine, because
+// the caller may hold a lock that the event needs.
 func TestNothingIsRelayedOnACallersStack(t *testing.T) {
 	for name, call := range map[string]func(*Serializer){
 		"Do":  func(s *Serializer) { s.Do(func() {}) },

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 )
 
-// background counts the goroutines that run events, for all serializers.
 var background atomic.Int64
 
 // Background returns the number of goroutines of this package, and of timers, that are running

@@ -7,8 +7,8 @@ import "time"
 // of one serializer.
 type Timer struct{ current *time.Timer }
 
-// Start makes fired run in an event of s after the given time. It replaces an earlier Start that
-// has not fired.
+// Start runs fired in an event of s after the given time. It replaces an earlier Start that has not
+// fired.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var own *time.Timer

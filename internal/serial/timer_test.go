@@ -29,8 +29,7 @@ func TestATimerRunsAnEvent(t *testing.T) {
 	})
 }
 
-// A timer fires while an event runs, and the event stops or restarts it. The fired event then does
-// nothing.
+// An event stops or restarts a timer that has just fired. The fired event then does nothing.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	for name, again := range map[string]bool{"stopped": false, "started again": true} {
 		synctest.Test(t, func(t *testing.T) {

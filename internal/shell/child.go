@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child whose policy may be replaced by one of another type. It is used in events, and
-// not after Close.
+// Child is a child of a policy. Its own policy may be replaced by one of another type. It is used
+// in events, and not after Close.
 //
 // During a replacement, the child has two policies. The pending policy takes over when it reports a
 // state other than CONNECTING, or when the current policy is no longer READY.
@@ -42,7 +42,6 @@ const timersEach = 6
 
 // Handlers are a policy's callbacks for a child.
 type Handlers struct {
-	// Reported is called for each new state of the child, in an event.
 	Reported func(c *Child, state balancer.State)
 	// Refused is called when the child has refused its update. failed is the state that counts
 	// until the child reports or accepts an update. If Refused is nil, Reported is called with this
@@ -241,7 +240,7 @@ func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.timers[timer].Start(&c.shell.serial, after, fired)
 }
 
-// TimerEnds returns when a timer of the child fires, and whether it is running.
+// TimerEnds returns the time at which a timer of the child fires, and whether the timer is running.
 func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 	return c.ends[timer], c.timers[timer].Runs()
 }

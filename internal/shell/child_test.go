@@ -20,7 +20,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// parent is a policy with one child. It records what the child reports.
 type parent struct {
 	Shell
 	cc    *lbtest.ClientConn
@@ -52,7 +51,6 @@ func (p *parent) update(builder balancer.Builder, id string) (err error) {
 	return err
 }
 
-// want checks what the child has reported since the last call of want.
 func (p *parent) want(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -115,8 +113,8 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	})
 }
 
-// A child changes to a policy of another type. The old policy serves until the new one is no longer
-// CONNECTING, or until it is itself no longer READY (row P16 of docs/scenarios.md).
+// When a child changes to a policy of another type, the old policy serves until the new one is no
+// longer CONNECTING, or until it is itself no longer READY (row P16 of docs/scenarios.md).
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(oldStub, newStub *lbtest.Stub)
@@ -152,8 +150,8 @@ func TestGracefulSwitch(t *testing.T) {
 	}
 }
 
-// The new policy refuses its first update and reports nothing. When the old one is no longer READY,
-// calls fail with the new one's error and do not wait.
+// If the new policy refuses its first update and reports nothing, calls fail with its error as soon
+// as the old one is no longer READY. They do not wait.
 func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
@@ -192,8 +190,8 @@ func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// While the second policy connects, the type changes again. The third policy takes the place of the
-// second, and the first stays in use.
+// If the type changes again while the second policy connects, the third policy replaces the second,
+// and the first stays in use.
 func TestSwitchAgainWhileSwitching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y, z := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}, &lbtest.StubBuilder{PolicyName: "z"}
@@ -276,8 +274,8 @@ func (nobody) Name() string { return "nobody" }
 
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// The type changes, and the builder returns no policy. The policy that waits to take over is still
-// closed. A return to its type is then another change of type.
+// If the type changes and the builder returns no policy, the pending policy is closed nevertheless.
+// A return to its type is then another change of type.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

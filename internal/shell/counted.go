@@ -2,10 +2,10 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// Counted is a subchannel that wraps one of gRPC, to observe how calls on it end. gRPC accepts only
-// its own subchannels from a picker. If every policy above had to unwrap them, picks would be
-// slower. A policy that supports Counted therefore publishes the result of Picker, which picks
-// gRPC's subchannel.
+// Counted is a subchannel that wraps a subchannel of gRPC, to observe how calls on it end. A picker
+// must return gRPC's own subchannel. If every policy above had to unwrap it, picks would be slower.
+// A policy that supports Counted therefore publishes the result of Picker, which picks gRPC's
+// subchannel.
 type Counted interface {
 	balancer.SubConn
 	// Picked is called before Connect by a policy that uses Picker.

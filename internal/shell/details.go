@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// Priority is the Details of a Snapshot of package priority's policy.
+// Priority is the type of Snapshot.Details in package priority.
 type Priority struct {
 	// InUse is the name of the child in use, or "".
 	InUse string
@@ -19,7 +19,7 @@ type Priority struct {
 	Unused []string
 }
 
-// PriorityChild is the Details of a ChildSnapshot of package priority's policy.
+// PriorityChild is the type of ChildSnapshot.Details in package priority.
 type PriorityChild struct {
 	CountsAs priority.State
 	Since    time.Time
@@ -36,7 +36,7 @@ type PriorityChild struct {
 	Standby                          bool // connected although it is not needed yet
 }
 
-// OutlierDetection is the Details of a Snapshot of package outlierdetection's policy.
+// OutlierDetection is the type of Snapshot.Details in package outlierdetection.
 type OutlierDetection struct {
 	Tier    Condition
 	Ejected []Ejected
@@ -49,26 +49,26 @@ type Ejected struct {
 	Until time.Time // the ejection ends at the first interval after this time
 }
 
-// WeightedTarget is the Details of a Snapshot of package weightedtarget's policy.
+// WeightedTarget is the type of Snapshot.Details in package weightedtarget.
 type WeightedTarget struct {
 	// Scheduled returns the number of calls that each child has been assigned since watching began.
 	// It may be called at any time and does not block.
 	Scheduled func() []uint64
 }
 
-// Target is the Details of a ChildSnapshot of package weightedtarget's policy.
+// Target is the type of ChildSnapshot.Details in package weightedtarget.
 type Target struct {
 	Weight   uint32               // 0 if the child is no longer configured or has no share
 	CountsAs weightedtarget.State // may differ from the state that the child has reported
 }
 
-// WeightedRoundRobin is the Details of a Snapshot of package weightedroundrobin's policy.
+// WeightedRoundRobin is the type of Snapshot.Details in package weightedroundrobin.
 type WeightedRoundRobin struct {
 	// Scheduled has the same meaning as in WeightedTarget.
 	Scheduled func() []uint64
 }
 
-// Endpoint is the Details of a ChildSnapshot of package weightedroundrobin's policy.
+// Endpoint is the type of ChildSnapshot.Details in package weightedroundrobin.
 type Endpoint struct {
 	Addresses []resolver.Address // must not be modified
 	Weight    uint32             // configured weight, without slow start

@@ -45,15 +45,15 @@ func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	}
 }
 
-// Only returns state with only the given endpoints.
+// Only returns a copy of state that has only the given endpoints.
 func Only(endpoints []resolver.Endpoint, state resolver.State) resolver.State {
 	state.Endpoints, state.Addresses = endpoints, nil
 	return state
 }
 
-// WithEndpoints returns state with the given endpoints. Addresses gets their addresses, because
-// policies from base.NewBalancerBuilder use only these. Those on a Shell do not use them, so
-// Child.Update adds them only for others.
+// WithEndpoints returns state with the given endpoints. The field Addresses gets their addresses,
+// because policies from base.NewBalancerBuilder use only that field. Policies that have a Shell do
+// not use it, so Child.Update sets it only for others.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

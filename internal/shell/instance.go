@@ -17,7 +17,6 @@ type OwnsSubConns interface{ OwnsSubConns() }
 
 // Owner handles the reports and requests of an Instance.
 type Owner interface {
-	// Reported is called in an event for each state that the policy reports.
 	Reported(i *Instance, state balancer.State)
 	// ResolveNow is called on the policy's stack when the policy requests a re-resolution.
 	ResolveNow()

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish makes the shell publish the policy's state once, after the current batch of events or, in
-// an update, after the end of the update.
+// Publish requests that the policy's state is published once, after the current batch of events or,
+// in an update, after the end of the update.
 func (s *Shell) Publish() { s.stale = true }
 
 // Updating reports whether Begin has been called and End has not returned.

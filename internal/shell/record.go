@@ -26,7 +26,7 @@ const (
 )
 
 type slot struct {
-	number        atomic.Int64 // index of the two seconds since the epoch
+	number        atomic.Int64 // number of the two-second interval since the Unix epoch
 	ended, failed atomic.Uint32
 	codes         atomic.Uint32 // status codes of failed calls, one bit each
 }

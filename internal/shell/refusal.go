@@ -19,7 +19,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v
 
 func (r *Refusal) Unwrap() error { return r.err }
 
-// AllFailed is the error of calls to a policy all of whose endpoints have failed.
+// AllFailed is the error of calls if all endpoints of a policy have failed.
 type AllFailed struct {
 	Endpoints int
 	One       error

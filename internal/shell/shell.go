@@ -1,9 +1,9 @@
-// Package shell implements what all policies with children have in common. It implements
+// Package shell implements the common part of all policies with children. It implements
 // balancer.Balancer, runs one event at a time, owns the children and timers, publishes the policy's
-// state and takes snapshots. A policy adds its configuration, a core that makes the decisions, and
-// the code that executes them.
+// state and takes snapshots. A policy adds its configuration, a package of internal/core that makes
+// the decisions, and the code that executes them.
 //
-// The shell guarantees:
+// Guarantees:
 //
 //   - An update is two events, Begin and End. Before End runs, all reports of children during Begin
 //     have been handled. Nothing is published between the two.
@@ -36,8 +36,8 @@ import (
 // Logger is the logger of all policies.
 var Logger = grpclog.Component("understudy")
 
-// Policy is what a policy implements. It is called in events, and not after Close. C is its
-// configuration, a type of package lbconfig.
+// Policy is the interface of a policy that uses a Shell. Its methods are called in events, and not
+// after Close. C is the policy's configuration, a type of package lbconfig.
 type Policy[C any] interface {
 	// Begin applies a configuration and a resolver state, and updates the children.
 	Begin(config *C, state resolver.State)
@@ -61,12 +61,13 @@ type Scheduled interface {
 	Due() (at time.Time, due bool)
 }
 
-// Settler is implemented by policies with work after each batch of events, and once after Close.
+// Settler is implemented by policies that have work to do after each batch of events, and once
+// after Close.
 type Settler interface {
 	Settled(closed bool)
 }
 
-// Below is a child for the shell: a Child or an Instance.
+// Below is a child of a policy: a Child or an Instance.
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
@@ -106,7 +107,7 @@ type Shell struct {
 	wakeAt    time.Time
 
 	channel *stateattr.Channel
-	above   *Instance     // this policy as a child of another policy on a Shell, or nil
+	above   *Instance     // this policy as a child of another policy that has a Shell, or nil
 	ending  bool          // publishing is the last action of the batch of events
 	live    *live.Channel // nil unless the debug page is enabled
 	unwatch func()        // set for the topmost policy of a channel on the debug page
@@ -137,7 +138,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// Reports from other goroutines may be queued between the two events, and are handled there.
+	// Reports that other goroutines queue between the two events are handled there.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {

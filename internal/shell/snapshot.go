@@ -37,16 +37,17 @@ type ChildSnapshot struct {
 	Below Watchable
 }
 
-// Watchable is implemented by policies that can be watched. All policies on a Shell are Watchable.
+// Watchable is implemented by policies that can be watched. All policies that have a Shell are
+// Watchable.
 type Watchable interface {
-	// Watch makes the policy, and all policies below it, keep a snapshot until stop is called. It
-	// does not wait for the first one.
+	// Watch makes Snapshot available, for this policy and all policies below it, until stop is
+	// called. It does not wait for the first snapshot.
 	Watch() (stop func())
 	// Snapshot returns the last snapshot. It is nil before the first one, and while nobody watches.
 	// It does not block.
 	Snapshot() *Snapshot
-	// Busy returns when the policy began to handle the current batch of events, or zero if there is
-	// none or nobody watches. It does not block.
+	// Busy returns the time at which the policy began to handle the current batch of events. It is
+	// zero if there is none or nobody watches. It does not block.
 	Busy() time.Time
 }
 
@@ -61,7 +62,8 @@ type Watcher interface {
 	Watched(on bool)
 }
 
-// snapshotInterval is the minimum time between two snapshots for each child.
+// snapshotInterval, multiplied by the number of children, is the minimum time between two
+// snapshots.
 const snapshotInterval = 10 * time.Microsecond
 
 type watch struct {
@@ -70,7 +72,7 @@ type watch struct {
 	began    atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
 
 	// The following fields are used only in events.
-	below map[Watchable]func() // the functions that end the watching of the policies below
+	below map[Watchable]func() // the stop functions of the policies below
 	made  time.Time
 	again serial.Timer
 }
@@ -117,7 +119,8 @@ func (s *Shell) lookAround() {
 	s.snapshot.Store(next)
 }
 
-// tell tells the policy whether it is watched. The policy publishes its state if that changes.
+// tell notifies the policy that it is watched, or no longer is. The policy publishes its state if
+// that changes.
 func (s *Shell) tell(watched bool) {
 	if w, ok := s.parts.(Watcher); ok && !s.closed {
 		w.Watched(watched)
@@ -160,7 +163,7 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.below = watched
 }
 
-// noteSince records when a state has changed, if the debug page is enabled.
+// noteSince records the time at which a state changes, if the debug page is enabled.
 func noteSince(since *int64, before, now connectivity.State) {
 	if live.On() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()

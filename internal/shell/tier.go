@@ -26,7 +26,7 @@ type Tier struct {
 	FailedPart float64
 }
 
-// Condition is the condition of the endpoints below a policy, judged by their calls.
+// Condition describes how calls to the endpoints below a policy end.
 type Condition uint8
 
 const (

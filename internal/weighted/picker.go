@@ -26,8 +26,8 @@ type Picker struct {
 // ReadyPart returns the READY share of the weight that is READY or has failed (see shell.TierOf).
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
-// UnprovenPart returns the unproven share of the weight that is READY or has failed (see
-// shell.TierOf).
+// UnprovenPart returns the share of this weight whose endpoints have not answered a call since
+// their ejection (see shell.TierOf).
 func (p *Picker) UnprovenPart() float64 { return p.unproven }
 
 // FailedPart returns the failed share of all weight (see shell.TierOf).

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/balancer/base"
 )
 
-// counting returns a picker and the names of its children. Each name is one letter.
 func counting(children string, weights ...uint32) (*Picker, []string) {
 	var pickers []balancer.Picker
 	var places []*Position

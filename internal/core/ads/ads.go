@@ -1,12 +1,12 @@
-// Package ads is the core of an xDS client in the state-of-the-world variant. It decides which
-// resources are requested, which responses are accepted, and which resources stay in use while the
-// stream is down. Subscriptions are for one type of resource, on one stream at a time. A resource
-// that is missing from a response stays in use. The protocol requires that for endpoints, and gRFC
-// A53 allows it for clusters.
+// Package ads is the state machine of an xDS client in the state-of-the-world variant. It decides
+// which resources to request, which responses to accept, and which resources to keep while the
+// stream is down. It handles one type of resource, on one stream at a time. A resource that is
+// missing from a response stays in use. The protocol requires this for endpoints, and gRFC A53
+// allows it for clusters.
 //
-// The package is a state machine without goroutines, locks or a clock. Each event is a method that
-// returns the actions to execute. It is not safe for concurrent use. The rules are those of the xDS
-// transport protocol and of gRFCs A27 (ACK and NACK), A57 (errors of streams) and A71 (fallback).
+// The package has no goroutines, locks or clock. Each event is a method that returns the actions to
+// execute. It is not safe for concurrent use. The rules are those of the xDS transport protocol and
+// of gRFCs A27 (ACK and NACK), A57 (errors of streams) and A71 (fallback).
 package ads
 
 import (
@@ -26,14 +26,14 @@ const (
 type Subscriptions struct {
 	phase     phase
 	heard     bool    // a response of any type has arrived on this stream
-	version   string  // version of the last response, on any stream, that was accepted as a whole
+	version   string  // version of the last acknowledged response, on any stream
 	rejected  *string // version of the last rejected response on this stream, or nil
 	nonce     string
 	responses uint64
 	wanted    map[string]*subscription
 	timers    uint64
-	heards    uint64 // number of responses on all streams
-	failure   error  // why the last stream ended; nil if it had a response
+	heards    uint64
+	failure   error // why the last stream ended; nil if it had a response
 }
 
 type subscription struct {
@@ -76,8 +76,9 @@ type Named struct {
 	Body []byte
 }
 
-// Failure says why a resource is missing. Err is ErrMissing if the server does not have it, and
-// ErrSilent if that is unclear. After any other error, the resource may still arrive.
+// Failure says why a resource is missing. Err is ErrMissing if the server does not have the
+// resource, and ErrSilent if the server sent nothing at all. After any other error, the resource
+// may still arrive.
 type Failure struct {
 	Name string
 	Err  error
@@ -88,9 +89,9 @@ type Rejected struct{ error }
 
 func (r Rejected) Unwrap() error { return r.error }
 
-// Request is a request to the server. Names is complete and sorted. Version is that of the last
-// good response, and empty before the first response on the stream. Reject is the reason for a
-// NACK.
+// Request is a request to the server. Names lists all resources, sorted. Version is the version of
+// the last good response, or empty before the first response on the stream. Reject is the reason
+// for a NACK.
 type Request struct {
 	Names   []string
 	Version string
@@ -100,9 +101,8 @@ type Request struct {
 	answers uint64 // number of the response that the request acknowledges
 }
 
-// Replacing returns the request to send instead of both r and unsent, an earlier request that has
-// not been sent. unsent may be nil. If both acknowledge the same response and unsent rejects it,
-// the result also rejects it.
+// Replacing merges r with unsent, an earlier request that was not sent and may be nil. If both
+// acknowledge the same response and unsent is a NACK, the result is also a NACK.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.answers != r.answers {
 		return r
@@ -128,7 +128,6 @@ func (s *Subscriptions) request() *Request {
 	return r
 }
 
-// fail records why a resource has no good version. It has no effect if there is one.
 func (s *Subscriptions) fail(a *Actions, name string, err error) {
 	w := s.wanted[name]
 	if w.has {

@@ -5,8 +5,6 @@ import (
 	"testing"
 )
 
-// received applies a response with one resource of the given size, and reports whether the stream
-// must be renewed.
 func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
@@ -31,7 +29,6 @@ func TestAMissingResourceFailsAtOnceOnANewStream(t *testing.T) {
 	}
 }
 
-// At most 100 resources without watchers are kept, and at most 16 MiB of them.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a simple implementation of Subscriptions.
 type model struct {
 	watchers map[string]int // 0 if the resource is kept without watchers
 	good     map[string]string
@@ -19,7 +18,7 @@ type model struct {
 	answered bool
 	version  string
 	heard    int
-	asked    map[Timer]int // for each timer, the value of heard when it was started
+	asked    map[Timer]int
 	failing  bool
 }
 

@@ -5,11 +5,12 @@ package ads
 // server.
 //
 // The first server is always asked. The next one is asked when the last one asked cannot be reached
-// and has not sent all resources. A server that has sent all resources is used instead of those
-// behind it, which are then no longer asked.
+// and has not sent all resources. Once a server has sent all resources, it is used, and the servers
+// behind it are no longer asked.
 //
-// gRFC A71 returns to an earlier server with its first resource. Servers waits until no resource is
-// missing and at least one is good, so that an incomplete server does not replace a working one.
+// gRFC A71 returns to an earlier server when it sends its first resource. Servers waits until no
+// resource is missing and at least one is good, so that an incomplete server does not replace a
+// working one.
 type Servers struct {
 	// reachabilityOnly means that the next server is asked even if no resource is missing (gRFC
 	// A95).
@@ -25,20 +26,19 @@ type serverState struct {
 	has  Has
 }
 
-// Has is how many of a target's resources a server has sent.
+// Has describes which of the target's resources a server has sent.
 type Has int
 
 const (
 	// Waiting means that a resource has not arrived yet.
 	Waiting Has = iota
-	// Nothing means that no resource is outstanding and none is good, because the server does not
-	// have them.
+	// Nothing means that the server has none of the resources.
 	Nothing
 	// All means that no resource is outstanding and at least one is good.
 	All
 )
 
-// NewServers returns a selection among count servers, which begins with the first.
+// NewServers returns the state for count servers, of which only the first is asked.
 func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), asked: 1, used: -1}
 }
@@ -79,7 +79,7 @@ func (s *Servers) decide() {
 	}
 }
 
-// usable reports whether there is no reason to use the servers behind this one.
+// usable reports whether server i makes the servers behind it unnecessary.
 func (s *Servers) usable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.lost:

@@ -40,7 +40,6 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// The selection follows the rules of gRFCs A71 and A95.
 func TestServersAgainstTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		only := rapid.Bool().Draw(t, "reachability only")
@@ -89,7 +88,7 @@ func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[
 			return
 		}
 	}
-	for i := range s.Asked() - 1 { // servers that are asked and not used
+	for i := range s.Asked() - 1 {
 		if has[i] == All && !lost[i] {
 			t.Fatalf("server %d was skipped, although it has all resources", i)
 		}

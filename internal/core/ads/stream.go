@@ -23,8 +23,9 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Outset returns the first request of a second stream, or nil without subscriptions. When the
-// second stream replaces the first, Closed(nil) and Opened are called.
+// Outset returns the first request on a second stream that will replace the first. It is nil
+// without subscriptions. When the second stream replaces the first, Closed(nil) and Opened are
+// called.
 func (s *Subscriptions) Outset() *Request {
 	if len(s.wanted) == 0 {
 		return nil
@@ -58,8 +59,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Heard is called when a response with another type of resource has arrived. It makes resources
-// pending again that failed because of the last stream.
+// Heard is called when a response with another type of resource has arrived. Resources that failed
+// because the last stream failed become pending again.
 func (s *Subscriptions) Heard() {
 	s.heard = true
 	s.heards++
@@ -107,7 +108,7 @@ func (s *Subscriptions) await(which func(why error) bool) Actions {
 	return a
 }
 
-// Resource is a resource in a response, or says why it is invalid. Name is "" if it cannot be
+// Resource is a resource in a response. Err says why it is invalid. Name is "" if it cannot be
 // decoded.
 type Resource struct {
 	Name string
@@ -175,7 +176,6 @@ func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error)
 	}
 }
 
-// accept stores a good resource, and delivers it if it has changed.
 func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	if w.has && bytes.Equal(w.body, r.Body) {
 		return

@@ -25,13 +25,12 @@ const (
 	MaxClusters = 256
 )
 
-// Cluster is what is known about a cluster.
+// Cluster describes a cluster, as far as it is known.
 type Cluster struct {
 	// Children are the clusters that an aggregate names.
 	Children []string
 	// Err says why the cluster cannot be used. Children are then ignored.
-	Err error
-	// Waiting means that the cluster is not known yet.
+	Err     error
 	Waiting bool
 }
 
@@ -43,14 +42,13 @@ type Entry struct {
 	// cluster's index among Parent's children.
 	Parent string
 	Index  int
-	// Err says why the entry has no endpoints, with the path to the cluster.
-	Err error
+	Err    error
 	// Waiting means that the cluster is not known yet. Later, it may become several entries.
 	Waiting bool
 }
 
-// Resolve returns the mechanisms of the cluster first, at least one. asked contains the names that
-// were passed to find, in order.
+// Resolve returns the discovery mechanisms of the cluster named first. There is at least one. asked
+// lists the names that were passed to find, in order.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
@@ -67,7 +65,7 @@ type resolution struct {
 	list   []Entry
 	asked  []string
 	seen   map[string]*place
-	deep   map[string]int // indexes in list of the clusters that all paths so far reach only beyond MaxDepth
+	deep   map[string]int // indexes in list of the clusters that no path has reached within MaxDepth so far
 	gone   map[int]bool   // indexes in list that are left out, because a shorter path was found
 	listed map[string]bool
 	full   bool
@@ -81,8 +79,8 @@ type place struct {
 	cut bool
 }
 
-// visit adds the mechanisms of the cluster of e. way is the path to it. It reports whether a
-// descendant was left out because its path is too long.
+// visit adds the discovery mechanisms of e's cluster. way is the path to the cluster. cut reports
+// whether a descendant was left out because its path is too long.
 func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))
@@ -96,7 +94,7 @@ func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	case deep && len(way) == MaxDepth:
 		return true
 	case at == nil && !deep && len(r.seen)+len(r.deep) >= MaxClusters:
-		if !r.full { // reported only once
+		if !r.full {
 			r.full = true
 			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, show(way, e.Name))
 			r.add(e)

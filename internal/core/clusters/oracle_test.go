@@ -9,8 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paths follows every path that begins with the clusters in way. It returns the last cluster of
-// each, and whether it met a cycle. A path that is too deep has no last cluster.
 func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
 	name := way[len(way)-1]
 	if slices.Contains(way[:len(way)-1], name) {
@@ -30,7 +28,6 @@ func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) 
 	return ends, circle
 }
 
-// For random graphs, the list is that of all paths, followed one by one.
 func TestAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}
@@ -64,7 +61,7 @@ func TestAgainstAllPaths(t *testing.T) {
 			c := graph[e.Name]
 			switch {
 			case len(c.Children) > 0 && c.Err == nil:
-				loops++ // an aggregate on a cycle
+				loops++
 				if e.Err == nil || e.Waiting {
 					t.Fatalf("the aggregate %s is an entry: %+v", e.Name, e)
 				}
@@ -94,7 +91,6 @@ func TestAgainstAllPaths(t *testing.T) {
 	})
 }
 
-// FuzzGraph checks that the limits hold for large graphs.
 func FuzzGraph(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0, 4, 4, 9}, uint8(3))
 	f.Add(make([]byte, 3000), uint8(40))

@@ -7,7 +7,7 @@ import (
 
 // Scratch is reusable memory. The zero value is ready to use.
 type Scratch struct {
-	events []uint64 // first collected, then sorted; see extent
+	events []uint64
 	spare  []uint64
 	counts []uint32
 	due    []uint32

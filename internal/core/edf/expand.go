@@ -28,7 +28,6 @@ func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	return picks
 }
 
-// close reports whether two events have the same encoded deadline.
 func (x extent) close(a, b uint64) bool { return a>>x.idBits == b>>x.idBits }
 
 func (x extent) anyClose(sorted []uint64) bool {
@@ -51,13 +50,12 @@ func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 	return append(picks, members...)
 }
 
-// appendClose appends the picks of events with the same encoded deadline.
 func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	// exact returns the deadline of an event, relative to begin. Among equal encoded deadlines, a
-	// class has at most one.
+	// exact returns the deadline of an event, relative to begin. A class has at most one event with
+	// a given encoded deadline.
 	exact := func(e uint64) uint64 {
 		shown := e >> x.idBits << x.shift
 		return q.first(x.class(e), x.begin+shown-1) - x.begin

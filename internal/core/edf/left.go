@@ -14,29 +14,29 @@ import "math/bits"
 // such values on unchanged.
 type Left uint64
 
-// Full is the Left of an entry that waits its whole interval. Examples are an entry that was just
-// picked, and an entry in a new scheduler according to A34.
+// Full is the Left of an entry that waits its whole interval, such as an entry that was just
+// picked.
 const Full Left = 1 << 62
 
 // RandomLeft returns a Left that is uniformly distributed over (0, 1]. random must return
 // uniformly distributed numbers in [0, n).
 func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(Full))) + 1 }
 
-// Position is a position in the sequence. All deadlines up to now have passed, and so have the
-// deadlines at now + 1 of entries with indexes up to last.
+// Position is a point between two picks of the sequence. All deadlines up to now have passed, and
+// so have the deadlines at now + 1 of entries with indexes up to last.
 type Position struct {
 	now  uint64
 	last int
 	skip uint64 // number of picks of the sequence before the start
 }
 
-// startOf returns the position that the Lefts of the entries describe, and reports whether Lefts
-// above Full are part of that position. They are if, as in the result of Lefts, they belong to the
-// first entries among those whose deadline is the next unit of time. If this does not hold because
-// weights or the order have changed, Lefts above Full count as Full.
+// startOf returns the position that the Lefts of the entries describe. carried reports whether
+// Lefts above Full are valid at this position. They are valid if they belong to the first of the
+// entries whose deadline is the next unit of time, as in the result of Lefts. This may not hold if
+// weights or the order have changed. Lefts above Full then count as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
 	p = Position{last: -1}
-	waiting := false // an entry whose deadline is the next unit of time has not been picked
+	waiting := false
 	for i, e := range entries {
 		left, w := e.left(), Left(e.weight()/divisor)
 		switch {
@@ -55,7 +55,7 @@ func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
 // Skip returns the number of picks of the sequence before its start position.
 func (p Position) Skip() uint64 { return p.skip }
 
-// Lefts returns the Left of each of size entries at position p.
+// Lefts returns the Lefts of the first size entries at position p.
 func (q *Sequence) Lefts(p Position, size int) []Left {
 	lefts := make([]Left, size)
 	for i := range lefts {
@@ -73,8 +73,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position after the given number of picks of a stretch. Its now is one unit
-// before the deadline of the last of these picks.
+// After returns the position after the first taken picks of a stretch. Its now is one unit before
+// the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}

@@ -102,7 +102,6 @@ func (q *Sequence) reset() {
 	*q = Sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 }
 
-// compact returns a copy of q without spare capacity.
 func (q *Sequence) compact() Sequence {
 	c := Sequence{deadlines: slices.Clone(q.deadlines), classes: slices.Clone(q.classes), period: q.period}
 	if len(q.classes) == len(q.classOf) {

@@ -25,9 +25,9 @@ func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 
 
 // Stretch is a part of the sequence. It is never modified.
 type Stretch struct {
-	Picks  []uint32 // indexes of entries
-	Begin  uint64   // all deadlines of the picks are after this time
-	Cyclic bool     // Picks consists of whole periods and can be repeated
+	Picks  []uint32
+	Begin  uint64 // all deadlines of the picks are after this time
+	Cyclic bool   // Picks consists of whole periods and can be repeated
 }
 
 // Next computes the next stretch, which has about size picks (see FirstSize and LaterSize).
@@ -35,7 +35,7 @@ func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {
 		next.Picks = q.stretch(q.length(size), s)
-		if len(next.Picks) == 0 { // no entry has a deadline within length
+		if len(next.Picks) == 0 {
 			q.end = q.earliest() - 1
 			next.Picks = q.stretch(q.length(size), s)
 		}
@@ -68,7 +68,6 @@ func (q *Sequence) keep(picks []uint32) {
 	q.cycle = append(slices.Grow(q.cycle, int(q.period)-len(q.cycle)), picks...)
 }
 
-// whole reports whether the cycle is complete.
 func (q *Sequence) whole() bool { return uint64(len(q.cycle)) == q.period }
 
 // cyclic returns the cycle as a stretch, from the beginning of a period.

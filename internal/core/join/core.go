@@ -1,7 +1,7 @@
 // Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
-// It is a state machine without goroutines, locks, a clock or gRPC types. The shell passes events
-// to it, with the current time where it matters, and executes the actions that they return. After
-// each batch of events, the shell asks Next for the message to the channel:
+// It is a state machine without goroutines, locks, a clock or gRPC types. Package internal/join
+// passes events to it, with the current time where it matters, and executes the actions that they
+// return. After each batch of events, it asks Next for the message to the channel:
 //
 //	east answered            ->  keep east's answer; Next: nothing, west has not started
 //	west was started         ->  Next: send east
@@ -27,20 +27,20 @@ import (
 	"time"
 )
 
-// ID identifies a mechanism within a core. 0 means no mechanism.
+// ID identifies a mechanism within a Core. 0 means no mechanism.
 type ID int
 
-// Mechanism is a discovery mechanism, which has one source.
+// Mechanism is one discovery mechanism of a channel. Its source finds its endpoints.
 type Mechanism struct {
 	// Name is shown to users. It is unique, and empty only if the channel has a single mechanism.
 	Name string
 	// Source identifies the source. It must be comparable. A mechanism of a new list continues the
-	// one in the previous list that has the same name and the same source. nil is never the same.
+	// one in the previous list that has the same name and the same source. nil never matches.
 	Source any
 	// OutlierDetection is the configuration of the mechanism's cluster in JSON, or "". The core
 	// only passes it on.
 	OutlierDetection string
-	// Given is passed back to the shell in Start and Keep.
+	// Given is returned unchanged in Start and Keep.
 	Given any
 }
 
@@ -67,8 +67,8 @@ type Kept struct {
 
 // Hears tells which requests a source accepts.
 type Hears struct {
-	LookAgain bool // requests for a re-resolution
-	Failures  bool // reports of failing endpoints
+	LookAgain bool
+	Failures  bool
 }
 
 // Config configures a Core.
@@ -116,7 +116,7 @@ type Trouble struct {
 type mechanism struct {
 	Mechanism
 	id    ID
-	whole *mechanism // the mechanism whose source sent the list with this one, or nil
+	whole *mechanism // the mechanism whose source sent the list that contains this one, or nil
 	begun bool       // the start of the source has succeeded or failed
 	gone  bool       // the mechanism was removed; its events are ignored
 	hears Hears
@@ -128,14 +128,14 @@ type mechanism struct {
 	number int       // number of the last answer, its own or inherited, or 0
 	err    string
 
-	parts  []*mechanism // the list in use, or nil
-	next   []*mechanism // the list that will replace parts, or nil
-	listed bool         // the source's last answer was a list
+	parts  []*mechanism
+	next   []*mechanism
+	listed bool // the source's last answer was a list
 
 	complaint Trouble   // the failure of the source, until the source answers again
-	lost      Trouble   // why the source cannot confirm its answer, as long as it cannot
+	lost      Trouble   // why the source cannot confirm its answer at present
 	heard     time.Time // when the source last confirmed its answer
-	lastError string    // last problem, even if it is over
+	lastError string
 	failedAt  time.Time
 
 	waits   waits
@@ -153,7 +153,7 @@ type Core struct {
 	list    []*mechanism
 	byID    map[ID]*mechanism
 	last    ID
-	actions []Action // the actions of the current event, so far
+	actions []Action
 	now     time.Time
 
 	answers  int
@@ -203,7 +203,7 @@ func (c *Core) start(m *mechanism, heir *mechanism) {
 	c.do(a)
 }
 
-// at begins an event. It returns nil if the event of the mechanism must be ignored.
+// at begins an event of a mechanism. It returns nil if the event must be ignored.
 func (c *Core) at(now time.Time, id ID) *mechanism {
 	c.now = now
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
@@ -273,8 +273,8 @@ func (c *Core) Said(id ID) (Answer, bool) {
 	return m.answer, true
 }
 
-// repeats reports whether a has no effect: it is the last answer of m's source, the channel has
-// accepted it, and the source has not failed since in a way that calls have seen.
+// repeats reports whether a changes nothing: m's source sent the same answer before, the channel
+// accepted it, and calls have seen no failure of the source since.
 func (c *Core) repeats(m *mechanism, a Answer) bool {
 	return m.phase == Answered && m.from != predecessor && !c.refused && len(m.all()) == 0 &&
 		m.answer.Content == a.Content && !m.failsStill()
@@ -323,7 +323,7 @@ func (c *Core) fail(m *mechanism, why string) {
 		return
 	default:
 		if c.complain(m, why, "") {
-			c.touch(m) // the errors of calls now contain the failure
+			c.touch(m)
 		}
 		c.spoke(m)
 		m.phase, m.err, m.from = Failed, why, own
@@ -415,7 +415,7 @@ func (c *Core) Rejected(now time.Time, id ID, why string) {
 }
 
 // LookAgain is called when the channel requests a re-resolution without naming a mechanism. If
-// there are several mechanisms, the request is ignored. Otherwise, a failing endpoint of a
+// there are several mechanisms, the request is ignored. Otherwise, a failing endpoint from a
 // management server would cause DNS lookups for as long as it fails. gRFC A37 has
 // ignore_reresolution_requests for the same reason.
 func (c *Core) LookAgain() []Action {
@@ -472,8 +472,8 @@ func (c *Core) stop(m *mechanism) {
 	delete(c.byID, m.id)
 }
 
-// inUse returns the mechanisms in use, in priority order. A list stands where the mechanism is that
-// answered with it.
+// inUse returns the mechanisms in use, in priority order. A mechanism that answered with a list is
+// replaced by the list.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Message is a message for the channel.
+// Message is an update, an error or a notice for the channel.
 type Message struct {
 	Kind MessageKind
 	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
@@ -33,10 +33,10 @@ type Shown struct {
 	Answer           Answer
 	LookAgain        bool // the source accepts requests for a re-resolution
 	OutlierDetection string
-	Trouble          string // the present problem of the source, or ""
+	Trouble          string
 }
 
-// Explained adds the present problem of the source to why, which says why no call can be made.
+// Explained adds the source's present problem to why, the reason why no call can be made.
 func (s *Shown) Explained(why string) string {
 	if why == "" || s.Trouble == "" {
 		return why
@@ -44,9 +44,9 @@ func (s *Shown) Explained(why string) string {
 	return s.Trouble + lastAnswer + why
 }
 
-// Next returns the next message for the channel, or Nothing. The shell calls it after each batch of
+// Next returns the next message for the channel, or Nothing. It must be called after each batch of
 // events, so that simultaneous events become one message, and again until it returns Nothing. After
-// each message, the shell calls Taken.
+// each message, Taken must be called.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.starting > 0 {
 		return Message{}
@@ -73,7 +73,7 @@ func (c *Core) Next() Message {
 	}
 }
 
-// next returns which kind of message describes the present state. It never returns Nothing.
+// next returns the kind of message that fits the present state. It never returns Nothing.
 func (c *Core) next(list []*mechanism) MessageKind {
 	some, failed := false, false
 	first := Failed // the phase of the first mechanism that has not failed
@@ -111,7 +111,6 @@ func shown(list []*mechanism) (shown []Shown) {
 	return shown
 }
 
-// whyNone joins the reasons why mechanisms have no answer into one line.
 func whyNone(list []*mechanism) string {
 	const most = 4 // more would not be readable in one line
 	var causes []string
@@ -140,9 +139,9 @@ func awaited(list []*mechanism) Message {
 }
 
 // Taken is called after each message. taken reports whether the channel accepted it. After a
-// refusal, each source whose answer was in the update is asked for a re-resolution, once until the
-// channel accepts an update again, except the mechanism told, whose source learns of the refusal in
-// another way.
+// refusal, Taken asks each source whose answer was in the update for a re-resolution, but only once
+// until the channel accepts an update again. It does not ask the source of the mechanism told,
+// which learns of the refusal in another way.
 //
 // The result refused reports whether the channel refused endpoints that looked usable. It is false
 // if the update contained a mechanism without usable addresses, because that explains the refusal

@@ -19,17 +19,15 @@ var schedules = flag.Int("schedules", 4_000, "number of random schedules to comp
 type oracle struct {
 	start   time.Time
 	list    []*theirs
-	kept    map[string]Kept // by name
-	first   time.Time       // when the channel began to wait for its first mechanism; zero if it does not wait
+	kept    map[string]Kept
+	first   time.Time // when the channel began to wait for its first mechanism; zero if it does not wait
 	sent    bool
 	told    string
 	closed  bool
-	answers int // how many answers there were
-	pending int // how many sources are being started
+	answers int
+	pending int
 }
 
-// theirs is a mechanism as the oracle sees it. It may belong to the list of another mechanism,
-// whole.
 type theirs struct {
 	name   string
 	source any
@@ -39,16 +37,16 @@ type theirs struct {
 
 	phase     Phase
 	answer    Answer
-	answered  int  // the number of its last answer, or 0
+	answered  int
 	inherited bool // the answer is that of its predecessor in an earlier list
 	recalled  bool
 	err       string
 	trouble   string
 	silentTil time.Time // when its stored answer is due; zero if there is none
 
-	parts, next []*theirs // the list in use, and the one that will replace it
-	nextFrom    time.Time // when the wait for next began
-	waited      bool      // the wait for next is over
+	parts, next []*theirs
+	nextFrom    time.Time
+	waited      bool
 }
 
 func (o *oracle) alive() (all []*theirs) {
@@ -72,7 +70,6 @@ func (o *oracle) byID(id ID) *theirs {
 	return nil
 }
 
-// heard is called when the source has answered or failed, and when its stored answer is due.
 func (m *theirs) heard() { m.silentTil = time.Time{} }
 
 func (o *oracle) answered(m *theirs, a Answer) {
@@ -89,8 +86,6 @@ func (o *oracle) answered(m *theirs, a Answer) {
 	}
 }
 
-// failed is called when the source has failed or was silent for too long. If it has not answered
-// before, its stored answer is used.
 func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	k, some := o.kept[m.name]
 	switch {
@@ -108,7 +103,6 @@ func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	}
 }
 
-// said is called when the source has sent a list.
 func (o *oracle) said(now time.Time, m *theirs, list []Mechanism) {
 	if m.whole != nil {
 		o.failed(now, m, errPartOfPart)
@@ -149,8 +143,6 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 	m.phase, m.err = Answered, ""
 }
 
-// partOf returns the mechanism in before that is the same as given. If there is none, it returns a
-// new mechanism, which inherits an answer if one in before has the same name.
 func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	name := m.name + "/" + given.Name
 	p := &theirs{name: name, source: given.Source, whole: m}
@@ -163,7 +155,7 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 			return b
 		}
 		if heir == nil || heir.phase != Answered && b.phase == Answered || b.answered > heir.answered {
-			heir = b // b has the newest answer
+			heir = b
 		}
 	}
 	if heir != nil {
@@ -174,15 +166,12 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	return p
 }
 
-// begunParts is called when a list comes into use. If the list has several mechanisms, the channel
-// waits for the first one.
 func (o *oracle) begunParts(now time.Time, m *theirs) {
 	if len(m.parts) > 1 && o.first.IsZero() && !o.sent {
 		o.first = now
 	}
 }
 
-// settle makes all changes that follow from the time and from the state of the mechanisms.
 func (o *oracle) settle(now time.Time) {
 	if o.closed {
 		return
@@ -224,7 +213,6 @@ func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	return is(m.next, Answered) && (over || !unheard)
 }
 
-// tell returns the last message that the channel should have.
 func (o *oracle) tell(now time.Time) string {
 	if o.closed || o.pending > 0 {
 		return o.told
@@ -289,7 +277,6 @@ func theirReasons(use []*theirs) string {
 	return "no part has an address: " + strings.Join(all, "; ")
 }
 
-// rival runs a core beside the oracle and compares them.
 type rival struct {
 	core    *Core
 	oracle  *oracle
@@ -310,7 +297,6 @@ func (r *rival) failf(format string, args ...any) {
 	}
 }
 
-// do carries out actions of the core, and reads its messages.
 func (r *rival) do(actions []Action) {
 	r.act(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {
@@ -345,7 +331,6 @@ func (r *rival) act(actions []Action) {
 	}
 }
 
-// adopt finds the oracle's mechanism for one that the core has started.
 func (r *rival) adopt(a Action) {
 	for _, m := range r.oracle.alive() {
 		if m.id == 0 && m.name == a.Name && m.source == a.Source {

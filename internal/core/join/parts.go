@@ -29,7 +29,7 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.take()
 }
 
-// split makes list the next list of m. It uses the list at once if no wait is necessary.
+// split stores the list that m's source has sent. The list is used at once if no wait is necessary.
 func (c *Core) split(m *mechanism, list []Mechanism) {
 	c.spoke(m)
 	before := m.all()
@@ -52,7 +52,6 @@ func (c *Core) split(m *mechanism, list []Mechanism) {
 	}
 }
 
-// newPart is an entry of a new list whose source must be started.
 type newPart struct {
 	*mechanism
 	heir *mechanism
@@ -108,7 +107,7 @@ func (c *Core) inherit(p, from *mechanism) {
 	}
 }
 
-// turn begins to use each next list that need not wait any longer.
+// turn puts into use each next list that no longer has to wait.
 func (c *Core) turn() {
 	has := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
@@ -156,7 +155,6 @@ func (c *Core) drop(m *mechanism, before []*mechanism) {
 	}
 }
 
-// all returns the mechanisms in parts and next, each once.
 func (m *mechanism) all() []*mechanism {
 	list := slices.Clone(m.parts)
 	for _, p := range m.next {

@@ -56,7 +56,6 @@ func TestNextFollowsTheRule(t *testing.T) {
 	}
 }
 
-// told applies this rule to the phases of the mechanisms, and returns the expected kind of message.
 func told(phases []Phase, late, sent bool) MessageKind {
 	switch {
 	case sent:

@@ -51,7 +51,6 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// stage runs a core in the way of its shell.
 type stage struct {
 	core       *Core
 	now        time.Time
@@ -60,9 +59,9 @@ type stage struct {
 	kept       map[string]Kept
 	refuses    bool
 	closes     bool
-	hears      string // mechanism that learns of a refusal in another way
+	hears      string
 	transcript strings.Builder
-	seen       []string // all names so far, so that mechanisms of the same name get numbers
+	seen       []string
 }
 
 func newStage() *stage {
@@ -73,7 +72,6 @@ func (s *stage) printf(format string, args ...any) {
 	fmt.Fprintf(&s.transcript, format+"\n", args...)
 }
 
-// id returns the ID of the newest mechanism of that name.
 func (s *stage) id(name string) ID {
 	for id, n := range s.names {
 		if n == name {
@@ -165,7 +163,6 @@ func (s *stage) recall(id ID) (Kept, bool) {
 	return k, some
 }
 
-// pass lets time pass. Timers fire in the order in which they are due.
 func (s *stage) pass(text string) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -230,7 +227,6 @@ func (s *stage) do(actions []Action) {
 	}
 }
 
-// told prints a message and tells the core whether the channel accepts it.
 func (s *stage) told(m Message) {
 	switch m.Kind {
 	case Await:
@@ -264,8 +260,6 @@ func (s *stage) told(m Message) {
 	s.do(actions)
 }
 
-// with returns the answer of a Confirm action as text. The action has one only if the answer must
-// be stored again.
 func with(a Answer) string {
 	if a.Content == nil {
 		return ""

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// On random schedules, the core agrees with the oracle.
 func TestAgainstTheOracle(t *testing.T) {
 	for seed := range uint64(*schedules) {
 		if wrong, log := play(seed); wrong != "" {
@@ -19,7 +18,6 @@ func TestAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// play runs one random schedule. It returns a log and, if there is one, the first difference.
 func play(seed uint64) (wrong string, log []string) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	begin := time.Unix(0, 0)
@@ -125,7 +123,6 @@ func (r *rival) step(rnd *rand.Rand) {
 	r.compare()
 }
 
-// begin completes the start of a source, which succeeds or fails.
 func (r *rival) begin(rnd *rand.Rand) {
 	id := r.pending[0]
 	r.pending = r.pending[1:]
@@ -155,7 +152,6 @@ func (r *rival) begin(rnd *rand.Rand) {
 	r.compare()
 }
 
-// pass lets time pass. Timers that are due at the same time are one event.
 func (r *rival) pass(d time.Duration) {
 	r.logf("%v pass", d)
 	end := r.now.Add(d)

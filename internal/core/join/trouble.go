@@ -54,12 +54,11 @@ func (c *Core) over(m *mechanism, t *Trouble) {
 	*t = Trouble{}
 }
 
-// wrong records the last problem of m's source, for the debug page.
 func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
-// confirmedUntil returns when the answer of m was last known to be valid. A polling source confirms
-// its answer each time it polls. Other sources would have reported a change, so their answer is
-// valid until they report a failure or a doubt.
+// confirmedUntil returns the time at which the answer of m was last known to be valid. A polling
+// source confirms its answer each time it polls. Other sources would have reported a change, so
+// their answer is valid until they report a failure or a doubt.
 func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	switch {
 	case m.phase != Answered:
@@ -81,7 +80,7 @@ type Status struct {
 	ID        ID
 	Name      string
 	Phase     Phase
-	Listed    bool // a list is in use
+	Listed    bool
 	Failed    bool
 	Trying    string
 	Answer    Answer

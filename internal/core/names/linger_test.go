@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// A value keeps its position until enough answers in a row lack it, and is never listed twice.
 func TestNext(t *testing.T) {
 	for _, test := range []struct {
 		after int
@@ -40,7 +39,6 @@ func TestNextKeepsTheLatestValue(t *testing.T) {
 	}
 }
 
-// A key is kept while one of the last answers contains it. after is how many of them count.
 func TestNextAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))

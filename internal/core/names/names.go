@@ -19,7 +19,7 @@ import (
 )
 
 // Hold is how long an answer waits for names without a result. It is shorter than the failover
-// timeout, for which a channel waits for its first answer (docs/waits.md).
+// timeout, which limits a channel's wait for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
 // Name is the state of one name of a Set.
@@ -31,7 +31,7 @@ type Name struct {
 	heard bool
 }
 
-// Held records until when the addresses of a name were known to be valid. Until is zero if they
+// Held records when the addresses of a name were last known to be valid. Until is zero if they
 // still are.
 type Held struct{ Until time.Time }
 
@@ -99,8 +99,8 @@ func (s *Set) Late() bool {
 	return s.unheard > 0
 }
 
-// Ready reports whether it is time to pass on an answer or an error: each name has a result, or
-// Hold has expired and there is at least one result, or an address that belongs to no name.
+// Ready reports whether to pass on an answer or an error. It is true if each name has a result.
+// Once Hold has expired, one result or one address that belongs to no name suffices.
 func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }
@@ -119,7 +119,8 @@ func (s *Set) Fails(some bool) bool {
 // Names returns the names in the order of the target.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the failed lookups, or returns "". called returns the name that users see.
+// Flaws describes the failed lookups. It is "" if there are none. called returns the name that
+// users see for the name with index i.
 func (s *Set) Flaws(called func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
@@ -149,7 +150,7 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join joins flaws. of is the number of all flaws; if some are not listed, join adds their number.
+// join joins flaws. If of, the number of all flaws, is larger, join adds how many are missing.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

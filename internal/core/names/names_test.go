@@ -15,7 +15,6 @@ var (
 	start   = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// event is a lookup or the end of Hold. passed reports whether an answer was passed on after it.
 type event struct {
 	name      int
 	late      bool
@@ -61,8 +60,6 @@ func (h *history) addresses(name int) ([]string, time.Time) {
 	return addresses, until
 }
 
-// counts returns how many names have a result, for how many the last lookup succeeded or failed,
-// whether Hold is over, and whether an answer was passed on.
 func (h *history) counts() (heard, well, flawed int, late, passed bool) {
 	for i := range h.remembered {
 		switch last, _ := h.last(i); {

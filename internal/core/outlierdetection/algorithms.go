@@ -66,10 +66,10 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed ejects an endpoint after consecutive failures, like Envoy. The shell counts the failures,
-// and calls Failed when the count reaches the limit. The shell then sets the count to 0. It does so
-// too when a call succeeds that began after the first failure, and at each Sweep while the endpoint
-// is ejected, because calls that fail then began before the ejection.
+// Failed ejects an endpoint after consecutive failures, like Envoy. The policy counts the failures,
+// and calls Failed when the count reaches the limit. It resets the count then, when a call succeeds
+// that began after the first failure, and at each Sweep while the endpoint is ejected. Calls that
+// fail during an ejection began before it.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.ejected || c.full() {

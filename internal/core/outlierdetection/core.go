@@ -12,7 +12,7 @@ package outlierdetection
 
 import "time"
 
-// Config is the part of the configuration that the core needs (A50, "LB Policy Config"). An
+// Config is the part of the configuration that this package needs (A50, "LB Policy Config"). An
 // algorithm that is nil does not run.
 type Config struct {
 	Interval           time.Duration
@@ -57,17 +57,17 @@ func (c *Config) NoOp() bool {
 	return c.SuccessRateEjection == nil && c.FailurePercentageEjection == nil && c.ConsecutiveFailuresEjection == nil
 }
 
-// Endpoint is an entry of A50's map. T is what the shell stores with it.
+// Endpoint is an entry of A50's map. T is the type of the data that the policy attaches to it.
 type Endpoint[T any] struct {
-	// Attached belongs to the shell.
+	// Attached is the policy's own data.
 	Attached T
-	// Successes and Failures are A50's inactive bucket. The shell sets them before each Sweep.
+	// Successes and Failures are A50's inactive bucket. The policy sets them before each Sweep.
 	Successes, Failures uint64
 	// Answers and Refusals count the calls that began in the current Epoch and have succeeded or
 	// failed. They are set only while the endpoint is Doubted.
 	Answers, Refusals uint64
 	// Unavailable means that the last failed call ended with UNAVAILABLE, which is the status when
-	// a connection is lost. The shell sets it before it calls Failed or Sweep.
+	// a connection is lost. The policy sets it before it calls Failed or Sweep.
 	Unavailable bool
 
 	present    bool
@@ -85,10 +85,11 @@ type Endpoint[T any] struct {
 	told       bool
 }
 
-// Ejected reports whether the endpoint is ejected. Its child may not know of that (see Told).
+// Ejected reports whether the endpoint is ejected. The child policy may not see the ejection (see
+// Told).
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
-// Told reports whether the child sees the endpoint as ejected.
+// Told reports whether the child policy sees the endpoint as ejected.
 func (e *Endpoint[T]) Told() bool { return e.told }
 
 // By returns the algorithm that ejected the endpoint.
@@ -120,7 +121,7 @@ type Outcome[T any] struct {
 	Doubts []*Endpoint[T]
 }
 
-// Change is a change of what the child sees of an endpoint.
+// Change is an ejection, or the end of one, that the child policy must see.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
 	Ejected  bool
@@ -139,7 +140,7 @@ type Core[T any] struct {
 	endpoints []*Endpoint[T]
 	doubted   []*Endpoint[T] // endpoints that are ejected or unproven, in any order
 	counts    counts
-	tells     bool           // the child sees ejections
+	tells     bool           // the child policy sees ejections
 	touched   []*Endpoint[T] // endpoints whose Told may be out of date
 	started   time.Time      // A50's timer start timestamp, or zero
 	phase     Phase
@@ -151,9 +152,9 @@ type counts struct {
 	ejected    int
 	unproven   int
 	connecting int
-	returning  int // connecting again after a loss of the connection ejected them
+	returning  int // connecting again; they were ejected because their connection was lost
 	connected  int
-	lost       int // connected, but a loss of the connection ejected them
+	lost       int // connected; they were ejected because an earlier connection was lost
 	sound      int // sound, as Phase defines it
 }
 
@@ -167,8 +168,8 @@ func (c *Core[T]) NoOp() bool { return c.config.NoOp() }
 func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 
 // Update sets the configuration and the endpoints (A50, "Outlier Detection Behavior"). An endpoint
-// that stays in the list must have the same pointer as before. The result reports whether the shell
-// must clear all counters.
+// that stays in the list must have the same pointer as before. reset reports whether the policy
+// must clear all its counters.
 func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time) (reset bool) {
 	c.config = config
 	for _, e := range c.endpoints {
@@ -211,7 +212,7 @@ func (c *Core[T]) forget(e *Endpoint[T]) {
 	e.multiplier = 0
 }
 
-// Next returns when the next Sweep is due, and whether there is one.
+// Next returns the time of the next Sweep, and whether there is one.
 func (c *Core[T]) Next() (at time.Time, runs bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false
@@ -243,7 +244,6 @@ func (c *Core[T]) Sweep(now time.Time) {
 	c.settle()
 }
 
-// count adds by to each count that includes the endpoint.
 func (c *Core[T]) count(e *Endpoint[T], by int) {
 	if !e.present {
 		return

@@ -11,7 +11,7 @@ import (
 
 func never() uint32 { return 0 }
 
-// The shell may report failures of an endpoint that has just been removed.
+// The policy may report failures of an endpoint that has just been removed.
 func TestFailuresOfARemovedEndpoint(t *testing.T) {
 	c := core.New[string](never)
 	config := outlierscenario.Default()

@@ -16,8 +16,8 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 	return min(base*time.Duration(e.multiplier), longest)
 }
 
-// EjectedUntil returns when the ejection time of an endpoint is over. The first Sweep after that
-// ends the ejection, unless no sound endpoint is left (see Phase).
+// EjectedUntil returns the time at which the ejection of an endpoint expires. The first Sweep
+// after it ends the ejection, unless no sound endpoint is left (see Phase).
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }

@@ -1,11 +1,9 @@
 package outlierdetection
 
-// Multiplier returns the ejection time multiplier of gRFC A50.
 func (e *Endpoint[T]) Multiplier() int64 { return e.multiplier }
 
 func (e *Endpoint[T]) IsConnected() bool { return e.connection == Connected }
 
-// Looked returns how many endpoints the core has looked at outside of updates and sweeps.
 func (c *Core[T]) Looked() int { return c.looked }
 
 // Listed returns how many endpoints the core keeps as ejected or unproven.

@@ -21,7 +21,6 @@ type oracle struct {
 	random     func() uint32
 }
 
-// entry is an entry of gRFC A50's map.
 type entry struct {
 	active, inactive bucket
 	row              int
@@ -115,8 +114,8 @@ func (o *oracle) advance(d time.Duration) {
 	o.now = end
 }
 
-// timer is what gRFC A50 does when the interval timer fires. The numbers are those of its steps, also
-// in the functions of the two algorithms.
+// timer follows the steps of gRFC A50 for a timer that fires. So do the functions of the two
+// algorithms.
 func (o *oracle) timer() {
 	start := o.now // step 1
 	o.timerStart = &start

@@ -16,7 +16,7 @@ import (
 // connecting without a failed attempt. In addition, the policy reports the phase to its parent,
 // which may have other priorities:
 //
-//	Usable    some endpoint is sound, or the priority was not emptied
+//	Usable    some endpoint is sound, or no endpoint is ejected or unproven
 //	Emptied   no endpoint is sound, and some are connected, or reconnect after they were
 //	          ejected by calls that ended with their connection
 //	HalfOpen  a few calls must show whether the endpoints answer; this phase follows
@@ -74,8 +74,8 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.settle()
 }
 
-// NoneConnects is called when the child has failed. No endpoint connects then: those that are
-// Connecting wait for their next attempt, so they become Broken.
+// NoneConnects is called when the child policy has failed. Endpoints that are Connecting then only
+// wait for their next attempt, so they become Broken.
 func (c *Core[T]) NoneConnects() {
 	if !c.tells || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return
@@ -109,9 +109,9 @@ func (c *Core[T]) settle() {
 	c.tell()
 }
 
-// tell updates which endpoints the child sees as ejected. While no endpoint is sound, it sees no
-// ejection, even in the phase Usable. Otherwise, calls would fail in the moment between an ejection
-// and the core's notice that the last connection is lost.
+// tell updates which endpoints the child policy sees as ejected. While no endpoint is sound, it
+// sees no ejection, even in the phase Usable. Otherwise, calls would fail after an ejection until
+// Core learns that the last connection is lost.
 func (c *Core[T]) tell() {
 	if tells := !c.config.ReportEmptied || c.counts.sound > 0; tells != c.tells {
 		c.tells = tells

@@ -76,10 +76,10 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 }
 
 // judge ends the ejection of endpoints that have answered calls since the priority was emptied,
-// unless more than one in ten of their calls failed in the last interval. An endpoint with calls
-// that does not pass is ejected for another ejection time. The first interval after the priority
-// was emptied is skipped, because too few calls may have begun in it. judge reports whether some
-// endpoint is sound (see Phase). If so, other ejections may end as well when their time is over.
+// unless more than one in ten of their calls failed in the last interval. Other endpoints with
+// calls are ejected for another ejection time. The first interval after the priority was emptied is
+// skipped, because too few calls may have begun in it. judge reports whether some endpoint is sound
+// (see Phase). If so, other ejections may end as well when their time is over.
 func (c *Core[T]) judge(now time.Time) (back bool) {
 	if c.phase == Emptied {
 		c.phase = HalfOpen

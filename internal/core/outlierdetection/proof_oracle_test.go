@@ -16,9 +16,9 @@ type proofOracle struct {
 	order  []string
 	of     map[string]*doubtful
 	now    time.Time
-	sweep  time.Time // when the next sweep is due
+	sweep  time.Time
 	phase  string
-	tick   int // the number of the event
+	tick   int
 }
 
 type doubtful struct {
@@ -31,10 +31,9 @@ type doubtful struct {
 	lastLost          bool
 	byLoss, gone      bool
 	calls             []*underWay
-	answers, refusals int // how the calls that can prove the endpoint have ended in this interval
+	answers, refusals int
 }
 
-// underWay is a call that has not ended.
 type underWay struct {
 	began    int
 	at       time.Time
@@ -132,8 +131,6 @@ func (o *proofOracle) eject(d *doubtful) {
 	o.renew(d)
 }
 
-// answered counts an answer. The answer proves the endpoint if its call began after the endpoint
-// was last ejected and the priority last emptied.
 func (o *proofOracle) answered(d *doubtful, c *underWay) {
 	if !c.doubted || c.began <= d.epoch || !d.ejected && !d.unproven {
 		return

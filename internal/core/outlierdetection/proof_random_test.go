@@ -46,8 +46,6 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 	}
 }
 
-// randomEvent lets one event happen to the core and to the oracle, and describes it. No two events
-// happen at the same time.
 func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	name := want.order[r.IntN(len(want.order))]
 	switch what := r.IntN(10); {

@@ -40,8 +40,7 @@ func randomList(r *rand.Rand) []string {
 	return all[:r.IntN(len(all)+1)]
 }
 
-// The core agrees with the oracle. Both draw the same random numbers, so a number too many on
-// either side is noticed.
+// Both draw the same random numbers, so an extra draw on either side is noticed.
 func TestAgainstTheOracle(t *testing.T) {
 	ejections := 0
 	for seed := range uint64(600) {

@@ -26,10 +26,10 @@ type counted struct {
 	name                     string
 	successes, failures, row uint64
 	answers, refusals        uint64
-	began                    int // calls that have begun
+	began                    int
 	rowBegan                 int // the value of began when the first of the failures in a row ended
 	unavailable              bool
-	calls                    []*call // calls that have not ended, oldest first
+	calls                    []*call
 }
 
 type call struct {
@@ -113,7 +113,6 @@ func (a *alone) End(endpoint, how string) {
 	}
 }
 
-// current reports whether the success of a call can still show that its endpoint works again.
 func (a *alone) current(c *call) bool {
 	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
 }
@@ -157,7 +156,6 @@ func (a *alone) Advance(d time.Duration) {
 	a.now = end
 }
 
-// longest returns the call that is the next to count as answered without having ended, or nil.
 func (a *alone) longest() (next *call) {
 	for _, e := range a.core.Endpoints() {
 		for _, c := range e.Attached.calls {

@@ -46,11 +46,11 @@ func (s State) String() string { return stateNames[s] }
 type Phase uint8
 
 const (
-	// PhaseIdle is the phase without a connection or attempts.
+	// PhaseIdle means that there is no connection and no attempt.
 	PhaseIdle Phase = iota
-	// PhaseConnecting is the first pass over the addresses.
+	// PhaseConnecting is the first pass, in which each address is tried once, in order.
 	PhaseConnecting
-	// PhaseReady is the phase with an established connection.
+	// PhaseReady means that there is a connection.
 	PhaseReady
 	// PhaseRetrying begins after a pass in which all addresses failed, and lasts until a connection
 	// succeeds. TRANSIENT_FAILURE is sticky in this phase.
@@ -69,7 +69,7 @@ const (
 	Connect Kind = iota
 	// Shutdown shuts down the subchannel of address Index.
 	Shutdown
-	// StartTimer starts the timer, which is not running. The shell calls TimerFired after
+	// StartTimer starts the timer, which is not running. TimerFired must be called after
 	// AttemptDelay.
 	StartTimer
 	// StopTimer stops the timer if it is running.
@@ -83,15 +83,15 @@ const (
 	WatchHealth
 	// Resolve requests a re-resolution.
 	Resolve
-	// Backoff makes the shell report IDLE for address Index after the backoff for Count failed
-	// attempts. Until then, the subchannel must not be connected.
+	// Backoff starts the backoff for Count failed attempts on address Index. When it ends, IDLE
+	// must be reported for the address. Until then, the subchannel must not be connected.
 	Backoff
-	// Renew replaces the subchannel of address Index by a new one without a backoff, and connects
-	// the new one.
+	// Renew replaces the subchannel of address Index with a new one, which has no backoff, and
+	// connects it.
 	Renew
 )
 
-// Action is an instruction to the shell. Actions are executed in order, before the next event.
+// Action is an instruction to the policy. Actions are executed in order, before the next event.
 type Action struct {
 	Kind  Kind
 	State State
@@ -142,7 +142,7 @@ func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}
 
 func (c *Core) add(a Action) {
 	if c.out == nil {
-		c.out = make([]Action, 0, 4) // an event seldom has more
+		c.out = make([]Action, 0, 4)
 	}
 	c.out = append(c.out, a)
 }

@@ -25,7 +25,6 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// target runs a core with a fake clock. Addresses have names.
 type target struct {
 	core  core.Core
 	names []string
@@ -33,7 +32,7 @@ type target struct {
 	now   time.Duration
 	timer time.Duration // when the timer fires; 0 if it does not run
 	log   []string
-	rests map[string]time.Duration // when the backoffs end that the core asked for
+	rests map[string]time.Duration
 
 	closed bool
 }
@@ -111,7 +110,6 @@ func (t *target) act(actions []core.Action) {
 	}
 }
 
-// noTimer is called when the timer must not run: at the start of a turn, and outside of a pass.
 func (t *target) noTimer() {
 	if t.timer != 0 {
 		t.log = append(t.log, "the timer of an earlier attempt is still running")
@@ -179,7 +177,6 @@ func (t *target) Advance(d time.Duration) {
 	}
 }
 
-// Close logs what a shell has to do to close the policy.
 func (t *target) Close() {
 	for _, name := range t.names {
 		if t.made[name] {

@@ -11,8 +11,6 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// event is one event of a random schedule. What "network" does depends on the state of the
-// subchannel, so that each schedule makes sense.
 type event struct {
 	op      string
 	list    []string
@@ -45,7 +43,6 @@ func drawEvent(t *rapid.T) event {
 	return e
 }
 
-// network is a target that runs a schedule and records its history as text.
 type network struct {
 	*target
 	health  bool
@@ -54,7 +51,7 @@ type network struct {
 	history []string
 
 	since map[string]time.Duration
-	short map[string]bool          // the last connection to the address was short
+	short map[string]bool
 	ended map[string]time.Duration // for an address with several short connections in a row: when the last one ended
 }
 
@@ -63,7 +60,6 @@ func newNetwork(health bool) *network {
 		since: map[string]time.Duration{}, ended: map[string]time.Duration{}, short: map[string]bool{}}
 }
 
-// apply lets an event happen. It returns the lines that this adds to the history, the event first.
 func (n *network) apply(e event) []string {
 	line := e.op
 	switch e.op {
@@ -115,8 +111,6 @@ func (n *network) apply(e event) []string {
 	return lines
 }
 
-// noteEnd records when a connection is made, and when the second or a later short one in a row
-// ends.
 func (n *network) noteEnd(address string, now core.State) {
 	before := n.states[address]
 	switch {

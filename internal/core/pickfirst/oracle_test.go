@@ -12,7 +12,6 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// After each event of a random schedule, the rules of gRFC A62 hold for the whole history.
 func TestOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNetwork(rapid.Bool().Draw(t, "health"))

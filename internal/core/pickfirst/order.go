@@ -25,7 +25,7 @@ func Shuffle(weights []uint32, random []float64) []int {
 	return order
 }
 
-// Family is the family of an address.
+// Family is an address family.
 type Family uint8
 
 // The address families. Other covers all strings that are not an IP address and a port.

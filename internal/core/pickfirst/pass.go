@@ -75,8 +75,8 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// endRound publishes the failure and requests a re-resolution. After the pass, it is called
-// whenever as many attempts have failed as there are addresses (A61).
+// endRound publishes the failure and requests a re-resolution. After a failed pass, it is called
+// each time as many further attempts have failed as there are addresses (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
 	c.publish(TransientFailure, noAddress, c.failure(c.subs[last].err))

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// change is what a new state says about the subchannel.
+// change is an event that a subchannel's new state reveals.
 type change uint8
 
 const (
-	started change = iota // an attempt began
-	failed                // the attempt failed
-	rested                // the backoff ended
-	rose                  // the connection was established
-	broke                 // the connection was lost, perhaps before READY was reported
+	started change = iota
+	failed
+	rested // the backoff ended
+	rose   // the connection was established
+	broke  // the connection was lost, perhaps before READY was reported
 )
 
 func changeOf(before, now State) change {

@@ -49,7 +49,6 @@ func (c *Core) isSame(from []int) bool {
 	return len(from) > 0
 }
 
-// keeps reports whether the new list contains the connected address, c.next.
 func (c *Core) keeps(from []int) bool {
 	for _, f := range from {
 		if f == int(c.next) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Action is an instruction to the shell, which executes the actions of an event in order, before
+// Action is an instruction to the policy, which executes the actions of an event in order, before
 // the next event.
 type Action struct {
 	Kind Kind
@@ -27,19 +27,19 @@ type Kind int
 const (
 	// Create builds a child. An Update follows.
 	Create Kind = iota
-	// Update passes a child its configuration and endpoints. The shell then calls Reported or
-	// Refused for each report of the child during the update, and finally Updated.
+	// Update passes a child its configuration and endpoints. Then Reported or Refused must be
+	// called for each report of the child during the update, and finally Updated.
 	Update
 	// Destroy closes a child, whose timers have been stopped.
 	Destroy
 	ExitIdle
 
-	// MakeStandby makes the shell call StandbyDue after it has published the pending state, so that
+	// MakeStandby asks for a call of StandbyDue after the pending state was published, so that
 	// calls need not wait for the creation of a standby.
 	MakeStandby
 
 	// StartFailover starts the failover timer of a child, and StopFailover stops it. When it fires,
-	// the shell calls FailoverTimerFired. The other timers work in the same way.
+	// FailoverTimerFired must be called. The other timers work in the same way.
 	StartFailover
 	StopFailover
 	StartDeactivation
@@ -71,8 +71,7 @@ type TimeoutError struct {
 	Child string
 	// After is how long the child had to connect.
 	After time.Duration
-	// Last is the child's last error, or nil if it is unknown.
-	Last error
+	Last  error
 }
 
 func (e *TimeoutError) Error() string {

@@ -48,9 +48,10 @@ func (c *Core) standsAside(priority int) bool {
 	return inUse.connectivityState() == Ready || inUse.seenReady && inUse.hasTime()
 }
 
-// comesLate reports whether, without an update, calls would leave the priority in use, which is
-// good or small, and wait for a higher one that is connecting. A56 never does this. It could happen
-// here if the higher priority is below a poor one that had time to connect until now.
+// comesLate reports whether calls would leave the priority in use, which is good or small, and wait
+// for a higher one that is connecting, although no update has moved that one up. In A56, this never
+// happens. Here it could, if a poor priority above both of them has just run out of time to
+// connect.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
@@ -64,7 +65,6 @@ func (c *Core) asides() bool {
 	return c.config.FastFailover || c.config.FailbackDelay+c.config.FailbackJitter > 0
 }
 
-// noCandidate records that a child is READY or in use, and so no longer a candidate.
 func (c *Core) noCandidate(child *child) {
 	delete(c.candidates, child.name)
 	child.late = false

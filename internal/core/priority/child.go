@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// child is the state of an existing child.
 type child struct {
 	name string
 
@@ -13,7 +12,7 @@ type child struct {
 	reported State
 	tier     Tier
 	below    bool // too small a share is READY, see weigh
-	atMark   bool // the share would be sufficient if unproven weight counted
+	atMark   bool // the share would be large enough if unproven weight counted
 	lost     bool // the child reconnects; it was poor before, or calls to all of its endpoints had failed when it lost its connections
 	// wellUntil is the value of Core.reports after the last report in which the child was good or
 	// small.
@@ -25,7 +24,7 @@ type child struct {
 	seenReadyOrIdle bool
 	// standby means that another child could receive calls when this one was created.
 	standby bool
-	late    bool // a candidate without an update, see comesLate
+	late    bool // see comesLate
 	single  bool
 
 	// refused means that the child has refused its last update while it was neither READY nor IDLE,
@@ -128,7 +127,7 @@ func (c *Core) createChild(name string) *child {
 	return child
 }
 
-// update makes the shell update a child. A refusal of the previous update no longer counts.
+// update adds the Update action of a child. A refusal of the previous update no longer counts.
 func (c *Core) update(child *child) {
 	child.refused = false
 	c.do(Update, child.name)

@@ -2,8 +2,8 @@ package priority
 
 import "slices"
 
-// choosePriority chooses the priority in use by the order of last resorts, which begins with A56's
-// choice. When it returns, one of these holds:
+// choosePriority chooses the priority in use. It takes A56's choice unless that is poor (see
+// orderOfLastResorts). When it returns, one of these holds:
 //
 //   - The choice is complete, and its priority is in use and published.
 //   - The choice has created a child, and waitingFor is set. Updated then starts the choice again,
@@ -115,8 +115,8 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 	c.askForStandbys(priority)
 }
 
-// publish makes the shell publish the state of a child, unless that is already published. nil means
-// that there are no priorities.
+// publish adds the action that publishes the state of a child, unless that state is already
+// published. nil means that there are no priorities.
 func (c *Core) publish(child *child) {
 	tried := c.onTrial(child)
 	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {

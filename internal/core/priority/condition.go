@@ -1,8 +1,8 @@
 package priority
 
-// Condition is the condition of a child, judged by how its calls end. The child's outlier detection
-// reports it. A child can receive calls in any Condition; orderOfLastResorts decides whether they
-// should go to another child.
+// Condition describes how the calls of a child end. The child's outlier detection reports it. A
+// child can receive calls in any Condition; orderOfLastResorts decides whether they should go to
+// another child.
 type Condition uint8
 
 const (
@@ -23,8 +23,7 @@ type Tier struct {
 	ReadyPart, UnprovenPart float64
 }
 
-// The following methods define good, small, failing and poor, the terms of the order of last
-// resorts.
+// The following methods define good, small, failing and poor, the terms of orderOfLastResorts.
 
 // good reports whether a child is READY and has no problem.
 func (ch *child) good() bool {

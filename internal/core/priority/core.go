@@ -5,7 +5,7 @@
 //	                                 start p1's failover timer, update p1
 //	p1 was updated               ->  publish p1
 //
-// In addition to A56, the core delays the return to a higher priority (Config.FailbackDelay),
+// In addition to A56, the package delays the return to a higher priority (Config.FailbackDelay),
 // avoids READY children whose calls fail (Condition), and connects children before they are needed
 // (Config.WarmStandby).
 package priority
@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// Config is the part of the policy's configuration that the core needs.
+// Config is the part of the policy's configuration that this package needs.
 type Config struct {
 	// Children are the names of all configured children, in any order.
 	Children []string
 	// Priorities are the names of children in descending order of priority, each at most once (A56,
 	// "LB Policy Configuration").
 	Priorities []string
-	// Of holds the number of the source's priority for each entry of Priorities, in non-decreasing
-	// order. Priorities with the same number are near groups (see groups.go). If Of is nil, each
-	// priority has its own number, as in A56.
+	// Of holds, for each entry of Priorities, the number of the source's priority that the entry
+	// belongs to, in non-decreasing order. Priorities with the same number are near groups (see
+	// groups.go). If Of is nil, each priority has its own number, as in A56.
 	Of []int
 	// FailoverTimeout is how long the choice waits for a child that is connecting.
 	FailoverTimeout time.Duration
@@ -73,10 +73,10 @@ type Core struct {
 	waitingFor      *child          // child that the current choice has created; its update must end before the choice continues
 	standbyAsked    bool            // MakeStandby was returned, and StandbyDue has not been called since
 
-	published *child   // the child in use; nil before the first publication and after PublishEmpty
-	tried     []string // children that get trial calls
-	reports   int      // number of reports of all children
-	stale     bool     // the state of the child in use has changed since it was published
+	published *child // the child in use; nil before the first publication and after PublishEmpty
+	tried     []string
+	reports   int  // number of reports of all children
+	stale     bool // the state of the child in use has changed since it was published
 	updating  bool
 	ofUpdate  bool // the current choice belongs to an update
 }
@@ -156,9 +156,8 @@ func (c *Core) EndUpdate() []Action {
 	return c.choose()
 }
 
-// Updated is called when the shell has executed an Update action, after Reported or Refused for
-// each report of the child during the update. If a choice has created the child, the choice
-// continues.
+// Updated is called when an Update action was executed, after Reported or Refused for each report
+// of the child during the update. If a choice has created the child, the choice continues.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
 		return nil

@@ -1,8 +1,8 @@
 package priority
 
-// failbackDelayed reports whether a child may not be used yet because of the failback delay: the
-// priority in use is lower and good, and the child has not been good for Config.FailbackDelay and a
-// random part of Config.FailbackJitter.
+// failbackDelayed reports whether a child may not be used yet because of the failback delay. This
+// is so if the priority in use is lower and good, and the child has not yet been good for
+// Config.FailbackDelay and a random part of Config.FailbackJitter.
 //
 // A CONNECTING child is delayed as well, so that a flapping child does not take calls from a READY
 // one. An IDLE child is made to connect, because it gets no call that would do that. If no priority

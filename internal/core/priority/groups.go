@@ -18,7 +18,7 @@ import (
 // The head start begins when the first group is created, when it leaves READY or IDLE, or when
 // another group becomes the first.
 
-// headStart is how long only the first group of a number is connected.
+// headStart is how long the first near group connects before the others do.
 const headStart = time.Second
 
 // number returns the number of a priority. Without near groups, this is its index.
@@ -35,7 +35,7 @@ func (c *Core) leads(name string) bool {
 	return priority >= 0 && priority+1 < len(c.config.Priorities) && c.number(priority) == c.number(priority+1) && c.leader(priority) == priority
 }
 
-// leader returns the first priority with the same number.
+// leader returns the first priority that has the same number.
 func (c *Core) leader(priority int) int {
 	for priority > 0 && c.number(priority-1) == c.number(priority) {
 		priority--

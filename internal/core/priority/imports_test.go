@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// The core imports only the standard library, and not package sync.
 func TestCoreStandsAlone(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

@@ -19,7 +19,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// On random schedules, the core behaves like the pseudo-code of gRFC A56.
 func TestModel(t *testing.T) {
 	total := 0
 	defer func() { t.Logf("%d steps", total) }()
@@ -41,7 +40,6 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// watch checks rules that hold after every step. It needs no model.
 type watch struct {
 	target   *target
 	exist    map[string]bool
@@ -91,7 +89,6 @@ func (w *watch) observe(a core.Action) {
 	}
 }
 
-// check is called after each step. One of its rules: choosing again changes nothing.
 func (w *watch) check(scenario.Step) {
 	before := w.target.core.InUse()
 	if actions := w.target.core.ChooseAgain(); len(actions) > 0 {
@@ -118,7 +115,7 @@ func (w *watch) check(scenario.Step) {
 	}
 }
 
-// A timer may fire after it was stopped, because a shell cannot always prevent that. It then does
+// A timer may fire after it was stopped, because Stop cannot always prevent that. It then does
 // nothing.
 func TestLateTimers(t *testing.T) {
 	c := core.New()

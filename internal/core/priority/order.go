@@ -2,8 +2,8 @@ package priority
 
 import "slices"
 
-// row is a row of the order of last resorts (docs/tiers.md, "The order of last resorts"). A child
-// is good, small, failing or poor as defined in condition.go.
+// row is a row of the table in docs/tiers.md ("The order of last resorts"). condition.go defines
+// good, small, failing and poor.
 type row int
 
 const (
@@ -85,8 +85,8 @@ func (c *Core) lastWell() int {
 	return last
 }
 
-// lookBelow looks for priorities that can help, from first on. It makes IDLE ones connect, and
-// creates the next missing one unless a higher one may still become READY. It reports whether it
+// lookBelow connects priorities that may take calls, from first on. It makes IDLE ones connect, and
+// creates the next missing one unless a higher one may still become READY. made reports whether it
 // has created one. In rowWaits and rowGood, it stops at the chosen priority.
 func (c *Core) lookBelow(first int, row row, chosen int) (made bool) {
 	last := len(c.config.Priorities) - 1

@@ -2,7 +2,7 @@ package priority
 
 import "slices"
 
-// lastStandby returns the lowest standby if inUse is the priority in use. If there is none, it
+// lastStandby returns the lowest standby below inUse, the priority in use. If there is none, it
 // returns inUse.
 func (c *Core) lastStandby(inUse int) int {
 	last, numbers := inUse, 0 // numbers counts the different numbers below inUse

@@ -8,7 +8,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// A standby was requested, and then an update removes all priorities. The standby is not created.
+// If an update removes all priorities, a standby that was requested before is not created.
 func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b")
 	config.WarmStandby = 1

@@ -25,7 +25,6 @@ func (s State) String() string {
 	return "INVALID_STATE"
 }
 
-// timer is the phase of a timer.
 type timer int
 
 const (

@@ -12,16 +12,14 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// target carries out the actions of a core, with a fake clock and scripted children instead of
-// gRPC.
 type target struct {
 	core     *core.Core
 	children map[string]*fakeChild
 	script   map[string][]scenario.Reaction
 	update   scenario.Update
 	errors   []string
-	standby  bool // StandbyDue must be called
-	inside   bool // a child is being updated
+	standby  bool
+	inside   bool
 
 	now    time.Duration
 	timers []*fakeTimer
@@ -31,7 +29,7 @@ type target struct {
 	closed bool
 
 	inUpdate bool
-	observe  func(core.Action) // if not nil, called for each action
+	observe  func(core.Action)
 }
 
 type fakeChild struct {
@@ -92,7 +90,6 @@ func (t *target) Report(child string, r scenario.Report) {
 	}
 }
 
-// settle calls StandbyDue, as a shell does after an event.
 func (t *target) settle() {
 	for t.standby {
 		t.standby = false
@@ -109,7 +106,6 @@ func (t *target) refuse(child string, err error) {
 	t.act(actions)
 }
 
-// updateChild updates a child and lets it make the reports in its script.
 func (t *target) updateChild(name string) {
 	c, verb := t.children[name], "update"
 	if !c.updated {
@@ -230,7 +226,6 @@ func (t *target) ExitIdle() {
 
 func (t *target) names() []string { return slices.Sorted(maps.Keys(t.children)) }
 
-// ResolverError, Resolve and Close log what a shell does. The core has no part in it.
 func (t *target) ResolverError(err error) {
 	for _, name := range t.names() {
 		t.write("resolver-error %s %v", name, err)

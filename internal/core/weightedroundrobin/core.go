@@ -28,16 +28,16 @@ const (
 	states
 )
 
-// Config is the part of the configuration that the core needs.
+// Config is the part of the configuration that this package needs.
 type Config struct {
 	// StartRandom makes a new child start at a random point of its interval between two picks.
 	StartRandom bool
 	SlowStart   SlowStart
 }
 
-// Child is the child of one endpoint.
+// Child is the child policy of one endpoint.
 type Child[T any] struct {
-	// Attached belongs to the shell.
+	// Attached is the policy's own data.
 	Attached T
 
 	weight, before uint32 // in the current update and in the last one; at least 1
@@ -54,7 +54,8 @@ func (c *Child[T]) State() State { return c.state }
 // Weight returns the child's weight. The weights of all children add up to at most math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
 
-// Core is the state of one policy. T is what the shell stores with each child.
+// Core is the state of one policy. T is the type of the data that the policy attaches to each
+// child.
 type Core[T any] struct {
 	config   Config
 	children map[Key]*Child[T]
@@ -62,7 +63,7 @@ type Core[T any] struct {
 	previous []*Child[T]
 	count    [states]int
 	sum      uint64
-	told     *Child[T] // the child whose error calls get if all children have failed
+	told     *Child[T] // if all children have failed, calls get the error of this child
 	updates  uint64
 
 	publication
@@ -82,11 +83,11 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updates++
 	c.stale = c.stale || config != c.config
 	c.config = config
-	// The shell may still use the old slice.
+	// The caller may still use the old slice.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
-// Which is the kind of child that Endpoint has returned.
+// Which describes a child that Endpoint returns.
 type Which int
 
 // The values of Which.
@@ -112,7 +113,7 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, which
 }
 
-// Same is like Endpoint for an endpoint whose child is known to be a child of the last update.
+// Same is like Endpoint, for an endpoint whose child was in the last update.
 func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
 	if child.update == c.updates {
 		child.weight = addSaturating(child.weight, weight)
@@ -124,8 +125,8 @@ func (c *Core[T]) Same(child *Child[T], weight uint32) Which {
 	return Known
 }
 
-// Previous returns the children of the last update in order, from the first endpoint of an update
-// to the last.
+// Previous returns the children of the last update, in order. It may be called only during an
+// update.
 func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 
 // Endpoints is called after the last endpoint. It returns the children to remove, whose further
@@ -171,8 +172,8 @@ func (c *Core[T]) fitWeights() (given uint64) {
 	return given
 }
 
-// Reported is called when a child reports a state. It returns true if the shell must make the child
-// connect. Endpoints are connected even without calls, so that the policy can serve as a warm
+// Reported is called when a child reports a state. It returns true if the policy must make the
+// child connect. Endpoints are connected even without calls, so that the policy can serve as a warm
 // standby. now is needed only for READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
@@ -244,8 +245,8 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
-// Failed returns the child whose error is the error of calls, or nil if there is no child. It
-// returns the same child until that child recovers, so that the error does not keep changing.
+// Failed returns the child whose error calls get, or nil if there is no child. It returns the same
+// child until that child recovers, so that the error does not keep changing.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told

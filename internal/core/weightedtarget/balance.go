@@ -88,7 +88,7 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns the capacity of each zone that has not failed, and a function that returns the
+// capacity returns, for each zone, the capacity that has not failed. The function left returns the
 // same for a child. If all capacity has failed, both ignore failures.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
@@ -171,7 +171,7 @@ func (c *Core) reserveEnded(name string) []Action {
 // Balanced reports whether calls are balanced between zones.
 func (c *Core) Balanced() bool { return c.balanced.Balance != nil }
 
-// Weight returns the weight of a child, which is given unless calls are balanced between zones. The
+// Weight returns the weight of a child. If calls are not balanced between zones, this is given. The
 // weight of a reserve is its share of all capacity.
 func (c *Core) Weight(name string, given uint32) uint32 {
 	if c.balanced.weights == nil {

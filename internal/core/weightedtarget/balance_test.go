@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byZone is a core that balances calls between zones. It records the actions.
 type byZone struct {
 	Core
 	names []string
@@ -54,7 +53,6 @@ func (c *byZone) act(actions []Action) {
 	}
 }
 
-// report lets a child report a state and its failed share, as in "a READY 0.5".
 func (c *byZone) report(text string) {
 	var name, state string
 	failed := 0.0
@@ -69,7 +67,6 @@ func (c *byZone) report(text string) {
 	}
 }
 
-// state returns the state, the children's shares in percent, and the actions since its last call.
 func (c *byZone) state() string {
 	text := c.State().String()
 	sum := 0.0
@@ -230,7 +227,6 @@ func TestBalanceAtRandom(t *testing.T) {
 	})
 }
 
-// check compares the weights of the children with a simple computation.
 func (c *byZone) check(t *rapid.T) {
 	now, all := make([]float64, 3), make([]float64, 3)
 	callers := make([]float64, 3)

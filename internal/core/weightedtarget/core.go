@@ -27,7 +27,7 @@ func (s State) String() string {
 	return [...]string{"READY", "CONNECTING", "IDLE", "TRANSIENT_FAILURE"}[s]
 }
 
-// Action is an instruction to the shell.
+// Action is an instruction to the policy.
 type Action struct {
 	Kind  Kind
 	Child string
@@ -74,7 +74,7 @@ func (ch *child) counts() State {
 }
 
 // Update sets the configured children. A child that is no longer configured is destroyed after the
-// retention time. The shell must publish after an update.
+// retention time. The policy must publish after an update.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -211,7 +211,7 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the IDLE children that the shell must make connect, sorted. While another child is
+// Wake returns the IDLE children that the policy must make connect, sorted. While another child is
 // READY or CONNECTING, they receive no call that would do that. Each child is returned at most once
 // after each of its reports.
 func (c *Core) Wake() []string {

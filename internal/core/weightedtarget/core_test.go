@@ -76,7 +76,7 @@ func oracle(history []step) (State, []string) {
 				reported[s.name] = Connecting
 			}
 			configured[s.name] = s.what == "add"
-			for name := range reported { // the step is an update
+			for name := range reported {
 				if !configured[name] && !s.retain {
 					forget(name)
 				}
