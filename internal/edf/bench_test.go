@@ -67,7 +67,6 @@ func BenchmarkFloorParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkNew includes the first pick.
 func BenchmarkNew(b *testing.B) {
 	benchmarkSets(b, func(b *testing.B, entries []edf.Entry) {
 		b.ReportAllocs()

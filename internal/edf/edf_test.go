@@ -97,7 +97,7 @@ func TestTinyBesideHuge(t *testing.T) {
 			t.Fatalf("the tiny entry was picked before its deadline")
 		}
 	}
-	soon := edf.Full / huge * 100_000 // about 100,000 picks before the end of the period
+	soon := edf.Full / huge * 100_000
 	s = edf.New([]edf.Entry{{Weight: 1, Left: soon}, {Weight: huge}})
 	if at := slices.Index(picks(s, 100_002), 0); at < 99_999 || at > 100_000 {
 		t.Errorf("the tiny entry is pick %d, want about 100,000", at)

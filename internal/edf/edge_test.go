@@ -61,7 +61,6 @@ func TestPickersWaitForABlock(t *testing.T) {
 	}
 }
 
-// Lefts are right even if no pick of the current block was taken.
 func TestLeftsBetweenBlocks(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 1 + r.Uint32N(100_000) })
 	s := New(entries)

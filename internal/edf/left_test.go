@@ -14,7 +14,7 @@ func randomLefts(r *rand.Rand, n int) []edf.Left {
 	for i := range lefts {
 		switch r.IntN(4) {
 		case 0:
-			lefts[i] = edf.Full / edf.Left(1+r.IntN(4)) // so that many deadlines are equal or nearly equal
+			lefts[i] = edf.Full / edf.Left(1+r.IntN(4))
 		case 1:
 			lefts[i] = 1 + edf.Left(r.Uint64N(1<<33))
 		default:
@@ -122,7 +122,6 @@ func TestLeftsOfFewEntries(t *testing.T) {
 	}
 }
 
-// Entries 0 and 1 tie, and entry 0 is picked. Then the two change places.
 func TestReorderedWithinATie(t *testing.T) {
 	s := edf.New([]edf.Entry{{Weight: 1}, {Weight: 1}})
 	s.Next()

@@ -12,13 +12,13 @@ type edfEntry struct {
 	deadline    *big.Rat
 	orderOffset int
 	weight      *big.Rat
-	key         *big.Rat // the deadline, which is rounded up if unit is set
+	key         *big.Rat
 }
 
 // oracle is A34's priority queue as the gRFC describes it.
 type oracle struct {
-	entries []*edfEntry // in heap order
-	unit    *big.Rat    // deadlines are rounded up to a multiple of this; nil for exact ones
+	entries []*edfEntry
+	unit    *big.Rat // deadlines are rounded up to a multiple of this; nil for exact ones
 	now     *big.Rat
 }
 

@@ -137,7 +137,7 @@ type block struct {
 	_    [120]byte     // keeps next and the other fields apart, also from an adjacent cache line
 
 	core.Stretch
-	ahead uint64 // index of the pick that computes the next block
+	ahead uint64
 
 	// before is the number of picks before this block. If the sequence does not start at its first
 	// pick, the value of the first block is negative, modulo 2^64.

@@ -29,7 +29,7 @@ var distributions = []distribution{
 		}
 		return 1
 	}},
-	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 { // weights in proportion to shares that add up to about 1
+	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 {
 		return max(1, uint32(2*r.Float64()*(1<<31)/float64(n)))
 	}},
 	{"close", func(r *rand.Rand, _, n int) uint32 { return uint32((1<<32-1)/n) - r.Uint32N(100) }},

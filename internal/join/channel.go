@@ -29,9 +29,8 @@ type ChannelConfig struct {
 	// ServiceConfig is the user's service config in JSON, without load balancing. It may be "".
 	ServiceConfig string
 	Logger        *slog.Logger
-	// InUse is notified of the priority in use. It may be nil.
-	InUse    *stateattr.InUseReporter
-	Settings topology.Settings
+	InUse         *stateattr.InUseReporter
+	Settings      topology.Settings
 }
 
 // Channel is the resolver.Resolver of a channel.
@@ -42,8 +41,8 @@ type Channel struct {
 	teller  *stateattr.InUseChannel
 	json    string
 	parsed  *serviceconfig.ParseResult
-	childOf map[string]core.ID // mechanisms by the names of their children in the last tree
-	noticed bool               // the log says that the outlier detection of a cluster has no effect
+	childOf map[string]core.ID
+	noticed bool
 }
 
 // Start starts the resolver of a channel. If the service config is invalid, it starts no source.
@@ -90,7 +89,7 @@ func (c *Channel) send(list []core.Shown) error {
 	about := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.teller, ResetBackoff: c.config.Settings.ResetBackoff, Live: c.live}
 	c.childOf = make(map[string]core.ID)
 	var trees []topology.Tree
-	var empty []string // the reasons why trees have no usable endpoint
+	var empty []string
 	for i := range list {
 		m := &list[i]
 		tree := c.tree(m)
@@ -126,8 +125,6 @@ func (c *Channel) send(list []core.Shown) error {
 	return c.cc.UpdateState(hierarchy.Seal(state))
 }
 
-// parse merges the user's service config with the policies, and parses the result if it has
-// changed.
 func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	json, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, policies)
 	if err != nil {
@@ -184,7 +181,6 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 	return tree
 }
 
-// notePreference logs that the preference has no effect on an answer, once for each mechanism.
 func (c *Channel) notePreference(name string, s *slot, content *topology.Checked) {
 	given := c.config.Settings.Prefer
 	if given == "" || s.placeless {
@@ -202,7 +198,6 @@ func (c *Channel) notePreference(name string, s *slot, content *topology.Checked
 	}
 }
 
-// noteZones logs which zones of zoneCallers are missing from an answer, whenever these change.
 func (c *Channel) noteZones(name string, n *naming, zones []string) {
 	if text := strings.Join(zones, ", "); text != n.unnamed {
 		if n.unnamed = text; text != "" {
@@ -217,8 +212,8 @@ type naming struct {
 	child      string // prefix of the children's names, for an answer with localities
 	plain      string // name of the only child, for an answer of a gRPC resolver
 	translator topology.Translator
-	placeless  bool   // the log says that the preference has no effect
-	unnamed    string // the missing zones of zoneCallers that were logged last
+	placeless  bool
+	unnamed    string
 }
 
 func (j *Join) newNaming(s *slot) *naming {
@@ -258,7 +253,6 @@ func (j *Join) childName(name string) string {
 	}
 }
 
-// translate returns the tree for an answer, without endpoints if c is nil.
 func (s *slot) translate(c *topology.Checked) topology.Tree {
 	if c == nil || c.Resolved != nil {
 		return s.plainTree(c)

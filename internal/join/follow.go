@@ -9,12 +9,10 @@ import (
 
 // Found is the result of one discovery mechanism.
 type Found struct {
-	Name string // "" if the target has only one mechanism
-	// Answer is nil before the first answer.
+	Name             string
 	Answer           *topology.Checked
 	OutlierDetection string
-	// Trouble is the current problem of the mechanism's source, or "".
-	Trouble string
+	Trouble          string
 }
 
 // News is the information that a channel with the same target would have received.
@@ -26,7 +24,6 @@ type News struct {
 	Waiting []string
 }
 
-// follower follows a target without a channel.
 type follower struct {
 	Join
 	news func(News)

@@ -39,7 +39,6 @@ type Config struct {
 	Hide func(string) string
 	// Patience limits how long a slow mechanism delays the others. 0 means core.Patience.
 	Patience time.Duration
-	// Recorder receives the metrics. It may be nil.
 	Recorder estats.MetricsRecorder
 	Label    string
 	// Mechanisms holds at least one mechanism, in priority order.
@@ -95,14 +94,13 @@ type Join struct {
 	ended     bool
 }
 
-// slot is the state of one mechanism.
 type slot struct {
 	Mechanism
 	id    core.ID
-	whole *slot // the mechanism whose source sent the list that contains this one, or nil
+	whole *slot
 	*naming
 	of    *topology.Checked
-	tree  topology.Tree // the tree for the answer in of
+	tree  topology.Tree
 	noted string
 
 	gone atomic.Bool // set when the mechanism is removed; reports of its source are then ignored
@@ -259,7 +257,6 @@ func (j *Join) do(actions []core.Action) {
 	}
 }
 
-// log logs the text of an action, or adds it to the debug page.
 func (j *Join) log(s *slot, a *core.Action) {
 	text := a.Text
 	if a.Kind == core.ShowWell {

@@ -179,7 +179,6 @@ func TestNothingIsToldAfterClose(t *testing.T) {
 	})
 }
 
-// A failure counts even between answers that are queued.
 func TestAFailureBetweenAnswersCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}

@@ -5,7 +5,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// show updates the mechanisms on the debug page.
 func (j *Join) show() {
 	var sources []live.Source
 	for _, s := range j.core.Look() {

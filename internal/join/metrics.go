@@ -41,7 +41,6 @@ func (j *Join) count(s *slot, r result) {
 	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(name), string(r))
 }
 
-// resultOf returns "refused" if err is marked with discovery.Refused, and "failed" otherwise.
 func resultOf(err error) result {
 	if r, ok := errors.AsType[interface {
 		error

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// add creates the slot of a mechanism whose source will be started.
 func (j *Join) add(a *core.Action) *slot {
 	s := &slot{Mechanism: *a.Given.(*Mechanism), id: a.ID, whole: j.slots[a.Whole]}
 	if s.whole != nil {
@@ -76,7 +75,6 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
 }
 
-// confirm records when said, the last answer of the source, was known to be valid.
 func (s *slot) confirm(said lastgood.Said) {
 	at := time.Now()
 	if s.started != nil && s.started.Confirmed != nil {
@@ -144,7 +142,6 @@ type inlet struct {
 	waits atomic.Pointer[serial.Slot] // the queued answer; nil if another report has been queued since
 }
 
-// heard is an answer of a source, and the identity that the source last gave it.
 type heard struct {
 	*topology.Checked
 	identity string

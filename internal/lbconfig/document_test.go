@@ -41,7 +41,6 @@ func packageComment(t *testing.T, room string) string {
 
 var columns = regexp.MustCompile(` {2,}`)
 
-// The package comment of each policy has a table of all fields of its configuration.
 func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 	for room, config := range rooms {
 		rows := map[string][]string{}

@@ -36,7 +36,6 @@ func TestPolicyTakesTheFirstThatIsRegistered(t *testing.T) {
 	}
 }
 
-// A policy's configuration can be marshaled and parsed again, which grpc-go's cds policy does.
 func TestPolicySurvivesRoundTrips(t *testing.T) {
 	var p Policy
 	if err := json.Unmarshal([]byte(`[{"not_there":{}},{"lbconfig_stub":{"id":"a"}}]`), &p); err != nil {

@@ -35,10 +35,8 @@ type Error struct {
 func (e *Error) Error() string { return e.policy + ": " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-// defaulter is a configuration with defaults other than zero values.
 type defaulter interface{ setDefaults() }
 
-// checker is a configuration that is checked after decoding. path is its path for errors.
 type checker interface{ check(path string) error }
 
 type decoder struct{ policy string }

@@ -119,8 +119,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that a valid configuration survives being marshaled and parsed, and that an
-// error is one line.
 func FuzzParse(f *testing.F) {
 	for _, raw := range full {
 		f.Add(raw)

@@ -56,7 +56,6 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
 
-// list describes a list of policies in errors.
 const list = `a list of policies, [{"name": {…}}]`
 
 // UnmarshalJSON uses the first registered policy of the list. It returns an error if no policy is
@@ -95,7 +94,7 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 	}
 	config, err := parser.ParseConfig(raw)
 	if ours := (*Error)(nil); errors.As(err, &ours) {
-		return err // err already names the policy
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", builder.Name(), err)

@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// ours lists the fields of a service config that only the resolver may set.
 var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
 // CheckServiceConfig returns an error unless user is the JSON of a service config without load

@@ -10,7 +10,6 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// unknown identifies a field that a policy's configuration does not have.
 type unknown struct {
 	policy string
 	in     reflect.Type
@@ -27,7 +26,6 @@ var told = struct {
 // mostTold limits told, because a configuration can contain any number of unknown names.
 const mostTold = 1000
 
-// tell records a field, and reports whether to log it.
 func tell(u unknown) bool {
 	told.Lock()
 	defer told.Unlock()
@@ -38,7 +36,6 @@ func tell(u unknown) bool {
 	return true
 }
 
-// logUnknown logs once that a field of the object at path is ignored, and lists the known fields.
 func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
 	shown := excerpt([]byte(name))
 	if !tell(unknown{d.policy, in, shown}) {

@@ -50,7 +50,6 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// Many long unknown fields fill neither the memory nor the log.
 func TestUnknownFieldsAreBounded(t *testing.T) {
 	forget()
 	defer forget()

@@ -67,7 +67,6 @@ func (w *WeightedTarget) check(string) error {
 	return w.Balance.of(w.Targets)
 }
 
-// of checks that all targets are in known zones.
 func (b *Balance) of(targets map[string]Target) error {
 	if b == nil {
 		return nil
@@ -109,7 +108,7 @@ type WeightedRoundRobin struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
 	StartPoint StartPoint `json:"startPoint"`
-	SlowStart  *SlowStart `json:"slowStart,omitempty"` // nil for no slow start
+	SlowStart  *SlowStart `json:"slowStart,omitempty"`
 }
 
 // SlowStart gradually increases the share of an endpoint that has become READY.

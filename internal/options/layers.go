@@ -93,7 +93,7 @@ func Copy(to, from any) {
 // Given holds the options of a channel. Options in the target override those of the program.
 type Given struct {
 	Program
-	target map[string]bool // names of the options that the target sets
+	target map[string]bool
 }
 
 // Set sets an option from a parameter of the target. known reports whether place may have an option

@@ -22,11 +22,9 @@ type Program struct {
 	// the default.
 	RemoveAfter int
 	// Authority is the authority of the channel, or "" for the target's default.
-	Authority string
-	// ServiceConfig is a service config in JSON, without load balancing. It may be "".
+	Authority     string
 	ServiceConfig string
-	// Logger logs failovers. It may be nil.
-	Logger *slog.Logger
+	Logger        *slog.Logger
 	// InUse is a *stateattr.InUseReporter, or nil.
 	InUse any
 	// Sources are the options of individual sources, of type discovery.SourceOption.

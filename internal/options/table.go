@@ -21,8 +21,7 @@ type Settings struct {
 	// next priority that has this share. They return when the share reaches the larger of MinReady
 	// and MinReadyRecovery. An endpoint does not count before it is READY or has failed.
 	MinReady, MinReadyRecovery float64
-	// WarmStandby is the number of lower priorities to connect in advance.
-	WarmStandby int
+	WarmStandby                int
 	// FastFailover sends calls to a lower READY priority while the priority in use reconnects.
 	// Otherwise, calls wait for up to FailoverTimeout. It applies to priorities that can have at
 	// least two connections.
@@ -38,8 +37,7 @@ type Settings struct {
 	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities whose endpoints are
 	// all ejected (gRFC A50). It overrides the configuration of clusters. It has no effect with
 	// PickFirst.
-	OutlierDetection bool
-	// NoOutlierDetection disables outlier detection, even if clusters configure it.
+	OutlierDetection   bool
 	NoOutlierDetection bool
 
 	// Zone, Region and Node are the client's location as set in options. The method Location also
@@ -80,18 +78,17 @@ type Kind int
 
 // The values of Kind.
 const (
-	Text     Kind = iota // string
-	Duration             // time.Duration
-	Count                // int
-	Fraction             // float64
-	Bool                 // bool
-	Toggle               // true, false, or unset for the clusters' configuration; two fields of Settings
-	Name                 // string, checked by location.Problem
-	Choice               // string, one of Choices
-	Callers              // string, parsed by location.Callers
+	Text Kind = iota
+	Duration
+	Count
+	Fraction
+	Bool
+	Toggle  // true, false, or unset for the clusters' configuration; two fields of Settings
+	Name    // string, checked by location.Problem
+	Choice  // string, one of Choices
+	Callers // string, parsed by location.Callers
 )
 
-// wants describes the valid values of each kind, for errors.
 var wants = map[Kind]string{
 	Duration: "a duration such as 10s",
 	Count:    "a whole number such as 1",
@@ -135,7 +132,6 @@ type Option struct {
 
 const day = 24 * 3600
 
-// table lists the options in the order of docs/options.md.
 var table = []Option{
 	{
 		Name: "authority", Field: "Authority", Kind: Text, Place: Part,

@@ -108,7 +108,6 @@ func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
 	})
 }
 
-// If nothing else runs, Do and Run allocate nothing besides the function that they get.
 func TestDoAllocatesNothing(t *testing.T) {
 	var s Serializer
 	n := 0

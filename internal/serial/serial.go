@@ -26,10 +26,10 @@ func Background() int { return int(background.Load()) }
 type Serializer struct {
 	mu       sync.Mutex
 	queue    []Event
-	draining bool // a goroutine is running events
+	draining bool
 
 	// Only the goroutine that runs events uses the following fields.
-	background bool // this package has started the goroutine
+	background bool
 	hooks      *Hooks
 	relayed    *Serializer // serializer of the last event that a flush relayed; it may need a goroutine
 }
@@ -43,7 +43,6 @@ type Func func()
 // Run calls the function.
 func (f Func) Run() { f() }
 
-// awaited is an event that a call of Do waits for.
 type awaited struct {
 	Func
 	done chan struct{}

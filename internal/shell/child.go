@@ -26,16 +26,16 @@ type Child struct {
 	handlers Handlers
 
 	current, pending *Instance
-	latestName       string // name of the policy that was updated last
+	latestName       string
 	first            Instance
 
 	state   balancer.State
 	since   int64 // when the connectivity state last changed, in Unix nanoseconds, or 0
-	refused bool  // the child counts as failed because it has refused its last update
+	refused bool
 	failed  error
 	past    *past
 	timers  [timersEach]serial.Timer
-	ends    [timersEach]time.Time // when running timers fire
+	ends    [timersEach]time.Time
 }
 
 const timersEach = 6
@@ -164,7 +164,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending, c.latestName = nil, "" // this was the name of the pending policy
+	c.pending, c.latestName = nil, ""
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)

@@ -12,7 +12,6 @@ import (
 
 // Priority is the type of Snapshot.Details in package priority.
 type Priority struct {
-	// InUse is the name of the child in use, or "".
 	InUse string
 	Since time.Time
 	// Unused are the titles of the priorities that have not been needed yet, in order.
@@ -64,7 +63,6 @@ type Target struct {
 
 // WeightedRoundRobin is the type of Snapshot.Details in package weightedroundrobin.
 type WeightedRoundRobin struct {
-	// Scheduled has the same meaning as in WeightedTarget.
 	Scheduled func() []uint64
 }
 

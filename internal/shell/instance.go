@@ -37,7 +37,7 @@ type Instance struct {
 
 	mu       sync.Mutex
 	remember bool // record subchannels, because the policy's Close may leave some open
-	closed   bool // closed, or about to be; reports are ignored
+	closed   bool
 	said     *report
 	last     *report
 	subConns map[balancer.SubConn]struct{}

@@ -57,7 +57,6 @@ func (s *Shell) publishWhenDue() {
 	}
 }
 
-// wake makes flush run again at the given time.
 func (s *Shell) wake(at time.Time) {
 	if s.timer.Runs() && !at.Before(s.wakeAt) {
 		return

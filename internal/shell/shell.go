@@ -80,8 +80,7 @@ type Below interface {
 type Shell struct {
 	// ClientConn is the parent's ClientConn, which creates subchannels.
 	ClientConn balancer.ClientConn
-	// Options are also the build options of the children.
-	Options balancer.BuildOptions
+	Options    balancer.BuildOptions
 
 	name      string
 	parts     PolicyMethods
@@ -91,8 +90,8 @@ type Shell struct {
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
 
-	configured bool // the policy has received a valid configuration
-	updating   bool // Begin has been called, and End has not returned
+	configured bool
+	updating   bool
 	closed     bool
 	settled    bool
 	stale      bool
@@ -102,7 +101,7 @@ type Shell struct {
 	removed    []*Instance // closed after the next flush, when they get no more calls
 
 	published balancer.State
-	since     time.Time // when the published connectivity state last changed
+	since     time.Time
 	timer     serial.Timer
 	wakeAt    time.Time
 

@@ -19,7 +19,7 @@ type Snapshot struct {
 	Channel  *stateattr.Channel
 	State    connectivity.State
 	Since    time.Time // when State last changed, or zero
-	Error    error     // the error of calls, if known
+	Error    error
 	Children []ChildSnapshot
 	Details  any // set by the policy, see Describer
 }
@@ -31,7 +31,7 @@ type ChildSnapshot struct {
 	State     connectivity.State
 	Since     time.Time // when State last changed, or zero
 	LastError error     // the last error, even if the child has recovered
-	FailedAt  time.Time // when the child last failed, or zero
+	FailedAt  time.Time
 	Details   any
 	// Below is the child's policy if it is Watchable, or nil.
 	Below Watchable
@@ -72,7 +72,7 @@ type watch struct {
 	began    atomic.Int64 // when the current batch of events began, in Unix nanoseconds, or 0
 
 	// The following fields are used only in events.
-	below map[Watchable]func() // the stop functions of the policies below
+	below map[Watchable]func()
 	made  time.Time
 	again serial.Timer
 }
@@ -175,7 +175,6 @@ type past struct {
 	at  time.Time
 }
 
-// notePast records a failure, if the debug page is enabled.
 func notePast(last **past, state balancer.State) {
 	if live.On() && state.ConnectivityState == connectivity.TransientFailure {
 		*last = &past{FailureOf(state.Picker), time.Now()}

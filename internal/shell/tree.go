@@ -10,9 +10,9 @@ import (
 // Tree holds the snapshots of a policy and of the policies below it. They may be from different
 // times.
 type Tree struct {
-	*Snapshot           // nil before the first snapshot
-	Busy      time.Time // when the policy began to handle the current events, or zero
-	Below     []*Tree   // one for each child in Snapshot; nil if the child's policy is not Watchable
+	*Snapshot // nil before the first snapshot
+	Busy      time.Time
+	Below     []*Tree // one for each child in Snapshot; nil if the child's policy is not Watchable
 }
 
 // TreeOf returns the tree of a policy. It does not block, even if a policy is handling events.
@@ -38,7 +38,6 @@ func (s *Shell) Busy() time.Time {
 	return time.Time{}
 }
 
-// begin records when a batch of events began, if the policy is watched.
 func (s *Shell) begin() {
 	if s.watchers.Load() > 0 {
 		s.began.Store(time.Now().UnixNano())
@@ -68,7 +67,6 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	known.Attach(Watchable(s), owner)
 }
 
-// detach stores the last tree of the policy for the debug page.
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Leaves also counts the children of pickers within pickers, as in a generated tree.
 func TestLeaves(t *testing.T) {
 	pickerOf := func(children ...balancer.Picker) *Picker {
 		weights, places := make([]uint32, len(children)), make([]*Position, len(children))

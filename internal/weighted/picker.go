@@ -16,8 +16,8 @@ type Picker struct {
 	scheduler *edf.Scheduler // nil with a single child
 	pickers   []balancer.Picker
 	places    []*Position
-	before    uint64      // for a single child: its PicksOf when this picker was created
-	picked    atomic.Bool // for a single child: it has been picked
+	before    uint64 // for a single child: its PicksOf when this picker was created
+	picked    atomic.Bool
 	readyPart float64
 	unproven  float64
 	failed    float64

@@ -11,7 +11,7 @@ import (
 // next pick. Each picker passes it on to the next.
 type Position struct {
 	left  edf.Left
-	drawn bool // drawn at random, and not used yet
+	drawn bool
 }
 
 // NewPosition returns the position of a new child: the start of its interval, as in gRFC A34, or a

@@ -7,7 +7,7 @@ type Scheduled[C comparable] struct {
 	over   map[C]uint64
 	picker *Picker
 	of     []C
-	gone   map[C]bool // children of picker that were removed since Use
+	gone   map[C]bool
 }
 
 // Use sets the current picker, which may be nil, and its children. Later picks of the previous

@@ -20,7 +20,6 @@ func counting(children string, weights ...uint32) (*Picker, []string) {
 	return New(pickers, weights, places), names
 }
 
-// The picks of a child in all pickers are added up, whether a picker has one child or several.
 func TestScheduledPicksOfAllPickers(t *testing.T) {
 	var s Scheduled[string]
 	pick := func(p *Picker, n int) {
@@ -40,7 +39,7 @@ func TestScheduledPicksOfAllPickers(t *testing.T) {
 	now := s.Now(names)
 	pick(p, 400)
 	want("ab", 300, 100)
-	want("xb", 0, 100) // x is in no picker yet
+	want("xb", 0, 100)
 	if got := fmt.Sprint(now()); got != "[300 100]" {
 		t.Errorf("the function that Now returned before the picks returns %s, want the current picks", got)
 	}

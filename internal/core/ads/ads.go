@@ -25,9 +25,9 @@ const (
 // Subscriptions is the set of subscribed resources and their state.
 type Subscriptions struct {
 	phase     phase
-	heard     bool    // a response of any type has arrived on this stream
-	version   string  // version of the last acknowledged response, on any stream
-	rejected  *string // version of the last rejected response on this stream, or nil
+	heard     bool
+	version   string // version of the last acknowledged response, on any stream
+	rejected  *string
 	nonce     string
 	responses uint64
 	wanted    map[string]*subscription
@@ -39,9 +39,9 @@ type Subscriptions struct {
 type subscription struct {
 	watchers int // 0 after the last watcher has left, see Unwatch
 	has      bool
-	body     []byte // last good resource, encoded
+	body     []byte
 	err      error
-	timer    Timer  // its ID is 0 if it is not running
+	timer    Timer
 	asked    uint64 // value of heards when the timer was started
 }
 
@@ -98,7 +98,7 @@ type Request struct {
 	Nonce   string
 	Reject  string
 
-	answers uint64 // number of the response that the request acknowledges
+	answers uint64
 }
 
 // Replacing merges r with unsent, an earlier request that was not sent and may be nil. If both

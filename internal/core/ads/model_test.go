@@ -11,7 +11,7 @@ import (
 )
 
 type model struct {
-	watchers map[string]int // 0 if the resource is kept without watchers
+	watchers map[string]int
 	good     map[string]string
 	running  map[Timer]bool
 	streams  bool

@@ -27,7 +27,6 @@ const (
 
 // Cluster describes a cluster, as far as it is known.
 type Cluster struct {
-	// Children are the clusters that an aggregate names.
 	Children []string
 	// Err says why the cluster cannot be used. Children are then ignored.
 	Err     error
@@ -36,7 +35,6 @@ type Cluster struct {
 
 // Entry is one discovery mechanism of the list.
 type Entry struct {
-	// Name is the cluster's name, which is unique in the list.
 	Name string
 	// Parent is the aggregate that contains the cluster, or "" for the first cluster. Index is the
 	// cluster's index among Parent's children.
@@ -74,9 +72,7 @@ type resolution struct {
 type place struct {
 	Cluster
 	depth int
-	// cut means that a descendant was left out because its path is too long. A shorter path may
-	// reach it.
-	cut bool
+	cut   bool
 }
 
 // visit adds the discovery mechanisms of e's cluster. way is the path to the cluster. cut reports

@@ -82,7 +82,7 @@ func TestDepth(t *testing.T) {
 	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "number 17 on its way, want at most 16: c1 -> c2 -> ") {
 		t.Errorf("the 17th cluster in a chain: %v, want an error with the path", list[0])
 	}
-	for i, e := range list[2:] { // list[1] is the child of the 16th cluster, and so is too deep as well
+	for i, e := range list[2:] {
 		if e.Err != nil {
 			t.Errorf("entry %d: %v, want no error", i+2, e)
 		}

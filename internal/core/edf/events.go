@@ -29,8 +29,6 @@ type extent struct {
 
 func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits - 1)) }
 
-// collect stores the events within length after q.end in s.events, and advances the deadlines of
-// the classes.
 func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.classes) - 1))}
 	x.shift = max(0, bits.Len64(length)-(64-x.idBits))
@@ -73,7 +71,6 @@ func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	return due[:found]
 }
 
-// crowd is the size of the largest bucket that is sorted by insertion.
 const crowd = 32
 
 // sort distributes s.events to about as many buckets as there are events, sorts each large bucket,

@@ -74,8 +74,6 @@ func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []ui
 	return picks
 }
 
-// appendTied appends the picks of events with equal deadlines. The members of all their classes are
-// picked in the order of their offsets.
 func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	from := len(picks)
 	for _, e := range events {

@@ -16,7 +16,7 @@ func TestRandomLeft(t *testing.T) {
 		}
 		sum += float64(l) / float64(Full)
 	}
-	if mean := sum / n; mean < 0.48 || mean > 0.52 { // within 7 standard deviations of 0.5
+	if mean := sum / n; mean < 0.48 || mean > 0.52 {
 		t.Errorf("the mean of RandomLeft() is %.3f, want 0.5", mean)
 	}
 }

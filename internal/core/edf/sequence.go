@@ -33,7 +33,6 @@ type class struct {
 	slack  uint32 // (deadline minus its exact value) · weight; less than weight
 }
 
-// phase returns the Left of class c, in (0, Full], at time 0 and after each whole period.
 func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
@@ -45,7 +44,6 @@ func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
 }
 
-// inPeriod returns the value in (0, Full] that equals left modulo Full.
 func inPeriod(left uint64) uint64 { return (left-1)&uint64(Full-1) + 1 }
 
 func (q *Sequence) first(c uint32, now uint64) uint64 {

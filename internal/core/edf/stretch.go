@@ -26,8 +26,8 @@ func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 
 // Stretch is a part of the sequence. It is never modified.
 type Stretch struct {
 	Picks  []uint32
-	Begin  uint64 // all deadlines of the picks are after this time
-	Cyclic bool   // Picks consists of whole periods and can be repeated
+	Begin  uint64
+	Cyclic bool // Picks consists of whole periods and can be repeated
 }
 
 // Next computes the next stretch, which has about size picks (see FirstSize and LaterSize).
@@ -51,7 +51,6 @@ func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	return next
 }
 
-// length returns the time in which about size picks occur, at most one period.
 func (q *Sequence) length(size uint64) uint64 {
 	hi, lo := bits.Mul64(uint64(Full), min(size, q.period))
 	length, _ := bits.Div64(hi, lo, q.period)
@@ -70,7 +69,6 @@ func (q *Sequence) keep(picks []uint32) {
 
 func (q *Sequence) whole() bool { return uint64(len(q.cycle)) == q.period }
 
-// cyclic returns the cycle as a stretch, from the beginning of a period.
 func (q *Sequence) cyclic() Stretch {
 	next := Stretch{Picks: q.cycle, Cyclic: true}
 	for len(next.Picks) < minCycle {
@@ -80,7 +78,6 @@ func (q *Sequence) cyclic() Stretch {
 	return next
 }
 
-// stretch returns the picks whose deadlines are at most length after the previous stretch.
 func (q *Sequence) stretch(length uint64, s *Scratch) []uint32 {
 	x := q.collect(s, length)
 	q.end += length

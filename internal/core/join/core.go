@@ -36,12 +36,9 @@ type Mechanism struct {
 	Name string
 	// Source identifies the source. It must be comparable. A mechanism of a new list continues the
 	// one in the previous list that has the same name and the same source. nil never matches.
-	Source any
-	// OutlierDetection is the configuration of the mechanism's cluster in JSON, or "". The core
-	// only passes it on.
+	Source           any
 	OutlierDetection string
-	// Given is returned unchanged in Start and Keep.
-	Given any
+	Given            any
 }
 
 // Answer is the part of a mechanism's answer that the core needs.
@@ -73,7 +70,6 @@ type Hears struct {
 
 // Config configures a Core.
 type Config struct {
-	// Patience limits how long a slow mechanism delays the others.
 	Patience time.Duration
 	// Kept returns what is stored for a mechanism, if anything. It must return no list for a
 	// mechanism that is itself in a list.
@@ -85,9 +81,9 @@ type Phase int
 
 // The phases of a mechanism.
 const (
-	Outstanding Phase = iota // the source has neither answered nor failed yet
-	Failed                   // the source failed before its first answer
-	Answered                 // an answer or a list is in use, perhaps a stored one or one that another source sent
+	Outstanding Phase = iota
+	Failed
+	Answered // an answer or a list is in use, perhaps a stored one or one that another source sent
 )
 
 // String describes the phase for users.
@@ -95,7 +91,6 @@ func (p Phase) String() string {
 	return [...]string{Outstanding: "no answer yet", Failed: "failed", Answered: "answered"}[p]
 }
 
-// origin tells which source a mechanism's answer comes from.
 type origin int
 
 const (
@@ -106,7 +101,7 @@ const (
 
 // Trouble is a problem of a source.
 type Trouble struct {
-	Text  string // "" if there is no problem
+	Text  string
 	Since time.Time
 	// Confirmed is when the answer in use was last known to be valid. It is zero if there is no
 	// answer, or if the answer is still valid.
@@ -117,8 +112,8 @@ type mechanism struct {
 	Mechanism
 	id    ID
 	whole *mechanism // the mechanism whose source sent the list that contains this one, or nil
-	begun bool       // the start of the source has succeeded or failed
-	gone  bool       // the mechanism was removed; its events are ignored
+	begun bool
+	gone  bool
 	hears Hears
 
 	phase  Phase
@@ -130,19 +125,19 @@ type mechanism struct {
 
 	parts  []*mechanism
 	next   []*mechanism
-	listed bool // the source's last answer was a list
+	listed bool
 
-	complaint Trouble   // the failure of the source, until the source answers again
-	lost      Trouble   // why the source cannot confirm its answer at present
-	heard     time.Time // when the source last confirmed its answer
+	complaint Trouble // the failure of the source, until the source answers again
+	lost      Trouble // why the source cannot confirm its answer at present
+	heard     time.Time
 	lastError string
 	failedAt  time.Time
 
 	waits   waits
-	hush    time.Duration // limit of the wait ForWord
-	trying  string        // what the source waits for before its first answer
-	overdue bool          // trying has been shown in the errors of calls
-	told    bool          // the source has heard that the channel refused its answer
+	hush    time.Duration
+	trying  string
+	overdue bool // trying has been shown in the errors of calls
+	told    bool // the source has heard that the channel refused its answer
 }
 
 // Core is the state of a channel's mechanisms. Each event is a method that returns the actions to
@@ -158,9 +153,9 @@ type Core struct {
 
 	answers  int
 	starting int
-	waits    waits // waits of the whole channel; only ForFirst is used
+	waits    waits
 	sent     bool
-	changed  bool // Next must look for a message
+	changed  bool
 	refused  bool
 	awaiting string
 	closed   bool
@@ -288,7 +283,6 @@ func (c *Core) use(m *mechanism, a Answer) {
 	c.turn()
 }
 
-// put replaces m's answer or its lists with an answer.
 func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.spoke(m)
 	m.phase, m.answer, m.from, m.err, m.listed = Answered, a, from, "", false
@@ -314,7 +308,7 @@ func (c *Core) fail(m *mechanism, why string) {
 			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
 		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {
-			c.touch(m) // the errors of calls now contain the failure
+			c.touch(m)
 		}
 		if m.from == predecessor {
 			m.from = own
@@ -496,7 +490,6 @@ func (c *Core) all() []*mechanism {
 	return list
 }
 
-// touch makes Next look for a message if m is in use.
 func (c *Core) touch(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }

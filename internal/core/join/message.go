@@ -11,7 +11,7 @@ type Message struct {
 	Kind MessageKind
 	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
 	Text string  // for Report: why there is no endpoint; for Await: what calls wait for
-	Name string  // the mechanism that Text is about, or "" for the whole channel
+	Name string
 }
 
 // MessageKind determines what the channel does with a Message.
@@ -29,9 +29,9 @@ const (
 type Shown struct {
 	ID               ID
 	Name             string
-	Failed           bool // the source failed before its first answer
+	Failed           bool
 	Answer           Answer
-	LookAgain        bool // the source accepts requests for a re-resolution
+	LookAgain        bool
 	OutlierDetection string
 	Trouble          string
 }
@@ -112,7 +112,7 @@ func shown(list []*mechanism) (shown []Shown) {
 }
 
 func whyNone(list []*mechanism) string {
-	const most = 4 // more would not be readable in one line
+	const most = 4
 	var causes []string
 	for _, m := range list[:min(len(list), most)] {
 		cause := m.err

@@ -20,7 +20,7 @@ type oracle struct {
 	start   time.Time
 	list    []*theirs
 	kept    map[string]Kept
-	first   time.Time // when the channel began to wait for its first mechanism; zero if it does not wait
+	first   time.Time
 	sent    bool
 	told    string
 	closed  bool
@@ -38,11 +38,11 @@ type theirs struct {
 	phase     Phase
 	answer    Answer
 	answered  int
-	inherited bool // the answer is that of its predecessor in an earlier list
+	inherited bool
 	recalled  bool
 	err       string
 	trouble   string
-	silentTil time.Time // when its stored answer is due; zero if there is none
+	silentTil time.Time
 
 	parts, next []*theirs
 	nextFrom    time.Time
@@ -129,7 +129,7 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 		next = append(next, p)
 	}
 	switch {
-	case m.parts == nil && m.phase != Answered: // there is no answer that could stay in use
+	case m.parts == nil && m.phase != Answered:
 		m.parts, m.next = next, nil
 		o.begunParts(now, m)
 	case slices.Equal(next, m.parts):
@@ -205,7 +205,7 @@ func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 		return slices.ContainsFunc(list, func(p *theirs) bool { return p.phase == phase })
 	}
 	if m.parts != nil && !is(m.parts, Answered) {
-		return true // what is in use has never answered
+		return true
 	}
 	over := !now.Before(m.nextFrom.Add(Patience))
 	m.waited = m.waited || over

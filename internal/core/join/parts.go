@@ -57,7 +57,6 @@ type newPart struct {
 	heir *mechanism
 }
 
-// replace makes list the next list of m. It returns the entries whose sources must be started.
 func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	before := m.all()
 	m.next = nil
@@ -97,7 +96,6 @@ func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	return nil, heir
 }
 
-// inherit copies the answer of a mechanism that had the same name to p.
 func (c *Core) inherit(p, from *mechanism) {
 	p.phase, p.answer, p.err = from.phase, from.answer, from.err
 	p.complaint, p.heard, p.number = from.complaint, from.heard, from.number
@@ -149,7 +147,7 @@ func (c *Core) drop(m *mechanism, before []*mechanism) {
 		if p.holds() && p.from == own {
 			c.do(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
 		}
-		if p.begun { // a source that is still starting is stopped in Started or NotStarted
+		if p.begun {
 			c.stop(p)
 		}
 	}

@@ -22,7 +22,6 @@ func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	return true
 }
 
-// consequence says what a failure means for calls if the mechanism has answered before.
 func (m *mechanism) consequence() string {
 	if m.answer.Why != "" {
 		return lastAnswer + m.answer.Why
@@ -38,7 +37,7 @@ func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint
 // doubt, unless the source must end the doubt itself (see Doubted).
 func (c *Core) well(m *mechanism) {
 	if m.failsStill() {
-		c.touch(m) // the errors of calls no longer contain the failure
+		c.touch(m)
 	}
 	c.over(m, &m.complaint)
 	if !m.lost.Confirmed.IsZero() {
@@ -84,9 +83,9 @@ type Status struct {
 	Failed    bool
 	Trying    string
 	Answer    Answer
-	Answered  time.Time // when the source last confirmed its answer, or zero
+	Answered  time.Time
 	Trouble   Trouble
-	LastError string // the last problem, even if it is over
+	LastError string
 	FailedAt  time.Time
 }
 

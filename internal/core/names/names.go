@@ -24,7 +24,7 @@ const Hold = 5 * time.Second
 
 // Name is the state of one name of a Set.
 type Name struct {
-	Addresses []string // addresses of the last answer
+	Addresses []string
 	Held
 	Err error
 
@@ -47,10 +47,10 @@ type Set struct {
 	names  []Name
 	beside bool // the answer also contains addresses that belong to no name
 
-	unheard int // number of names without a result
-	flawed  int // number of names whose last lookup failed
+	unheard int
+	flawed  int
 	late    bool
-	passed  bool // an answer has been passed on
+	passed  bool
 }
 
 // New returns a set in which no name has a result. names may contain addresses from an earlier set.
@@ -150,7 +150,6 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join joins flaws. If of, the number of all flaws, is larger, join adds how many are missing.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

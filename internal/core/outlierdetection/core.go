@@ -59,7 +59,6 @@ func (c *Config) NoOp() bool {
 
 // Endpoint is an entry of A50's map. T is the type of the data that the policy attaches to it.
 type Endpoint[T any] struct {
-	// Attached is the policy's own data.
 	Attached T
 	// Successes and Failures are A50's inactive bucket. The policy sets them before each Sweep.
 	Successes, Failures uint64
@@ -71,7 +70,7 @@ type Endpoint[T any] struct {
 	Unavailable bool
 
 	present    bool
-	index      int // index in the policy's list
+	index      int
 	connection Connection
 	ejected    bool // A50's ejection timestamp is set
 	ejectedAt  time.Time
@@ -155,7 +154,7 @@ type counts struct {
 	returning  int // connecting again; they were ejected because their connection was lost
 	connected  int
 	lost       int // connected; they were ejected because an earlier connection was lost
-	sound      int // sound, as Phase defines it
+	sound      int
 }
 
 // New returns a core without endpoints. random must return integers in [0, 100).

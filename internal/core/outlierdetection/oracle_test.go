@@ -117,19 +117,19 @@ func (o *oracle) advance(d time.Duration) {
 // timer follows the steps of gRFC A50 for a timer that fires. So do the functions of the two
 // algorithms.
 func (o *oracle) timer() {
-	start := o.now // step 1
+	start := o.now
 	o.timerStart = &start
-	for _, e := range o.entries { // step 2
+	for _, e := range o.entries {
 		e.inactive = bucket{}
 		e.inactive, e.active = e.active, e.inactive
 	}
-	if o.config.SuccessRateEjection != nil { // step 3
+	if o.config.SuccessRateEjection != nil {
 		o.successRate(start)
 	}
-	if o.config.FailurePercentageEjection != nil { // step 4
+	if o.config.FailurePercentageEjection != nil {
 		o.failurePercentage(start)
 	}
-	for _, e := range o.entries { // step 5
+	for _, e := range o.entries {
 		if e.ejection == nil {
 			if e.multiplier > 0 {
 				e.multiplier--
@@ -151,17 +151,17 @@ func (o *oracle) successRate(start time.Time) {
 			rates[address] = float64(e.inactive.successes) / float64(n)
 		}
 	}
-	if len(rates) < int(config.MinimumHosts) { // step 1
+	if len(rates) < int(config.MinimumHosts) {
 		return
 	}
-	mean, squares := 0.0, 0.0 // step 2
+	mean, squares := 0.0, 0.0
 	for _, address := range o.order {
 		mean += rates[address] / float64(len(rates))
 	}
 	for _, rate := range rates {
 		squares += (rate - mean) * (rate - mean) / float64(len(rates))
 	}
-	for _, address := range o.order { // step 3
+	for _, address := range o.order {
 		if o.tooMany() {
 			return
 		}
@@ -179,10 +179,10 @@ func (o *oracle) successRate(start time.Time) {
 
 func (o *oracle) failurePercentage(start time.Time) {
 	config := o.config.FailurePercentageEjection
-	if len(o.entries) < int(config.MinimumHosts) { // step 1
+	if len(o.entries) < int(config.MinimumHosts) {
 		return
 	}
-	for _, address := range o.order { // step 2
+	for _, address := range o.order {
 		e := o.entries[address]
 		if o.tooMany() {
 			return

@@ -48,9 +48,9 @@ type Connection uint8
 // The conditions of a connection.
 const (
 	Connecting Connection = iota // no attempt has failed since the endpoint was last Connected
-	Connected                    // calls can be sent
-	Broken                       // an attempt has failed since the endpoint was last Connected
-	Absent                       // no child connects to the endpoint
+	Connected
+	Broken // an attempt has failed since the endpoint was last Connected
+	Absent // no child connects to the endpoint
 )
 
 func (c Connection) String() string {
@@ -90,7 +90,6 @@ func (c *Core[T]) NoneConnects() {
 	c.settle()
 }
 
-// settle updates the phase, and then the ejections that the child sees.
 func (c *Core[T]) settle() {
 	n := c.counts
 	switch {

@@ -22,7 +22,7 @@ type proofOracle struct {
 }
 
 type doubtful struct {
-	connection        string // "connecting", "connected" or "broken"
+	connection        string
 	ejected, unproven bool
 	ejectedAt         time.Time
 	multiplier        int
@@ -81,7 +81,7 @@ func (o *proofOracle) settle() {
 		}
 	}
 	if o.phase == "emptied" && connected > 0 && lost == connected {
-		o.phase = "half-open" // at once, without waiting for a sweep
+		o.phase = "half-open"
 	}
 }
 
@@ -144,7 +144,7 @@ func (o *proofOracle) connect(name, how string) {
 	d := o.of[name]
 	now := map[string]string{"connect": "connected", "disconnect": "connecting", "refuse": "broken"}[how]
 	if d.connection == "broken" && now == "connecting" {
-		return // a failed attempt counts as failed until the endpoint is connected
+		return
 	}
 	if d.connection == "connected" && now != "connected" && d.ejected {
 		d.gone = true // the calls that ejected the endpoint were on this connection
@@ -181,7 +181,7 @@ func (o *proofOracle) timer() {
 	byTime := o.phase == "usable"
 	for _, d := range o.of {
 		if d.ejected {
-			d.row = 0 // calls that ended since the ejection had begun before it
+			d.row = 0
 		}
 	}
 	switch o.phase {

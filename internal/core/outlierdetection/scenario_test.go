@@ -27,7 +27,7 @@ type counted struct {
 	successes, failures, row uint64
 	answers, refusals        uint64
 	began                    int
-	rowBegan                 int // the value of began when the first of the failures in a row ended
+	rowBegan                 int
 	unavailable              bool
 	calls                    []*call
 }
@@ -35,7 +35,7 @@ type counted struct {
 type call struct {
 	number   int
 	epoch    uint64
-	doubted  bool      // the endpoint was Doubted when the call began
+	doubted  bool
 	counts   time.Time // when the call counts as answered; zero if never
 	endpoint *core.Endpoint[counted]
 }
@@ -187,7 +187,7 @@ func (a *alone) settle() {
 	}
 	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
-			continue // the child has no connection to this endpoint
+			continue
 		}
 		state := " READY"
 		if c.Ejected {

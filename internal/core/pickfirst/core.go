@@ -97,7 +97,7 @@ type Action struct {
 	State State
 	Index int
 	Err   error
-	Count int // for Backoff
+	Count int
 }
 
 // Core makes the decisions for one list of addresses. The zero value is IDLE and has no addresses.
@@ -121,7 +121,7 @@ type Core struct {
 type subchannel struct {
 	state  State
 	failed bool
-	short  uint8 // number of short-lived connections in a row
+	short  uint8
 	err    error
 }
 

@@ -30,7 +30,7 @@ type target struct {
 	names []string
 	made  map[string]bool
 	now   time.Duration
-	timer time.Duration // when the timer fires; 0 if it does not run
+	timer time.Duration
 	log   []string
 	rests map[string]time.Duration
 

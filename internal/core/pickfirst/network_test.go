@@ -15,7 +15,7 @@ type event struct {
 	op      string
 	list    []string
 	address string
-	outcome core.State // how an attempt ends, or the health that is reported
+	outcome core.State
 	wait    time.Duration
 }
 
@@ -47,7 +47,7 @@ type network struct {
 	*target
 	health  bool
 	states  map[string]core.State
-	asked   map[string]bool // subchannels that have not reported since they were asked to connect
+	asked   map[string]bool
 	history []string
 
 	since map[string]time.Duration

@@ -63,7 +63,6 @@ func sticky(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// idleWaits: an IDLE policy connects only on request.
 func idleWaits(_ *network, before string, lines []string) error {
 	if before != "IDLE" || lines[0] == "exit-idle" {
 		return nil
@@ -76,7 +75,6 @@ func idleWaits(_ *network, before string, lines []string) error {
 	return nil
 }
 
-// sameListChangesNothing: an update with the same list does nothing, unless the list is empty.
 func sameListChangesNothing(n *network, _ string, lines []string) error {
 	list := lines[0]
 	if !strings.HasPrefix(list, "update") || len(n.names) == 0 || len(lines) == 1 {
@@ -94,7 +92,6 @@ func sameListChangesNothing(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// keepsConnection: an update does nothing if its list has the connected address.
 func keepsConnection(_ *network, before string, lines []string) error {
 	connected, ready := strings.CutPrefix(before, "READY ")
 	list, updated := strings.CutPrefix(lines[0], "update ")

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// change is an event that a subchannel's new state reveals.
 type change uint8
 
 const (
@@ -146,7 +145,6 @@ func (c *Core) rest(i int) {
 	c.publish(Idle, noAddress, nil)
 }
 
-// settle stops the attempts on all addresses except i.
 func (c *Core) settle(i int) {
 	c.do(StopTimer, noAddress)
 	for j := range c.subs {

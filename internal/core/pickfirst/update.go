@@ -109,7 +109,6 @@ func (c *Core) connect(again bool) {
 	c.begin()
 }
 
-// reconnect starts a pass because the connected address was removed from the list.
 func (c *Core) reconnect() {
 	if c.held { // a pass has failed, and no connection has been READY since
 		c.phase = PhaseRetrying

@@ -15,8 +15,7 @@ type Action struct {
 	Child string
 	// After is the duration of the timer to start. In PublishTimeout, it is how long the child had
 	// to connect.
-	After time.Duration
-	// Jitter is the maximum of a random time that StartFailback adds to After.
+	After  time.Duration
 	Jitter time.Duration
 }
 
@@ -30,7 +29,6 @@ const (
 	// Update passes a child its configuration and endpoints. Then Reported or Refused must be
 	// called for each report of the child during the update, and finally Updated.
 	Update
-	// Destroy closes a child, whose timers have been stopped.
 	Destroy
 	ExitIdle
 
@@ -54,11 +52,8 @@ const (
 	// Publish publishes the last reported state and picker of the child. Before the first report,
 	// these are CONNECTING and a picker that makes calls wait.
 	Publish
-	// PublishRefused publishes TRANSIENT_FAILURE with the error of the child's last update.
 	PublishRefused
-	// PublishTimeout publishes TRANSIENT_FAILURE with a TimeoutError.
 	PublishTimeout
-	// PublishEmpty publishes TRANSIENT_FAILURE with ErrEmpty.
 	PublishEmpty
 )
 
@@ -69,7 +64,6 @@ var ErrEmpty = errors.New("priority policy has empty priority list")
 // no status error, which would also fail calls that wait for ready.
 type TimeoutError struct {
 	Child string
-	// After is how long the child had to connect.
 	After time.Duration
 	Last  error
 }

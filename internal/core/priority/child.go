@@ -8,7 +8,6 @@ import (
 type child struct {
 	name string
 
-	// reported is the last reported state. It is CONNECTING before the first report.
 	reported State
 	tier     Tier
 	below    bool // too small a share is READY, see weigh
@@ -24,7 +23,7 @@ type child struct {
 	seenReadyOrIdle bool
 	// standby means that another child could receive calls when this one was created.
 	standby bool
-	late    bool // see comesLate
+	late    bool
 	single  bool
 
 	// refused means that the child has refused its last update while it was neither READY nor IDLE,
@@ -46,7 +45,7 @@ type child struct {
 	atOnce   bool // the child takes over without a failback delay, because it was good when an update moved it above the child in use
 	woken    bool
 
-	served bool  // it has been good while in use
+	served bool
 	flaps  int   // failures since it was last steady
 	steady timer // runs while the child is in use again after a failure
 
@@ -102,7 +101,6 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	}
 }
 
-// refuse makes a child count as TRANSIENT_FAILURE until it reports or is updated again.
 func (c *Core) refuse(child *child) {
 	child.refused = true
 	if child == c.published {
@@ -110,7 +108,6 @@ func (c *Core) refuse(child *child) {
 	}
 }
 
-// expire makes a child count as TRANSIENT_FAILURE because its failover timer has fired.
 func (c *Core) expire(child *child) {
 	child.failover = fired
 	child.seenReadyOrIdle, child.seenReady, child.lost = false, false, false

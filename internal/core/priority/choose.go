@@ -86,7 +86,6 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 	return len(c.config.Priorities) - 1, false
 }
 
-// makeChild creates a child and updates it. The choice continues after the update.
 func (c *Core) makeChild(name string) *child {
 	child := c.createChild(name)
 	c.children[name] = child

@@ -18,7 +18,6 @@ import (
 
 // Config is the part of the policy's configuration that this package needs.
 type Config struct {
-	// Children are the names of all configured children, in any order.
 	Children []string
 	// Priorities are the names of children in descending order of priority, each at most once (A56,
 	// "LB Policy Configuration").
@@ -69,16 +68,16 @@ type Core struct {
 	// choice, because the failback delay depends on it. An update changes it to the new index of
 	// the child in use.
 	currentPriority int
-	candidates      map[string]bool // see reorder
-	waitingFor      *child          // child that the current choice has created; its update must end before the choice continues
-	standbyAsked    bool            // MakeStandby was returned, and StandbyDue has not been called since
+	candidates      map[string]bool
+	waitingFor      *child // child that the current choice has created; its update must end before the choice continues
+	standbyAsked    bool   // MakeStandby was returned, and StandbyDue has not been called since
 
 	published *child // the child in use; nil before the first publication and after PublishEmpty
 	tried     []string
-	reports   int  // number of reports of all children
-	stale     bool // the state of the child in use has changed since it was published
+	reports   int
+	stale     bool
 	updating  bool
-	ofUpdate  bool // the current choice belongs to an update
+	ofUpdate  bool
 }
 
 const none = -1

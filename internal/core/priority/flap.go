@@ -7,7 +7,6 @@ import "time"
 // doubles, up to Config.MaxFailbackDelay. A child that has been in use for Config.MaxFailbackDelay
 // is steady, and its count returns to 0.
 
-// failbackDelay returns how long a child must be READY before it takes over, without the jitter.
 func (c *Core) failbackDelay(child *child) time.Duration {
 	delay := c.config.FailbackDelay
 	for i := 1; i < child.flaps && delay > 0 && delay < c.config.MaxFailbackDelay; i++ {

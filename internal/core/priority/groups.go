@@ -29,13 +29,11 @@ func (c *Core) number(priority int) int {
 	return c.config.Of[priority]
 }
 
-// leads reports whether a child is the first of several near groups.
 func (c *Core) leads(name string) bool {
 	priority := slices.Index(c.config.Priorities, name)
 	return priority >= 0 && priority+1 < len(c.config.Priorities) && c.number(priority) == c.number(priority+1) && c.leader(priority) == priority
 }
 
-// leader returns the first priority that has the same number.
 func (c *Core) leader(priority int) int {
 	for priority > 0 && c.number(priority-1) == c.number(priority) {
 		priority--

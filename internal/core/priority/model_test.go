@@ -13,7 +13,6 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// TestMain sets the default of rapid to 1,000 schedules of about 50 steps.
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "1000")
 	os.Exit(m.Run())
@@ -138,7 +137,7 @@ func TestLateTimers(t *testing.T) {
 // A child whose READY share is exactly MinReady is good enough, whatever the rounding errors. Here
 // a locality of weight 1 is READY, and seven tenths of one of weight 2.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
-	for _, reported := range []core.State{core.Connecting, core.Ready} { // with and without a share below MinReady before
+	for _, reported := range []core.State{core.Connecting, core.Ready} {
 		config := scenario.DefaultConfig("a", "b")
 		config.MinReady, config.MinReadyRecovery = 0.8, 0.8
 		c := core.New()

@@ -29,14 +29,12 @@ func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	reconnecting, failed := c.reconnecting(), c.lastWell()
 	switch {
 	case !c.tier(chosen).poor():
-		// Lower priorities do not matter.
 		return rowA56, chosen
 	case reconnecting != none && !c.tier(reconnecting).lost && !above(goods, reconnecting) && !above(smalls, reconnecting) &&
 		!c.passes(reconnecting):
 		// A56 waits here, too. Calls need not wait if a higher priority can take them.
 		return rowWaits, reconnecting
 	case goods != none:
-		// The endpoints of this priority respond.
 		return rowGood, goods
 	case smalls != none:
 		// Some endpoints respond. That is better than waiting, and better than errors.
@@ -57,7 +55,6 @@ func above(tier, other int) bool { return tier != none && tier < other }
 
 func (c *Core) tier(priority int) *child { return c.children[c.config.Priorities[priority]] }
 
-// highest returns the highest priority whose child has a property, or none.
 func (c *Core) highest(is func(*child) bool) int {
 	return slices.IndexFunc(c.config.Priorities, func(name string) bool {
 		child, ok := c.children[name]

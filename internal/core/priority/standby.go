@@ -5,7 +5,7 @@ import "slices"
 // lastStandby returns the lowest standby below inUse, the priority in use. If there is none, it
 // returns inUse.
 func (c *Core) lastStandby(inUse int) int {
-	last, numbers := inUse, 0 // numbers counts the different numbers below inUse
+	last, numbers := inUse, 0
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
 		if c.number(p) != c.number(p-1) {
 			numbers++
@@ -104,7 +104,6 @@ func (c *Core) passes(priority int) bool {
 		(child.hasLost() || child.connectivityState() == Idle && c.passed(priority))
 }
 
-// passed reports whether some higher priority is skipped.
 func (c *Core) passed(priority int) bool {
 	return c.config.FastFailover && c.readyBelow(priority) && above(c.highest((*child).hasLost), priority)
 }

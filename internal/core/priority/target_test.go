@@ -25,7 +25,7 @@ type target struct {
 	timers []*fakeTimer
 
 	log    []string
-	failed bool // the last published state was TRANSIENT_FAILURE
+	failed bool
 	closed bool
 
 	inUpdate bool
@@ -36,7 +36,7 @@ type fakeChild struct {
 	updated  bool
 	reported *scenario.Report
 	last     error
-	refused  bool // the child counts as failed because of its last update
+	refused  bool
 }
 
 type fakeTimer struct {

@@ -37,7 +37,6 @@ type Config struct {
 
 // Child is the child policy of one endpoint.
 type Child[T any] struct {
-	// Attached is the policy's own data.
 	Attached T
 
 	weight, before uint32 // in the current update and in the last one; at least 1
@@ -45,7 +44,7 @@ type Child[T any] struct {
 	failed         bool // the child has failed and has not been READY since
 	unproven       bool
 	readySince     time.Time
-	update         uint64 // number of the last update with this endpoint
+	update         uint64
 }
 
 // State returns the last state that the child reported. It is CONNECTING before the first report.
@@ -135,7 +134,7 @@ func (c *Core[T]) Previous() []*Child[T] { return c.previous }
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
 		if len(c.children) == len(c.order) {
-			break // all others are in the update
+			break
 		}
 		if child.update != c.updates {
 			delete(c.children, key)

@@ -17,9 +17,9 @@ const FewChildren = 256
 type publication struct {
 	published State
 	begun     bool
-	at        time.Time // time of the last publication
+	at        time.Time
 	stale     bool
-	urgent    bool // do not wait for PickerInterval
+	urgent    bool
 	growing   bool // a READY child is in its slow-start window
 }
 

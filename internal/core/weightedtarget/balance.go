@@ -139,7 +139,6 @@ func (c *Core) share() {
 
 func weightOf(part float64) uint32 { return uint32(max(1, math.Round(part*allCalls))) }
 
-// isReserve reports whether a child has no share. The child need not exist.
 func (c *Core) isReserve(name string) bool {
 	return c.balanced.weights != nil && c.balanced.weights[name] == 0
 }

@@ -89,7 +89,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"update a=3 b=2 c=1", "CONNECTING a 100; create a"},
 		{"a READY 0.6667", "READY a 100; create b"}, // the load U of a is 1/4, so 3/4 of the calls stay; b has spare capacity and connects
 		{"b READY", "READY a 75 b 25"},
-		{"a READY 0.3333", "READY a 100; keep b"}, // U of a is 2/5
+		{"a READY 0.3333", "READY a 100; keep b"},
 		{"a READY 0.6667", "READY a 75 b 25; take b"},
 		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3 and 1/3: only b has spare capacity
 		{"a CONNECTING", "READY b 100"},                // after a failure, CONNECTING still counts as failed
@@ -133,10 +133,10 @@ func TestBalanceInSteps(t *testing.T) {
 		want   float64 // percent of the calls that stay in zone a
 	}{
 		{"0", 100},
-		{"0.02", 100}, // U is 0.3289; it has changed by 0.0044
-		{"0.06", 100}, // it has changed by 0.0142
+		{"0.02", 100},
+		{"0.06", 100},
 		{"0.08", 94.52},
-		{"0.12", 94.52}, // it has changed by a further 0.0095
+		{"0.12", 94.52},
 		{"0.16", 88.73},
 		{"0.1", 88.73},
 		{"0", 100},

@@ -50,16 +50,16 @@ const (
 type Core struct {
 	children  map[string]*child
 	published State
-	stale     bool // the last published state or picker is out of date
+	stale     bool
 	balanced  balanced
 }
 
 type child struct {
 	state    State // the state that counts, unless refused is set
 	refused  bool  // the child has refused its last update and has not reported since
-	retained bool  // no longer configured, but kept for some time
-	woken    bool  // Wake has returned the child since its last report
-	reserve  bool  // see SetBalance
+	retained bool
+	woken    bool // Wake has returned the child since its last report
+	reserve  bool
 	failed   float64
 }
 
@@ -101,7 +101,6 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 	return actions
 }
 
-// configure updates a child, and creates it if necessary.
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
 	case ch == nil && c.isReserve(name):

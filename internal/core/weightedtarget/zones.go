@@ -16,7 +16,7 @@ package weightedtarget
 func Shares(capacity, callers []float64, own int) []float64 {
 	capacity, callers = sharesOf(capacity), sharesOf(callers)
 	shares := make([]float64, len(capacity))
-	left := 1.0 // the share of the calls that leaves the own zone
+	left := 1.0
 	if own >= 0 && capacity[own] > 0 && callers[own] > 0 {
 		shares[own] = min(1, capacity[own]/callers[own])
 		if left = 1 - shares[own]; left < rounding {
@@ -40,7 +40,6 @@ func Shares(capacity, callers []float64, own int) []float64 {
 
 const rounding = 1e-9
 
-// sharesOf divides each value by the sum of all, or returns zeros if the sum is 0.
 func sharesOf(values []float64) []float64 {
 	shares := make([]float64, len(values))
 	if all := sum(values); all > 0 {
