@@ -47,7 +47,7 @@ type Config struct {
 
 // Mechanism is one discovery mechanism of a channel (gRFC A37).
 type Mechanism struct {
-	// Mechanism is the source with its name. The name is empty only if there is no other mechanism.
+	// Mechanism is the source and its name. The name is empty only if there is no other mechanism.
 	discovery.Mechanism
 	// ServerName is the name that the certificates of endpoints are verified against. "" means the
 	// channel's authority.

@@ -37,7 +37,7 @@ const RecentSeconds = 10
 // Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // calls whose status code is in trouble
+	Failed uint64 // calls that ended with a status code in the set trouble
 	codes  uint32
 }
 

@@ -23,11 +23,12 @@ type Picker struct {
 	failed    float64
 }
 
-// ReadyPart returns the READY share of the weight that is READY or has failed (see shell.TierOf).
+// ReadyPart returns the READY share of the weight. Weight that is connecting does not count (see
+// shell.TierOf).
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
-// UnprovenPart returns the share of this weight whose endpoints have not answered a call since
-// their ejection (see shell.TierOf).
+// UnprovenPart returns the share of the weight whose endpoints have not answered a call since their
+// ejection (see shell.TierOf).
 func (p *Picker) UnprovenPart() float64 { return p.unproven }
 
 // FailedPart returns the failed share of all weight (see shell.TierOf).

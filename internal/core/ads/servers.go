@@ -30,6 +30,7 @@ type serverState struct {
 type Has int
 
 const (
+	// Waiting means that a resource has not arrived yet.
 	Waiting Has = iota
 	// Nothing means that the server has none of the resources.
 	Nothing

@@ -41,7 +41,7 @@ type Mechanism struct {
 	Given            any
 }
 
-// Answer is the part of a mechanism's answer that the core needs.
+// Answer is the part of a mechanism's answer that this package needs.
 type Answer struct {
 	// Content holds the endpoints. Two answers are the same if their contents are equal. nil means
 	// that there is no answer.
@@ -62,7 +62,7 @@ type Kept struct {
 	Confirmed time.Time
 }
 
-// Hears tells which requests a source accepts.
+// Hears lists the requests that a source accepts.
 type Hears struct {
 	LookAgain bool
 	Failures  bool
@@ -372,8 +372,9 @@ func (m *mechanism) said() Answer {
 
 // Doubted is called when a source can no longer tell whether its last answer is still valid, for
 // example because it lost its connection to the server. why is empty when the source can tell
-// again. confirmed is the time at which the answer was last known to be valid, or zero if something
-// other than the end of the doubt confirms it. Unlike a failure, a doubt does not affect calls.
+// again. confirmed is the time at which the answer was last known to be valid. It is zero if that
+// time is unknown here, because other events confirm the answer. Unlike a failure, a doubt does not
+// affect calls.
 func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
 	m := c.at(now, id)
 	switch {

@@ -21,7 +21,7 @@ type MessageKind int
 const (
 	Nothing MessageKind = iota
 	Await               // calls wait for a source, and nothing has been sent yet
-	Report              // all mechanisms that matter have failed, and none has answered
+	Report              // no mechanism has answered, and at least one has failed
 	Send                // an update: at least one mechanism has answered
 )
 

@@ -42,7 +42,7 @@ func (c *Core) split(m *mechanism, list []Mechanism) {
 		m.next = nil
 		c.end(m, ForList)
 	case m.parts == nil && m.phase != Answered:
-		m.parts = []*mechanism{} // no answer has to stay in use until the list is ready
+		m.parts = []*mechanism{} // there is no answer to keep in use until the list is ready
 	}
 	m.phase, m.err, m.listed = Answered, "", true
 	c.drop(m, before)

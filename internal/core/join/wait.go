@@ -7,8 +7,8 @@ type Wait int
 
 // The waits of this package.
 const (
-	// ForFirst is the wait of a channel without endpoints for the first mechanism that has not
-	// failed. When that mechanism answers, the timer continues, but has no effect.
+	// ForFirst is the wait for the first mechanism that has not failed, while the channel has no
+	// endpoints. When that mechanism answers, the timer continues, but has no effect.
 	ForFirst Wait = iota
 	// ForList is the wait of a new list until it is ready: one of its mechanisms has answered, and
 	// all others have answered or failed. Until then, the previous endpoints stay in use. There is

@@ -63,7 +63,7 @@ type Endpoint[T any] struct {
 	// Successes and Failures are A50's inactive bucket. The policy sets them before each Sweep.
 	Successes, Failures uint64
 	// Answers and Refusals count the calls that began in the current Epoch and have succeeded or
-	// failed. They are set only while the endpoint is Doubted.
+	// failed. The policy sets them only while Doubted is true.
 	Answers, Refusals uint64
 	// Unavailable means that the last failed call ended with UNAVAILABLE, which is the status when
 	// a connection is lost. The policy sets it before it calls Failed or Sweep.
@@ -137,7 +137,7 @@ type Core[T any] struct {
 	config    Config
 	random    func() uint32
 	endpoints []*Endpoint[T]
-	doubted   []*Endpoint[T] // endpoints that are ejected or unproven, in any order
+	doubted   []*Endpoint[T] // endpoints that are ejected, or have not answered a call since their ejection, in any order
 	counts    counts
 	tells     bool           // the child policy sees ejections
 	touched   []*Endpoint[T] // endpoints whose Told may be out of date

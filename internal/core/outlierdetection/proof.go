@@ -6,8 +6,8 @@ import (
 )
 
 // When the ejection time of an endpoint is over, nobody knows yet whether the endpoint answers
-// calls. With Config.ReportEmptied, it is therefore Unproven until it answers one. The same holds
-// for an endpoint that connects after a failed attempt while the priority is emptied (see Phase):
+// calls. With Config.ReportEmptied, it is therefore unproven until it answers one. The same holds
+// for an endpoint that connects after a failed attempt while the Phase is Emptied or HalfOpen:
 //
 //	Sweep at 50s, its 30s are over    ->  uneject a, which is unproven
 //	Answered(a)                       ->  a is no longer unproven
@@ -18,16 +18,16 @@ import (
 // Unproven reports whether the endpoint has yet to answer a call after its ejection.
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 
-// Doubted reports whether the endpoint is ejected or unproven. Its answers are counted in this
-// case.
+// Doubted reports whether the endpoint is ejected, or has not answered a call since its ejection.
+// The policy counts its answers in this case.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
-// Epoch returns a number that grows when the endpoint is ejected, when the priority becomes
-// Emptied, and when the endpoint is no longer unproven. Only calls that began in the current Epoch
-// show whether it has recovered.
+// Epoch returns a number that grows when the endpoint is ejected, when the Phase becomes Emptied,
+// and when the endpoint has shown that it answers calls. Only calls that began in the current Epoch
+// show whether the endpoint has recovered.
 func (e *Endpoint[T]) Epoch() uint64 { return e.epoch }
 
-// Unproven returns the number of unproven endpoints.
+// Unproven returns the number of endpoints that have yet to answer a call after their ejection.
 func (c *Core[T]) Unproven() int { return c.counts.unproven }
 
 // Answered is called when a call that began in the current Epoch was answered.
@@ -75,9 +75,9 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	}
 }
 
-// judge ends the ejection of endpoints that have answered calls since the priority was emptied,
+// judge ends the ejection of endpoints that have answered calls since the Phase became Emptied,
 // unless more than one in ten of their calls failed in the last interval. Other endpoints with
-// calls are ejected for another ejection time. The first interval after the priority was emptied is
+// calls are ejected for another ejection time. The first interval after the Phase became Emptied is
 // skipped, because too few calls may have begun in it. judge reports whether some endpoint is sound
 // (see Phase). If so, other ejections may end as well when their time is over.
 func (c *Core[T]) judge(now time.Time) (back bool) {

@@ -107,7 +107,7 @@ type Core struct {
 	out  []Action
 
 	next int32 // address whose turn it is in a pass; len(subs) after the last turn
-	left int32 // number of further failures that end the pass or the round
+	left int32 // number of further failures until the pass or the round ends
 
 	since time.Duration
 
@@ -128,7 +128,7 @@ type subchannel struct {
 // Phase returns the current phase.
 func (c *Core) Phase() Phase { return c.phase }
 
-// take returns the actions of an event. It drops the slice, because an idle core must be small.
+// take returns the actions of an event. It drops the slice, so that an idle Core is small.
 func (c *Core) take() []Action {
 	out := c.out
 	c.out = nil

@@ -76,7 +76,7 @@ func (c *Core) endIfAllFailed(last int) {
 }
 
 // endRound publishes the failure and requests a re-resolution. After a failed pass, it is called
-// each time as many further attempts have failed as there are addresses (A61).
+// each time that len(c.subs) further attempts have failed (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
 	c.publish(TransientFailure, noAddress, c.failure(c.subs[last].err))

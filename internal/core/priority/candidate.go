@@ -36,8 +36,8 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside reports whether a priority is a candidate that gets no calls yet, because the
-// priority in use, which is lower, is READY or reconnecting.
+// standsAside reports whether a priority is a candidate (see reorder) that gets no calls yet,
+// because the priority in use, which is lower, is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
 	candidate := c.asides() && c.candidates[c.config.Priorities[priority]] || child != nil && child.late
@@ -60,7 +60,6 @@ func (c *Core) comesLate(priority int) bool {
 	return !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// asides reports whether candidates wait for their connections before they get calls.
 func (c *Core) asides() bool {
 	return c.config.FastFailover || c.config.FailbackDelay+c.config.FailbackJitter > 0
 }
@@ -70,8 +69,8 @@ func (c *Core) noCandidate(child *child) {
 	child.late = false
 }
 
-// asideOf corrects a choice for which calls would wait. aside is the first candidate that stands
-// aside, or none. If there is one, calls wait for it instead, because it is higher.
+// asideOf corrects a choice for which calls would wait. aside is the first candidate for which
+// standsAside is true, or none. If there is one, calls wait for it instead, because it is higher.
 func (c *Core) asideOf(aside, chosen int) int {
 	if aside == none || chosen == c.currentPriority || c.tier(chosen).connectivityState() == Ready || c.tier(chosen).poor() {
 		return chosen
@@ -79,8 +78,8 @@ func (c *Core) asideOf(aside, chosen int) int {
 	return aside
 }
 
-// heldBack reports whether a missing child must not be created yet: the failback delay protects a
-// lower priority, and a priority above the missing one may take over first.
+// heldBack reports whether a missing child must not be created yet. This is so if the failback
+// delay protects a lower priority, and a priority above the missing one may take over first.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

@@ -11,7 +11,7 @@ type child struct {
 	reported State
 	tier     Tier
 	below    bool // too small a share is READY, see weigh
-	atMark   bool // the share would be large enough if unproven weight counted
+	atMark   bool
 	lost     bool // the child reconnects; it was poor before, or calls to all of its endpoints had failed when it lost its connections
 	// wellUntil is the value of Core.reports after the last report in which the child was good or
 	// small.
@@ -42,12 +42,12 @@ type child struct {
 	// failback runs while a READY child waits to take over from a lower priority. It is fired when
 	// the wait is over.
 	failback timer
-	atOnce   bool // the child takes over without a failback delay, because it was good when an update moved it above the child in use
+	atOnce   bool
 	woken    bool
 
 	served bool
 	flaps  int   // failures since it was last steady
-	steady timer // runs while the child is in use again after a failure
+	steady timer // runs while the child is in use again after a failure; when it fires, the child is steady
 
 	headStart timer // runs while the child is a first near group that is neither READY nor IDLE
 }
@@ -77,7 +77,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	if !child.good() {
 		c.failWhileWaiting(child)
 	}
-	// A child may report this condition only after it has lost its connections.
+	// A child may report its condition only after it has lost its connections.
 	emptied := state == Connecting && child.seenReady && tier.Condition != Usable
 	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
 	switch state {

@@ -75,8 +75,9 @@ func (c *Core) weigh(child *child) {
 // rounding is more than a rounding error, and less than the share of one endpoint.
 const rounding = 1e-12
 
-// triable reports whether a few calls can show that a child has recovered: it is half-open, or its
-// READY share would be sufficient if unproven weight counted.
+// triable reports whether a few calls can show that a child has recovered. This is so if it is
+// half-open, or if its READY share would suffice with the endpoints that have not answered a call
+// since their ejection.
 func (ch *child) triable() bool {
 	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
 }

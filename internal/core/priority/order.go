@@ -16,8 +16,7 @@ const (
 	rowNothing                // A56's choice, although it is poor
 )
 
-// orderOfLastResorts returns the first row that applies, and the priority that gets the calls by
-// that row.
+// orderOfLastResorts returns the first row that applies, and the priority that gets the calls.
 //
 // If chosen, the result of choiceOfA56, is not poor, it gets the calls. Otherwise, the highest good
 // priority gets them or, if there is none, the highest small one. There is one exception: calls

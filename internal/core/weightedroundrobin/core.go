@@ -211,8 +211,8 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven records whether an endpoint must answer a call before Parts counts it as READY
-// (docs/a50.md).
+// Unproven records whether an endpoint must answer a call before Parts counts it as READY. This is
+// so after an ejection (docs/a50.md).
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.stale = c.stale || child.unproven != unproven
 	child.unproven = unproven
