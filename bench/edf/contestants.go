@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// contestant is one way of picking an endpoint. loop makes n picks. Each contestant has its own
+// contestant is one way of picking an endpoint. loop makes n picks. Each contestant has a separate
 // loop, because the compiler cannot inline a call through a shared function value.
 type contestant struct {
 	name  string
@@ -21,7 +21,7 @@ type contestant struct {
 	close func()
 }
 
-// The first contestant is the floor, which the others are compared with: a single atomic add.
+// The first contestant is the baseline: a single atomic add.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		floor(),
@@ -73,8 +73,7 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// textbook implements gRFC A34's queue in the obvious way: a lock, a binary heap and floating-point
-// deadlines.
+// textbook implements gRFC A34's queue with a lock, a binary heap and floating-point deadlines.
 type textbook struct {
 	mu      sync.Mutex
 	entries []textbookEntry

@@ -85,8 +85,8 @@ func roundRobin(weights []uint32) contestant {
 	return newPolicy(roundrobin.Name, "", len(weights)).contestant("grpc-go round_robin")
 }
 
-// weightedRoundRobin returns grpc-go's policy of that name. It takes the weights from load reports,
-// and its blackout period is off, so that reports count at once.
+// weightedRoundRobin returns grpc-go's weighted_round_robin. It takes the weights from load
+// reports. Its blackout period is 0, so that reports count at once.
 func weightedRoundRobin(weights []uint32) contestant {
 	p := newPolicy(weightedroundrobin.Name, `{"blackoutPeriod": "0s"}`, len(weights))
 	weightOf := map[string]uint32{}
@@ -94,7 +94,7 @@ func weightedRoundRobin(weights []uint32) contestant {
 		weightOf[e.Addresses[0].Addr] = weights[i]
 	}
 	picker := p.picker()
-	for range weights { // the policy uses round robin until it has load reports
+	for range weights {
 		result, err := picker.Pick(balancer.PickInfo{})
 		must(err)
 		address := result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
@@ -102,7 +102,7 @@ func weightedRoundRobin(weights []uint32) contestant {
 			RpsFractional: float64(weightOf[address]), ApplicationUtilization: 1,
 		}})
 	}
-	p.update() // makes a picker that uses the reported weights
+	p.update() // creates a picker that uses the reported weights
 	return p.contestant("grpc-go weighted_round_robin")
 }
 

@@ -13,7 +13,7 @@ type cell struct {
 	serial, parallel float64 // ns per pick
 	serialRatio      float64 // ratios to the floor in the same round
 	parallelRatio    float64
-	allocs           float64 // per pick
+	allocs           float64
 }
 
 type rowResult struct {
@@ -100,9 +100,8 @@ func onAllCores(loop func(int), n int) {
 	wg.Wait()
 }
 
-// fewestAllocs returns the minimum number of allocations per pick. grpc-go's
-// weighted_round_robin allocates every second in the same process, whichever contestant is
-// being measured.
+// fewestAllocs returns the minimum number of allocations per pick. The minimum is used because
+// grpc-go's weighted_round_robin allocates every second in the same process.
 func fewestAllocs(samples []cell) float64 {
 	fewest := samples[0].allocs
 	for _, c := range samples {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
-	_ "github.com/understudy-lb/understudy" // registers the policies of the tree
+	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
@@ -18,14 +18,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// tree is the tree of policies that a channel with one locality uses. The connections below it are
-// fakes.
+// tree is the tree of policies of a channel with one locality. Its connections are fakes.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
 	translator topology.Translator
-	published  chan struct{} // holds an element if a state was published
-	complete   chan int      // the number of endpoints in the picker that was last used
+	published  chan struct{} // has an element if a state was published
+	complete   chan int      // the number of endpoints in the last picker that was used
 	picking    chan struct{}
 }
 
@@ -102,15 +101,15 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 	}
 }
 
-// generatedTree picks from the policies that a channel with one of this project's resolvers uses.
+// generatedTree picks with the policies that this project's resolvers configure.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// watchedTree is generatedTree in a program that imports package debug, which also counts the ends
-// of calls.
+// watchedTree is generatedTree in a program that imports package debug. It also counts the ends of
+// calls.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

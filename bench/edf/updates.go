@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// work is the cost of an operation on all goroutines together.
 type work struct {
 	took          time.Duration
 	allocs, bytes uint64
 }
 
-// costOf runs f counts times and returns the median of each cost. prepare makes the argument of a
-// run, and done releases it; neither is measured.
+// costOf runs f counts times and returns the median of each cost. It does not measure prepare,
+// which creates the argument, and done, which releases it.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
 	var samples []work
 	for range counts {

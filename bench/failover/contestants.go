@@ -17,19 +17,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// contestant is a library or a setting of it whose channels know two groups of backends.
+// contestant is a library, or one of its settings. Its channels know two groups of backends.
 type contestant struct {
 	name        string
-	connections int // connections that a channel has open before the failure
+	connections int
 	dial        func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error)
 }
 
 const baseline = "grpc-go round_robin"
 
-// bare switches off what grpc-go does not have, such as a standby and outlier detection.
+// bare turns off features that grpc-go does not have, such as a standby and outlier detection.
 var bare = understudy.Options{}
 
-// standby keeps connections to both groups open, as round_robin does.
 var standby = understudy.Options{WarmStandby: 1, FastFailover: true}
 
 func recommended() understudy.Options {
@@ -66,7 +65,6 @@ func contestants() []contestant {
 	}
 }
 
-// stock dials with a policy of grpc-go, and with both groups in one address list.
 func stock(policy string, by func(*lab) (string, resolver.Builder)) func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		target, r := by(l)
@@ -81,8 +79,8 @@ func fixed(l *lab) (string, resolver.Builder) {
 	return "fixed:///both", r
 }
 
-// told returns a target that switches from the first to the second group as soon as a connection
-// fails, like a resolver without delay.
+// told returns a target that switches from the first to the second group when a connection fails,
+// like a resolver without delay.
 func told(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// cpuTime includes the time of all cores.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

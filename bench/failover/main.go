@@ -1,7 +1,7 @@
-// Bench measures how long the channels of a process go without answers after the group of backends
-// that they use is killed. There are two groups of two backends, each group in its own process, on
-// real sockets. It prints times, and their ratios to grpc-go's round_robin, which always has
-// connections to both groups.
+// Bench measures how long channels get no answers after the group of backends that they use is
+// killed. There are two groups of two backends on real sockets, and each group has its own process.
+// Bench prints times, and their ratios to grpc-go's round_robin, which always has connections to
+// both groups.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/resolver/dns"
 )
 
-// dnsPause replaces the 30 s that grpc-go's DNS resolver waits between look-ups, to shorten runs.
+// dnsPause replaces grpc-go's minimum interval of 30 s between DNS lookups, to shorten runs.
 const dnsPause = time.Second
 
 func main() {
@@ -104,9 +104,8 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// profiled returns a function that runs another function while it writes a CPU profile and a trace,
-// if their file names are not empty. Each run writes its own files, which "go tool pprof" can
-// merge.
+// profiled returns a function that calls its argument while it writes a CPU profile and a trace.
+// Empty file names disable them. Each run writes separate files, which "go tool pprof" can merge.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

@@ -13,15 +13,14 @@ import (
 
 type result struct {
 	all, median time.Duration // time until all channels, and half of them, got answers again
-	cpu         time.Duration // CPU time that this process used meanwhile
-	attempts    int           // calls made meanwhile
+	cpu         time.Duration // CPU time of this process
+	attempts    int
 	lookups     int
 }
 
-// settled is the maximum duration of a run.
 const settled = 2 * time.Minute
 
-// run opens channels, waits for their connections, kills the first group, and measures the time
+// run opens channels, waits for their connections, and kills the first group. It measures the time
 // until the second group has answered a call on each channel.
 func run(c contestant, channels int, during func(func())) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settled)
@@ -41,7 +40,7 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	if _, err := answers(ctx, conns, ""); err != nil {
 		return result{}, err
 	}
-	// Wait until DNS look-ups are allowed again, as in a program that has been running for a long
+	// Wait until DNS lookups are allowed again, as in a program that has been running for a long
 	// time.
 	select {
 	case <-time.After(2 * dnsPause):
@@ -91,8 +90,7 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// answer holds the time of a channel's answer and the number of calls made on the channel until
-// then.
+// answer has the time of a channel's answer and the number of calls until then.
 type answer struct {
 	at       time.Time
 	attempts int
@@ -124,7 +122,7 @@ func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answ
 type counter struct {
 	mu   sync.Mutex
 	open int
-	news chan struct{} // closed and replaced on each change
+	news chan struct{}
 }
 
 func newCounter() *counter { return &counter{news: make(chan struct{})} }

@@ -16,8 +16,8 @@ var small = fleet{clients: 2000, endpoints: 20, maxWeight: 10, calls: 22}
 func TestSimulate(t *testing.T) {
 	results := small.simulate()
 	spec, random, lottery := results[0], results[1], results[2]
-	// All clients make their first call to the same endpoint. It has weight 10 of a total of 110,
-	// so it gets 11 times its fair share.
+	// All clients make their first call to the same endpoint. Its weight is 10 of 110, so it gets
+	// 11 times its fair share.
 	if got, want := spec.overload[0], 11.0; math.Abs(got-want) > 1e-9 {
 		t.Errorf("spec, 1 call: overload %v, want %v", got, want)
 	}
@@ -38,7 +38,7 @@ func TestSimulate(t *testing.T) {
 }
 
 func TestSummarise(t *testing.T) {
-	f := fleet{endpoints: 3, maxWeight: 3} // weights 1, 2, 3
+	f := fleet{endpoints: 3, maxWeight: 3}
 	overload, worst, busy := f.summarise([]int{5, 0, 7}, 12)
 	if math.Abs(overload-7.0/6) > 1e-9 || worst != 2.5 || busy != 2.0/3 {
 		t.Errorf("overload %v, worst %v, busy %v; want 7/6, 5/2 and 2/3", overload, worst, busy)
@@ -66,8 +66,7 @@ func polylines(t *testing.T, path string) (lines int) {
 	}
 }
 
-// The pages in the repository are up to date: this program would write the same ones from the
-// recording.
+// The pages in the repository match the recording.
 func TestTiersPageIsThatOfTheRecord(t *testing.T) {
 	r, err := parseRecord(recorded)
 	if err != nil {

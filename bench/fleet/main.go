@@ -21,7 +21,6 @@ func main() {
 	}
 }
 
-// published is the fleet for the page in docs/fleet.
 var published = fleet{clients: 10_000, endpoints: 1000, maxWeight: 100, calls: 50}
 
 func run(directory string, f fleet) error {

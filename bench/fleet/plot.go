@@ -13,8 +13,8 @@ const (
 	left, right, top, bottom = 70, 590, 50, 370
 )
 
-// style contains the colors for light and dark pages, which are distinguishable with red-green
-// color blindness. Class c0 is the first line, and f0 its label.
+// style has colors for light and dark pages that color-blind readers can distinguish. Class c0 is
+// the first line, and f0 its label.
 const style = `<style>
 .back{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}.mark{stroke:#aaa;stroke-dasharray:3 3}polyline{fill:none;stroke-width:2}.thin{stroke-width:1.2}
 .c0{stroke:#d55e00}.c1{stroke:#0072b2}.c2{stroke:#777}.f0{fill:#d55e00}.f1{fill:#0072b2}.f2{fill:#666}
@@ -29,10 +29,11 @@ func begin(b *strings.Builder) {
 	fmt.Fprintf(b, "<rect width=\"%d\" height=\"%d\" class=\"back\"/>\n", width, height)
 }
 
-// axes converts numbers of calls, and overloads on a logarithmic scale, to coordinates.
+// axes converts numbers of calls and overloads to coordinates. The overloads have a logarithmic
+// scale.
 type axes struct {
 	calls int
-	most  float64 // the upper end of the overload axis, a power of 10
+	most  float64
 }
 
 func (a axes) x(calls int) float64 {
@@ -83,7 +84,7 @@ func line(b *strings.Builder, a axes, r result, class int) {
 	fmt.Fprintf(b, "<polyline points=%q class=\"c%d\"/>\n", strings.TrimSpace(points.String()), class)
 }
 
-// labels writes the name of each line at its right end. It goes from the lowest line up and keeps
+// labels writes the name of each line at its right end. It begins with the lowest line and keeps
 // the names apart.
 func labels(b *strings.Builder, a axes, results []result) {
 	const apart = 16

@@ -17,18 +17,18 @@ func (f fleet) weight(endpoint int) uint32 { return uint32(endpoint%f.maxWeight 
 
 type result struct {
 	name string
-	// overload holds the load of the busiest endpoint as a multiple of its fair share, which is
+	// overload is the load of the busiest endpoint as a multiple of its fair share, which is
 	// proportional to its weight. The index is the number of calls per client minus 1.
 	overload []float64
-	// worst holds, with the same index, the largest multiple of a fair share of any endpoint.
+	// worst is the largest multiple of a fair share of any endpoint, with the same index.
 	worst []float64
-	// busy holds, with the same index, the fraction of endpoints that have received any call.
+	// busy is the fraction of endpoints that have received any call, with the same index.
 	busy []float64
 }
 
 type client func() int
 
-// simulate runs the fleet once for each way of picking. Its results are the same in each run.
+// simulate simulates the fleet once for each way of picking. The results are deterministic.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
@@ -39,7 +39,7 @@ func (f fleet) simulate() []result {
 }
 
 // scheduler returns a client that picks by earliest deadline first, like weighted_round_robin with
-// all endpoints READY. left returns the part of an endpoint's first interval that remains.
+// all endpoints READY. left returns the remaining fraction of an endpoint's first interval.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -48,8 +48,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// randomStart returns a client with a random start: one endpoint, drawn by weight, has just been
-// picked, and the others are anywhere in their intervals.
+// randomStart returns a client with a random start. One endpoint, drawn by weight, has just been
+// picked. The others are at random times in their intervals.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {
@@ -62,7 +62,7 @@ func (f fleet) randomStart(random *rand.Rand) client {
 
 // lottery returns a client that draws endpoints at random, by weight.
 func (f fleet) lottery(random *rand.Rand) client {
-	below := make([]int, f.endpoints) // sum of the weights up to each endpoint
+	below := make([]int, f.endpoints)
 	sum := 0
 	for i := range below {
 		sum += int(f.weight(i))
@@ -75,7 +75,7 @@ func (f fleet) lottery(random *rand.Rand) client {
 }
 
 func (f fleet) measure(name string, newClient func() client) result {
-	// load[k][i] is the number of clients whose call k went to endpoint i.
+	// load[k][i] is the number of clients that made call k to endpoint i.
 	load := make([][]int, f.calls)
 	for k := range load {
 		load[k] = make([]int, f.endpoints)
@@ -100,8 +100,6 @@ func (f fleet) measure(name string, newClient func() client) result {
 	return r
 }
 
-// summarise returns the load of the busiest endpoint as a multiple of that endpoint's fair share,
-// the largest such multiple of any endpoint, and the fraction of endpoints with any load.
 func (f fleet) summarise(load []int, calls int) (overload, worst, busy float64) {
 	sum := 0
 	for i := range load {

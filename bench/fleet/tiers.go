@@ -8,8 +8,6 @@ import (
 	"strings"
 )
 
-// recorded is a recording of the simulator, made by "make fleet-tiers".
-//
 //go:embed tiers.csv
 var recorded string
 
@@ -19,12 +17,11 @@ type record struct {
 	seconds                       [][]int
 }
 
-// cost is what one client or one connection uses.
 type cost struct{ bytes, goroutines int }
 
 // A row of seconds has these columns: the calls to each backend, those of p0 first; the connection
 // attempts to each backend, in the same order; the connection attempts to the management server;
-// and the failed calls. The methods below return the indexes of these columns.
+// and the failed calls. The methods below return column indexes.
 func (r record) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }
@@ -85,7 +82,8 @@ func (r record) column(c, from, to int) []int {
 	return all
 }
 
-// busiest returns, for each second of from to to-1, the largest of the columns first to end-1.
+// busiest returns the largest of the columns first to end-1 for each second from from up to, but
+// not including, to.
 func (r record) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -94,7 +92,7 @@ func (r record) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// steady returns the median of the last 30 seconds, which is when the fleet has settled.
+// steady returns the median of the last 30 seconds, when the fleet has settled.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)
@@ -168,7 +166,7 @@ func tiers(r record) map[string]string {
 	lines := func(name string, class, from, to int) (list []series) {
 		for c := from; c < to; c++ {
 			list = append(list, series{name, class, r.column(c, 0, len(r.seconds))})
-			name = "" // one label for all lines of a priority
+			name = ""
 		}
 		return list
 	}

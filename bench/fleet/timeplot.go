@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// series is a line in a plot over time. class selects its color in the style sheet.
 type series struct {
-	name   string // "" for a line that shares the label of the previous line
+	name   string
 	class  int
-	values []int // one per second
+	values []int
 }
 
-// scale maps values to the range 0 to 1, where the value most becomes 1. grid returns the values
-// that get a grid line.
+// scale maps values to the range 0 to 1. The value most becomes 1. grid returns the values of the
+// grid lines.
 type scale struct {
 	at   func(n, most int) float64
 	grid func(most int) []int
@@ -35,8 +34,8 @@ var linear = scale{
 	},
 }
 
-// logarithmic shows small values and thousands in the same plot. A 0, which has no logarithm, is
-// drawn below 1.
+// logarithmic shows small values and thousands in the same plot. A 0 is drawn below 1, because it
+// has no logarithm.
 var logarithmic = scale{
 	at: func(n, most int) float64 {
 		const zero = 0.08
@@ -54,9 +53,9 @@ var logarithmic = scale{
 	},
 }
 
-// timePlot returns an SVG image of lines over time, with the phases.
+// timePlot returns an SVG image of lines over time and of the phases.
 func timePlot(title string, s scale, lines []series) string {
-	const top = 92 // leaves space for the names of the phases
+	const top = 92
 	most := 1
 	for _, l := range lines {
 		most = max(most, slices.Max(l.values))
@@ -93,7 +92,7 @@ func timePlot(title string, s scale, lines []series) string {
 	return b.String()
 }
 
-// polyline draws a line, without points that equal both neighbors.
+// polyline draws a line. It omits points that equal both neighbors.
 func polyline(b *strings.Builder, class int, values []int, x func(int) float64, y func(int) float64) {
 	var points strings.Builder
 	for second, n := range values {

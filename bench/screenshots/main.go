@@ -73,12 +73,10 @@ type camera struct {
 	dir     string
 }
 
-// calm is a JavaScript condition: the page is live, and some endpoint has had more calls than the
-// given number.
 const calm = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// take takes a screenshot of a page as soon as the JavaScript condition holds.
+// take takes a screenshot of a page when the JavaScript condition holds.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -104,7 +102,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// write writes an image with only its 256 most frequent colors, which makes the file four times
+// write writes an image with only its 256 most frequent colors. The file is then four times
 // smaller.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))
@@ -186,7 +184,7 @@ func startDemo(ctx context.Context) (page string, stop func(), err error) {
 		return "", nil, err
 	}
 	stop = func() {
-		_ = demo.Process.Signal(os.Interrupt) // fails if the demo has already ended
+		_ = demo.Process.Signal(os.Interrupt)
 		_, _ = io.Copy(io.Discard, stdout)
 		_ = demo.Wait()
 		_ = os.RemoveAll(dir)

@@ -39,7 +39,6 @@ func (many) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, r.Update(flat.Answer(all...))
 }
 
-// serveMany opens a channel to ten thousand endpoints, which are all one server in memory.
 func serveMany() (page string, err error) {
 	memory := bufconn.Listen(1 << 12)
 	server := grpc.NewServer(grpc.ReadBufferSize(0), grpc.WriteBufferSize(0))

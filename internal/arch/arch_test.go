@@ -44,7 +44,7 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// room returns the directory of a package of the root module. ok is false for packages of other
+// room returns the directory of a package in the root module. ok is false for packages of other
 // modules.
 func room(importPath string) (string, bool) {
 	if importPath == root {
@@ -55,8 +55,8 @@ func room(importPath string) (string, bool) {
 
 func pure(room string) bool { return strings.HasPrefix(room, "internal/core/") }
 
-// acting lists the packages of the standard library that cores must not import, because they act or
-// wait.
+// acting lists the packages of the standard library that internal/core must not import, because
+// they act or wait.
 var acting = []string{"context", "math/rand", "math/rand/v2", "os", "os/exec", "runtime", "sync", "sync/atomic", "syscall"}
 
 func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
@@ -80,7 +80,7 @@ func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// rank orders the packages: each may import only packages of lower rank. A package without an entry
+// rank orders the packages. Each may import only packages of lower rank. A package without an entry
 // has the rank of its closest parent, and may import others of this rank.
 var rank = map[string]int{
 	"internal": 0,
@@ -98,7 +98,7 @@ var rank = map[string]int{
 	"weightedroundrobin": 4,
 	"weightedtarget":     4,
 
-	"discovery": 2, // the contract of sources
+	"discovery": 2,
 
 	"internal/topology": 3,
 
@@ -109,7 +109,7 @@ var rank = map[string]int{
 
 	"internal/resolving": 5,
 
-	"discovery/sourcetest": 4, // the test kit for sources, which other modules use, too
+	"discovery/sourcetest": 4, // the test kit for sources, which other modules use
 
 	"discovery/failover":   6,
 	"discovery/kubernetes": 6,
@@ -118,7 +118,7 @@ var rank = map[string]int{
 	"internal/cds":         7,
 	"internal/clusterfile": 7,
 
-	// Sources whose answers may be lists of clusters.
+	// These sources can answer with lists of clusters.
 	"discovery/eds":  8,
 	"discovery/file": 8,
 
@@ -128,14 +128,13 @@ var rank = map[string]int{
 
 	".": 9,
 
-	// Packages only for tests, which may import them regardless of rank.
+	// Packages for tests may be imported by tests of any rank.
 	"internal/testing":          2,
 	"internal/testing/flat":     6,
 	"internal/testing/given":    6,
 	"internal/testing/settle":   6,
-	"internal/testing/toldtest": 9, // has a source, and channels that use it
-	// The simulator uses the whole stack, from sources to calls.
-	"internal/testing/sim": 10,
+	"internal/testing/toldtest": 9, // has a source and opens channels that use it
+	"internal/testing/sim":      10,
 
 	"examples": 10,
 }
@@ -173,7 +172,7 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// Package topology computes its result from its input alone, although it uses gRPC's types.
+// Package topology uses gRPC's types, but its result depends only on its input.
 func TestTopologyIsPure(t *testing.T) {
 	for _, p := range list(t, "./internal/topology") {
 		for _, dep := range p.Imports {
@@ -195,7 +194,7 @@ func TestTopologyKnowsNoPolicy(t *testing.T) {
 	}
 }
 
-// Package discovery, which sources import, does not depend on the packages that use sources.
+// Package discovery does not depend on the packages that use sources. Sources import it.
 func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
@@ -222,8 +221,8 @@ func TestFakesStayInTests(t *testing.T) {
 	}
 }
 
-// light lists the modules that the root module may depend on. Others belong in cmd/understudy or
-// interop, because a program that imports the root module gets all of them.
+// light lists the modules that the root module may depend on. Other dependencies belong in
+// cmd/understudy or interop, because every program that imports the root module gets them.
 var light = []string{
 	root,
 	"cel.dev/expr",
@@ -243,8 +242,8 @@ var light = []string{
 	"google.golang.org/protobuf",
 }
 
-// Only the sources that use Envoy's protobuf messages link them, because they make up a third of a
-// binary.
+// Envoy's protobuf messages make up a third of a binary. Only the sources that use them may link
+// them.
 func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
 	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
 	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {

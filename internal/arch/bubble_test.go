@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// In a synctest bubble, a sleep only advances the fake clock. Elsewhere it takes real time, and how
-// long is enough is a guess. So time.Sleep, and receiving from time.After, are allowed only in
-// functions that run only in bubbles.
+// time.Sleep and receiving from time.After are allowed only in functions that run only in synctest
+// bubbles. Elsewhere they take real time, and no duration is certain to be long enough.
 func TestNothingSleepsOutsideABubble(t *testing.T) {
 	all := readBubbles(t)
 	for _, u := range all.waits {
@@ -27,7 +26,6 @@ func TestNothingSleepsOutsideABubble(t *testing.T) {
 	}
 }
 
-// The check finds the waits in testdata/bubbles.go that are outside of a bubble, and no others.
 func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	all := newBubbles()
 	file, err := parser.ParseFile(all.positions, "testdata/bubbles.go", nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -52,38 +50,37 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers names, for some methods, the function that makes their receivers. The test looks at the
-// calls of that function: a scenario runner calls the methods through an interface, which others
-// implement without a bubble.
+// makers names, for some methods, the function that creates their receivers. The test looks at the
+// calls of that function instead. A scenario runner calls the methods through an interface that is
+// also implemented without a bubble.
 var makers = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
 	"priority .Advance":         "priority newRecorder",
 }
 
-// bubbles is a call graph of all functions, the places that wait for time to pass, and the
+// bubbles is a call graph of all functions, with the places that wait for time to pass and the
 // functions that open bubbles. It may have too many calls, because a name counts as every function
 // that it might refer to.
 type bubbles struct {
 	positions *token.FileSet
 	files     []source
 	waits     []use
-	uses      map[string][]use           // by key of the function that is used
-	openers   map[string]map[int]bool    // by key of the function: which of its arguments run in a bubble
-	imports   map[string]map[string]bool // by directory: the directories that it imports
+	uses      map[string][]use
+	openers   map[string]map[int]bool // by key of the function: the arguments that run in a bubble
+	imports   map[string]map[string]bool
 }
 
 type source struct {
 	path    string
 	file    *ast.File
-	imports map[string]string // by name in the file: the directory in this module, or ""
+	imports map[string]string
 }
 
-// use is a wait for time to pass, or a use of a function.
 type use struct {
 	pos      token.Pos
 	within   *ast.FuncDecl // nil outside of functions
-	holder   string        // key of that function or of a package variable
+	holder   string        // the key of that function or of a package variable
 	inBubble bool
 }
 
@@ -126,7 +123,6 @@ func (b *bubbles) add(path string, file *ast.File) {
 	b.files = append(b.files, s)
 }
 
-// resolve finds the functions that open bubbles, and then all uses of functions.
 func (b *bubbles) resolve() {
 	b.openers = map[string]map[int]bool{"synctest Test": {1: true}}
 	for b.findOpeners() {
@@ -144,7 +140,6 @@ func (b *bubbles) resolve() {
 	}
 }
 
-// outside reports whether u can happen outside of a bubble, and returns the calls that lead to it.
 func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	if u.inBubble || slices.Contains(seen, u.holder) {
 		return "", false
@@ -164,8 +159,8 @@ func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	return "", false
 }
 
-// unseen reports whether the code at from cannot use the function that contains held, because that
-// is an unexported function of a test.
+// unseen reports whether the code at from cannot use the function that contains held. This is so if
+// held is in an unexported function of a test and from is not in a test.
 func (b *bubbles) unseen(held, from use) bool {
 	return b.inTest(held) && !b.inTest(from) && !ast.IsExported(held.holder[strings.LastIndexAny(held.holder, " .")+1:])
 }
@@ -174,8 +169,8 @@ func (b *bubbles) inTest(u use) bool {
 	return strings.HasSuffix(b.positions.Position(u.pos).Filename, "_test.go")
 }
 
-// waits reports whether the last node of the stack waits for time to pass and for nothing else. A
-// case of a select may wait for something else, too.
+// waits reports whether the last node of the stack waits only for time to pass. A case of a select
+// may also wait for something else.
 func waits(stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.CallExpr:

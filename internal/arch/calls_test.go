@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// walk calls f for each node of a file, with the nodes around it.
 func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	var u use
 	var stack []ast.Node
-	var inBubble []bool // for each node of the stack, whether it runs in a bubble
+	var inBubble []bool // whether each node of the stack runs in a bubble
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if n == nil {
 			stack, inBubble = stack[:len(stack)-1], inBubble[:len(inBubble)-1]
@@ -28,7 +27,7 @@ func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 }
 
 // holder returns the function around the last node of the stack, and its key. For a package
-// variable, it returns nil and the key of the variable.
+// variable, it returns nil and the variable's key.
 func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	if len(stack) > 1 {
 		if f, ok := stack[1].(*ast.FuncDecl); ok {
@@ -57,7 +56,7 @@ func (b *bubbles) opened(s source, stack []ast.Node) bool {
 // whether it found a new one.
 func (b *bubbles) findOpeners() (more bool) {
 	for _, s := range b.files {
-		leaked := make(map[*ast.FuncDecl]map[string]bool) // by function and name: whether the name is used outside of a bubble
+		leaked := make(map[*ast.FuncDecl]map[string]bool) // whether a name is used outside of a bubble, by function and name
 		b.walk(s, func(u use, stack []ast.Node) {
 			id, ok := stack[len(stack)-1].(*ast.Ident)
 			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.within == nil {
@@ -89,7 +88,6 @@ func with[T comparable](set map[T]bool, one T) map[T]bool {
 	return set
 }
 
-// parameters returns the names of a function's parameters of function types, by index.
 func parameters(f *ast.FuncDecl) map[int]string {
 	found, i := make(map[int]string), 0
 	for _, field := range f.Type.Params.List {
@@ -104,7 +102,6 @@ func parameters(f *ast.FuncDecl) map[int]string {
 	return found
 }
 
-// keyOf returns the key of a function: its directory and its name.
 func keyOf(path string, f *ast.FuncDecl) string {
 	if f.Recv != nil {
 		return filepath.Dir(path) + " ." + f.Name.Name
@@ -113,7 +110,7 @@ func keyOf(path string, f *ast.FuncDecl) string {
 }
 
 // keysOf returns the keys of all functions that an expression may refer to. A method may be in any
-// imported directory or, because of interfaces, in one that imports this one.
+// imported directory. Because of interfaces, it may also be in one that imports this one.
 func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {
@@ -151,7 +148,7 @@ func (b *bubbles) named(s source, stack []ast.Node) []string {
 		}
 	case *ast.KeyValueExpr:
 		if above.Key == n {
-			return nil // the name of a field
+			return nil
 		}
 	case *ast.FuncDecl, *ast.ValueSpec:
 		if e, ok := n.(ast.Expr); ok && !valueOf(above, e) {

@@ -8,11 +8,9 @@ import (
 	"testing"
 )
 
-// tables lists the documents whose tables quote a sentence of a specification in each row and name
-// its test.
 var tables = map[string]struct {
-	scenarios []string // directories of the scenarios that the document names
-	rows      int      // the least number of rows of the table
+	scenarios []string
+	rows      int // the smallest number of rows in the table
 }{
 	"docs/a34.md": {nil, 60},
 	"docs/a28.md": {[]string{"internal/core/weightedtarget/testdata"}, 18},
@@ -29,7 +27,6 @@ var (
 	scenarioName = regexp.MustCompile("`([a-z0-9]+\\.txt)`: ([^;`|]+)")
 )
 
-// Each test or scenario in these tables exists.
 func TestDocumentsNameWhatThereIs(t *testing.T) {
 	var code strings.Builder
 	for _, dir := range tested {
@@ -95,8 +92,8 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 	return comments.String()
 }
 
-// docs/waits.md names a constant and a file for each duration, and each of these files refers back
-// to docs/waits.md.
+// docs/waits.md names a constant and a file for each duration. Each of these files refers to
+// docs/waits.md.
 func TestWaitsNameTheirConstants(t *testing.T) {
 	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(read(t, "docs/waits.md"), -1)
 	if len(links) < 12 {

@@ -13,21 +13,19 @@ import (
 	"testing/fstest"
 )
 
-// Links in documents lead to files and headings that exist.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, problem := range brokenLinks(t, os.DirFS("../..")) {
 		t.Error(problem)
 	}
 }
 
-// Each page in docs is at most two clicks from README.md.
 func TestPagesAreTwoClicksAway(t *testing.T) {
 	for _, page := range farPages(t, os.DirFS("../..")) {
 		t.Errorf("%s is more than two clicks from README.md: add it to docs/README.md", page)
 	}
 }
 
-// A page that does not fit on two screens has a table of contents at its beginning.
+// A page longer than two screens has a table of contents at its beginning.
 func TestLongPagesHaveContents(t *testing.T) {
 	for _, page := range longPages(t, os.DirFS("../..")) {
 		t.Errorf("%s has more than %d lines: split it, or add links to its headings before the first or second of them", page, twoScreens)
@@ -66,8 +64,7 @@ func TestDocumentChecks(t *testing.T) {
 
 const twoScreens = 120
 
-// longPages returns the pages for readers that are too long to be without a table of contents and
-// have none.
+// longPages returns the pages that need a table of contents and have none.
 func longPages(t *testing.T, repository fs.FS) (long []string) {
 	t.Helper()
 	for _, page := range documents(t, repository) {
@@ -85,7 +82,7 @@ func longPages(t *testing.T, repository fs.FS) (long []string) {
 }
 
 // farPages returns the pages in docs that are more than two clicks from README.md. A link to a
-// directory leads to the list of its pages.
+// directory leads to all of its pages.
 func farPages(t *testing.T, repository fs.FS) (far []string) {
 	t.Helper()
 	all := documents(t, repository)
@@ -114,7 +111,6 @@ func farPages(t *testing.T, repository fs.FS) (far []string) {
 	return far
 }
 
-// brokenLinks returns one line for each link to a file or heading that does not exist.
 func brokenLinks(t *testing.T, repository fs.FS) (broken []string) {
 	t.Helper()
 	for _, page := range documents(t, repository) {
@@ -162,7 +158,6 @@ func load(t *testing.T, repository fs.FS, file string) string {
 	return string(data)
 }
 
-// proseOf returns the lines of a document, each line of code replaced by an empty one.
 func proseOf(text string) []string {
 	all := strings.Split(text, "\n")
 	code := false
@@ -176,7 +171,6 @@ func proseOf(text string) []string {
 	return all
 }
 
-// link is a link within the repository.
 type link struct {
 	line         int
 	file, anchor string
@@ -201,7 +195,6 @@ var (
 	punctuation = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
-// anchors returns the anchors that GitHub makes of the headings of a document.
 func anchors(text string) (all []string) {
 	seen := make(map[string]int)
 	for _, line := range proseOf(text) {

@@ -15,7 +15,7 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// The client in README.md is examples/client/main.go, which is compiled.
+// The client in README.md is a copy of examples/client/main.go, which is compiled.
 func TestReadmeShowsTheExampleClient(t *testing.T) {
 	source := read(t, "examples/client/main.go")
 	_, source, _ = strings.Cut(source, "package main\n")

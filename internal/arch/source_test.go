@@ -44,8 +44,8 @@ func TestFilesAreShort(t *testing.T) {
 	}, ".")
 }
 
-// If a picker returns a status error, gRPC ends even wait-for-ready calls with it. Only drop wants
-// this, so no other policy makes status errors.
+// If a picker returns a status error, gRPC ends even wait-for-ready calls with it. Only drop needs
+// this, so no other policy creates status errors.
 func TestPoliciesReturnPlainErrors(t *testing.T) {
 	makes := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
 	sources(t, func(file string) {
@@ -91,7 +91,6 @@ func TestNoTestSkips(t *testing.T) {
 	}, ".")
 }
 
-// Cores and package topology use neither a clock nor goroutines.
 func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 	clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
 	sources(t, func(file string) {

@@ -84,10 +84,9 @@ func public(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// No exported declaration refers to an internal type.
 func TestPublicTypesAreNotInternal(t *testing.T) {
 	for dir, p := range documented(t) {
-		internal := make(map[string]bool) // by local name: whether it is an internal package
+		internal := make(map[string]bool) // whether each local name is an internal package
 		for _, path := range p.Imports {
 			if strings.HasPrefix(path, root+"/internal/") {
 				internal[filepath.Base(path)] = true

@@ -12,21 +12,20 @@ import (
 	"testing"
 )
 
-// unseen lists the packages and files whose texts users see neither in the log nor in an error.
-// Each is the beginning of a path.
+// unseen lists path prefixes of code whose texts appear neither in the log nor in an error.
 var unseen = []string{
 	"bench/", "examples/", "interop/", "tools/", "internal/arch/", "internal/e2e/", "internal/testing/", // not in a release
-	"discovery/sourcetest/",     // for the tests of sources
-	"internal/debugpage/",       // texts of the debug page
-	"internal/options/table.go", // the table of options
+	"discovery/sourcetest/",
+	"internal/debugpage/",
+	"internal/options/table.go",
 	"cmd/understudy/internal/demo/",
 }
 
-// helpers lists functions whose arguments are descriptions, patterns or names. An entry that ends
-// in a full stop is a whole package.
+// helpers lists functions whose arguments are not messages. An entry that ends with a full stop is
+// a whole package.
 var helpers = []string{"panic", "regexp.", "strings.", "estats.", "counter", "header."}
 
-// said is a text in the product's code, with an ellipsis in place of each value that is inserted.
+// said is a text in the library's code. An ellipsis replaces each inserted value.
 type said struct {
 	at, text string
 	seen     bool // users see the text in this form, so it needs a row
@@ -39,22 +38,20 @@ var (
 	fails = regexp.MustCompile(`^(?:fmt\.Errorf|errors\.New|status\.Errorf?)$`)
 )
 
-// others is the last section of the page. Its texts need not be in our code.
+// others is the last section of the page. Its texts need not occur in our code.
 const others = "## Messages from gRPC and Go"
 
-// general is how many texts one row may apply to at most: a row that applies to very many would
-// hide that another one is missing. Errors that name what is wanted need no explanation.
+// general limits how many texts one row may apply to. A row that applies to very many would hide
+// that another one is missing. Errors that name what is wanted need no explanation.
 const general = 40
 
 var explained = []string{"want …"}
 
-// Each text that a user can see, in the log or in an error, has a row in
-// docs/howto/troubleshooting.md, and each row is about such a text.
-//
-// The test reads the texts from the code: the formats of log lines and errors and, in the library,
-// all other literals of three words or more, because most reasons are put together from these. A
-// row applies to a text that contains the words in its first column, in which an ellipsis matches
-// anything.
+// Each text that a user can see in the log or in an error has a row in
+// docs/howto/troubleshooting.md, and each row is about such a text. The test reads the texts from
+// the code: the formats of log lines and errors, and in the library all other literals of three
+// words or more, because most reasons are built from these. A row applies to a text that contains
+// the words in its first column. An ellipsis matches anything.
 func TestTheTroubleshootingPageHasEachText(t *testing.T) {
 	texts := productTexts(t)
 	rows := troubles(t)
@@ -90,10 +87,9 @@ func TestTheTroubleshootingPageHasEachText(t *testing.T) {
 	}
 }
 
-// trouble is an entry in the first column of the page.
 type trouble struct {
 	words   string
-	foreign bool // a text of gRPC or Go
+	foreign bool
 }
 
 // appliesTo reports whether text contains the words in their order.
@@ -153,7 +149,7 @@ type collector struct {
 	texts []said
 }
 
-// visit looks for texts in n. by is the function that n is an argument of, or "".
+// visit looks for texts in n. by is the function that gets n as an argument, or "".
 func (c *collector) visit(n ast.Node, by string) {
 	ast.Inspect(n, func(in ast.Node) bool {
 		switch in := in.(type) {
@@ -169,7 +165,7 @@ func (c *collector) visit(n ast.Node, by string) {
 			c.visit(in.Fun, by)
 			for i, arg := range in.Args {
 				if i > 0 && logs.MatchString(called) && !strings.HasSuffix(called, ".LogOnce") {
-					continue // a log attribute's name or value
+					continue // the name or value of a log attribute
 				}
 				c.visit(arg, called)
 			}
@@ -185,8 +181,8 @@ func (c *collector) visit(n ast.Node, by string) {
 	})
 }
 
-// add adds a text. One or two words may be a name. Users of the command see its log and errors;
-// what else it prints is not about problems.
+// add adds a text. One or two words may be a name, so they do not count. Of the texts that the
+// command prints, only its log and errors count.
 func (c *collector) add(n ast.Node, text, by string) {
 	count := len(words.FindAllString(text, -1))
 	logged := logs.MatchString(by) || fails.MatchString(by)
@@ -194,7 +190,6 @@ func (c *collector) add(n ast.Node, text, by string) {
 	c.texts = append(c.texts, said{c.at(n), text, logged && count >= 2 || composed})
 }
 
-// name returns the name of a function with the package or variable before it, if there is one.
 func name(f ast.Expr) string {
 	switch f := f.(type) {
 	case *ast.Ident:
@@ -208,7 +203,7 @@ func name(f ast.Expr) string {
 	return "?"
 }
 
-// textOf returns the text of a literal, or of a sum that contains literals.
+// textOf returns the text of a literal or of a sum with literals.
 func textOf(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -233,7 +228,7 @@ func textOf(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// shown returns what replaces a verb of a format.
+// shown returns the replacement of a formatting verb.
 func shown(verb string) string {
 	if verb == "%%" {
 		return "%"

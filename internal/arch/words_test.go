@@ -43,10 +43,8 @@ var retired = []struct{ pattern, use string }{
 	{`in the place of`, "instead of"},
 }
 
-// quoted matches quotations and code, which may contain these words.
 var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|“[^”]*”")
 
-// Comments and documents contain no retired words.
 func TestTheGlossaryHolds(t *testing.T) {
 	var patterns []string
 	for _, r := range retired {
@@ -105,7 +103,6 @@ func checkComment(set *token.FileSet, c *ast.Comment, name string, check func(st
 	}
 }
 
-// checkLines checks each line of a document outside of code blocks.
 func checkLines(file, name string, check func(string, int, string)) error {
 	f, err := os.Open(file)
 	if err != nil {

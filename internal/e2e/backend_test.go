@@ -1,5 +1,5 @@
-// Package e2e contains end-to-end tests of channels on real sockets, with backends in separate
-// processes where they are stopped or killed.
+// Package e2e contains end-to-end tests of channels on real sockets. Backends that are stopped or
+// killed run in separate processes.
 package e2e
 
 import (
@@ -35,7 +35,7 @@ import (
 	_ "github.com/understudy-lb/understudy"
 )
 
-// roles are the programs that this test binary can run instead of tests. roleVariable selects one.
+// roles are programs that this test binary runs instead of tests if roleVariable names one.
 var roles = map[string]func() error{
 	"backend": runBackendProcess,
 	"proxied": runProxiedClient,
@@ -51,11 +51,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	flag.Set("test.parallel", "8") // the tests mostly wait, so many can run concurrently
 	goleak.VerifyTestMain(m)
 }
 
-// startSelf starts this test binary in a role. The process is killed when the test ends.
 func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
 	t.Helper()
 	command = exec.Command(os.Args[0])
@@ -80,17 +79,16 @@ func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, std
 	return command, bufio.NewReader(out)
 }
 
-// server is a backend that answers with its name and the call's authority.
 type server struct {
 	name    string
 	grpc    *grpc.Server
 	health  *health.Server
 	address string
-	// failures is how many of the next calls fail with err.
+	// failures is the number of next calls that fail with err.
 	failures atomic.Int64
 	err      error
 	hangs    atomic.Bool   // calls hang until their deadline
-	takes    time.Duration // duration of each call; set before the server starts
+	takes    time.Duration // set before the server starts
 	watched  chan struct{}
 }
 
@@ -120,7 +118,7 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	}
 	s := &server{name: name, health: health.NewServer(), address: listener.Addr().String(), watched: make(chan struct{}, 100)}
 	s.grpc = grpc.NewServer(grpc.Creds(creds), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-		MinTime:             5 * time.Second, // the same as with Options.ServerKeepalive
+		MinTime:             5 * time.Second, // same as with Options.ServerKeepalive
 		PermitWithoutStream: true,
 	}), grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		select {
@@ -146,7 +144,6 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	return s, listener, nil
 }
 
-// startServer starts a backend in this process. Without a certificate, it does not use TLS.
 func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
 	t.Helper()
 	return startServerOn(t, name, ownAddress(t), certificate)
@@ -154,9 +151,9 @@ func startServer(t *testing.T, name string, certificate *tls.Certificate) *serve
 
 var ownAddresses sync.Map
 
-// ownAddress returns an address for a backend that stops and starts again. No other socket takes
-// the port meanwhile, because it is below the ports that the system hands out. The port is not
-// tried here: a child process could inherit the listener.
+// ownAddress returns an address for a backend that stops and starts again. The port is below the
+// ports that the system assigns, so no other socket takes it meanwhile. The function does not try
+// the port, because a child process could inherit the listener.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -209,7 +206,7 @@ func runBackendProcess() error {
 
 type answer struct {
 	name, authority string
-	peer            string // also set if the call failed at the backend
+	peer            string
 }
 
 func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (answer, error) {
@@ -227,7 +224,6 @@ func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (ans
 	return answer{name, authority, asked}, nil
 }
 
-// awaitName makes calls until the named backend answers one.
 func awaitName(ctx context.Context, t *testing.T, cc *grpc.ClientConn, name string) {
 	t.Helper()
 	for {

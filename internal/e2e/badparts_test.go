@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// A DNS name that cannot be looked up does no harm to the other entries of the target. A truncated
+// A DNS name that cannot be looked up does not affect the other entries of the target. A truncated
 // answer is requested again over TCP.
 func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	for i := range 1500 {
 		many = append(many, fmt.Sprintf("127.%d.%d.1", 1+i/250, i%250))
 	}
-	dns.Set("many.test", "A", many...) // no backend listens there
+	dns.Set("many.test", "A", many...)
 	dns.SetAnswer("cut.test", "A", dnstest.Answer{Records: []string{"127.0.0.1"}, Truncated: true})
 	wants := map[string]string{
 		"gone": "its resolver answered without addresses", "broken": "server misbehaving", "refused": "",
@@ -52,8 +52,8 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, limit, "many.test:1", "1501 endpoints in 2 priorities")
 }
 
-// Clusters that cannot be used do no harm to the others. Here they are a cycle, an unsupported
-// type, a silent management server, and names that do not exist.
+// Unusable clusters do not affect the others. Here they are a cycle, an unsupported type, a silent
+// management server, and names that do not exist.
 func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)

@@ -33,7 +33,7 @@ func zonesFile(t *testing.T, zones map[string][]*server) string {
 	return path
 }
 
-// counted waits until each backend has answered once, and then returns each one's share of the
+// counted waits until each backend has answered once. It then returns each backend's share of the
 // given number of calls.
 func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map[string]float64 {
 	t.Helper()
@@ -81,8 +81,8 @@ func TestBalanceOnRealSockets(t *testing.T) {
 			break
 		}
 	}
-	// The zones a, b and c now have 3/5, 1/5 and 1/5 of the capacity. So clients in b send 3/5 of
-	// their calls to b, and the rest to a.
+	// The zones a, b and c now have 3/5, 1/5 and 1/5 of the capacity. Clients in b therefore send
+	// 3/5 of their calls to b, and the rest to a.
 	shares := func(what string, want map[string]float64) {
 		t.Helper()
 		var names []string
@@ -119,7 +119,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	cc := newClient(t, "failover:///file://"+zonesFile(t, zones)+",file://"+zonesFile(t, map[string][]*server{"b": {backup}})+"?prefer=balance&zone=b")
 	counted(ctx, t, cc, 100, "b0", "b1")
 	for _, s := range zones["b"] {
-		s.grpc.GracefulStop() // calls that are under way succeed
+		s.grpc.GracefulStop() // calls in flight succeed
 	}
 	seen := make(map[string]int)
 	for seen["a0"] < 1000 {
@@ -134,7 +134,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	}
 }
 
-// near reports whether got and want have the same keys, and shares that differ by no more than by.
+// near reports whether got and want have the same keys, and shares that differ by at most by.
 func near(got, want map[string]float64, by float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {

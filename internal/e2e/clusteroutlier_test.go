@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// outliers returns outlier detection with an interval of a second, for priorities of two endpoints.
 func outliers() *clusterv3.OutlierDetection {
 	return &clusterv3.OutlierDetection{
 		Interval:                       durationpb.New(time.Second),
@@ -25,8 +24,8 @@ func outliers() *clusterv3.OutlierDetection {
 	}
 }
 
-// A cluster has outlier detection. One of its endpoints is ejected, and then its whole priority.
-// When the cluster no longer has outlier detection, the priority is used again.
+// A cluster has outlier detection. First one of its endpoints is ejected, and then all of them.
+// When the cluster no longer has outlier detection, its priority is used again.
 func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 	t.Parallel()
 	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)

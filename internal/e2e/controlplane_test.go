@@ -17,7 +17,7 @@ import (
 )
 
 // A management server stops and starts. Calls succeed while a backend is available. Errors and the
-// log name the server or the priority that is gone.
+// log name the missing server or priority.
 func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	backend := startServer(t, "near", nil)
 	listener := listenOnce(t)

@@ -35,8 +35,8 @@ func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
 	return answers, toldtest.Serve(t, answers)
 }
 
-// If backends answer with errors, the log says that calls fail, not connections. If there is no
-// other priority, calls fail with the backends' error.
+// If backends answer with errors, the log reports failing calls and not failing connections.
+// Without another priority, calls fail with the backends' error.
 func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, nearListener := serveErrors(t)
@@ -45,7 +45,7 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
 		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()
-		// call makes ten calls per second until something is logged, but at most the given number.
+		// call makes ten calls per second until something is logged, but not more than most.
 		call := func(most int) (log string, err error) {
 			for range most {
 				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})

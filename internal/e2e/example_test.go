@@ -21,7 +21,7 @@ type example struct {
 }
 
 // readExample reads the options of examples/client from its source, which must use the recommended
-// ones. It adds RetryMethods, because the calls of these tests may be repeated.
+// ones. It adds RetryMethods, because these calls may be repeated.
 func readExample(t *testing.T) example {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/client/main.go")
@@ -45,7 +45,6 @@ func readExample(t *testing.T) example {
 	return e
 }
 
-// dial opens the channel of the example client to these priorities.
 func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) *grpc.ClientConn {
 	t.Helper()
 	var text strings.Builder
@@ -54,7 +53,7 @@ func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tier
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
 	}
 	path, before := tiersFile(t, text.String()), time.Now().Add(-time.Minute)
-	if err := os.Chtimes(path, before, before); err != nil { // the file must seem old, because the source waits before it reads a new file, which may still be being written
+	if err := os.Chtimes(path, before, before); err != nil { // the file must look old, because the source waits before it reads a new file
 		t.Fatal(err)
 	}
 	cc, err := understudy.NewClient("file://"+path+"?authority=shop.example.com", e.options, grpc.WithTransportCredentials(creds))

@@ -19,7 +19,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// writeEndpoints writes a file with one endpoint for each priority, in one step.
 func writeEndpoints(t *testing.T, path string, addresses ...string) {
 	t.Helper()
 	var b strings.Builder
@@ -81,7 +80,6 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// After an update of the endpoints, the application's retry policy still applies.
 func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -104,7 +102,6 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	}
 }
 
-// Calls that fail cause no failover while the connection works.
 func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -123,7 +120,6 @@ func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// While the file does not exist, calls fail with an error that names it.
 func TestNoFileAtTheStart(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
@@ -137,7 +133,6 @@ func TestNoFileAtTheStart(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// If the file becomes empty, calls fail with an error that says so.
 func TestAnEmptiedFileIsNamed(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
@@ -150,7 +145,7 @@ func TestAnEmptiedFileIsNamed(t *testing.T) {
 	for {
 		_, err := who(ctx, cc)
 		if err == nil {
-			continue // the source has not seen the edit yet
+			continue // the source has not read the new file yet
 		}
 		if want := path + `: cluster "e2e" has no localities`; !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want one with %s", err, want)

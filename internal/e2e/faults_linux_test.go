@@ -17,14 +17,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// failoverTimeout is the default of gRFC A56, which Recommended leaves as it is.
+// failoverTimeout is the default of gRFC A56. Recommended does not change it.
 const failoverTimeout = 10 * time.Second
 
-// workTime is how long a call to the first priority takes: long enough for some calls to be under
-// way when the priority fails.
+// workTime is the duration of a call to the first priority. It is so long that some calls are in
+// flight when the priority fails.
 const workTime = 100 * time.Millisecond
 
-// cuttable is a listener that can drop all packets of its connections, as if the power were off.
 type cuttable struct {
 	*net.TCPListener
 	mu    sync.Mutex
@@ -66,8 +65,8 @@ func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Packets are dropped by a socket filter. Multipath TCP, which Go's listeners use by default,
-	// does not support it.
+	// A socket filter drops the packets. Multipath TCP, which Go's listeners use by default, does
+	// not support it.
 	listener.Close()
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -131,24 +130,22 @@ func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 }
 
 type fault struct {
-	name string // name of the fault in the table of the documentation
-	// lose returns the address of an endpoint, and a function that breaks the endpoint. That
-	// function is nil if the endpoint never answers in the first place.
+	name string // the name of the fault in the table of the documentation
+	// lose returns the address of an endpoint, and a function that breaks the endpoint. The
+	// function is nil if the endpoint never answers.
 	lose func(t *testing.T) (address string, lose func())
 	// after is the shortest time until the next priority answers.
 	after time.Duration
-	// deadline is the deadline of calls; 0 means that of the client in the README.
+	// deadline is the deadline of calls; 0 selects the one in the README.
 	deadline time.Duration
-	// most and slowly are how many calls to methods in RetryMethods may fail: most with 20 calls
-	// per second, slowly with one call per second. -1 means any number.
+	// most and slowly limit how many calls to methods in RetryMethods may fail: most with 20 calls
+	// per second, slowly with one call per second. -1 means no limit.
 	most, slowly int
-	// ejected means that outlier detection ejects the endpoints. Then no call fails that begins
-	// after five failures of each endpoint.
+	// ejected is set if outlier detection ejects the endpoints. Calls that begin after five
+	// failures of each endpoint must then succeed.
 	ejected bool
 }
 
-// serving returns a function for fault.lose. It starts an endpoint in this process, and then breaks
-// it.
 func serving(then func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
@@ -169,8 +166,6 @@ func answering(code codes.Code) func(*testing.T) (string, func()) {
 	})
 }
 
-// signalled returns a function for fault.lose. It starts an endpoint in its own process, and breaks
-// it by sending a signal.
 func signalled(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)
@@ -205,8 +200,8 @@ var faults = []fault{
 		listener.cut(t)
 		return s.address, nil
 	}},
-	// A stopped process keeps its connections, so only keepalive finds the fault. The kernel still
-	// accepts connections for the process, so an attempt to reconnect hangs.
+	// A stopped process keeps its connections, so only keepalive detects the fault. The kernel
+	// still accepts connections for it, so attempts to reconnect hang.
 	{name: "hung: the process is stopped", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
 	{name: "hung, and calls have deadlines of 1 s", lose: signalled(syscall.SIGSTOP), deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true},
 	{name: "cut off: all packets are lost (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {

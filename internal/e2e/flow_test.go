@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// limit bounds the wait for events that must happen. patience is the deadline of calls that should
-// be answered at once. Both are long, because the machine may be busy.
+// limit is the timeout of events that must happen. patience is the deadline of calls that should be
+// answered at once. Both are long, because the machine may be busy.
 const (
 	limit    = time.Minute
 	patience = 30 * time.Second
@@ -29,10 +29,10 @@ type call struct {
 
 type flow struct {
 	stop  func()       // returns when all calls have ended
-	limit atomic.Int64 // deadline of new calls, in nanoseconds
+	limit atomic.Int64 // deadline of new calls in nanoseconds
 	mu    sync.Mutex
 	calls []call
-	heard chan struct{} // closed and replaced when a call ends
+	heard chan struct{}
 }
 
 func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow {
@@ -79,8 +79,8 @@ func (f *flow) call(cc *grpc.ClientConn, deadline time.Duration) {
 	f.heard = make(chan struct{})
 }
 
-// since returns the calls that have ended, from the nth on, and a channel that is closed when the
-// next one ends.
+// since returns the calls that have ended, from the nth on. The channel is closed when the next one
+// ends.
 func (f *flow) since(n int) ([]call, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +92,7 @@ func (f *flow) ended() int {
 	return len(all)
 }
 
-// await returns the first call from the nth on that wanted accepts. It waits if there is none yet.
+// await returns the first call from the nth on that wanted accepts. It waits for one if necessary.
 func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
 	t.Helper()
 	late := time.After(limit)
@@ -127,7 +127,6 @@ func summary(calls []call) string {
 	return fmt.Sprint(counts)
 }
 
-// only fails the test if a call has failed with a code that is not allowed.
 func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	t.Helper()
 	for _, c := range calls {
@@ -138,7 +137,8 @@ func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	}
 }
 
-// until waits until wanted has accepted a hundred calls in a row, and returns how long that took.
+// until waits until wanted has accepted a hundred calls in a row. It returns the time that this
+// took.
 func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
 	t.Helper()
 	begin, first := time.Now(), f.ended()
@@ -156,7 +156,6 @@ func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Dur
 	}
 }
 
-// row returns the index of the first of a hundred calls in a row that wanted accepts, or -1.
 func row(calls []call, wanted func(call) bool) int {
 	n := 0
 	for i, c := range calls {

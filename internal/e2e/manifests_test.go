@@ -53,8 +53,8 @@ func manifests(t *testing.T, name string) (all []manifest) {
 	}
 }
 
-// The manifests in examples/kubernetes give each account the permissions that its program needs,
-// and no more.
+// The manifests in examples/kubernetes give each account only the permissions that its program
+// needs.
 func TestManifestsFitTogether(t *testing.T) {
 	for name, kinds := range map[string]string{
 		"client.yaml": "ServiceAccount Role RoleBinding Deployment",

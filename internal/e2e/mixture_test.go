@@ -56,8 +56,8 @@ func startDNS(t *testing.T) *dnstest.Server {
 	return dns
 }
 
-// waiting makes wait-for-ready calls until stop is called. A failure after the response headers
-// does not count, because clients must not retry such a call (gRFC A6).
+// waiting makes wait-for-ready calls until stop is called. Failures after the response headers do
+// not count, because clients must not retry such calls (gRFC A6).
 func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,8 +114,8 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
 	// While the endpoints of EDS fail, the channel must not look up the last name again. gRPC's DNS
-	// resolver would do so 30 s after the first lookup. To wait longer than that, the test counts
-	// lookups of SRV records.
+	// resolver would do so 30 s after the first lookup. The test waits longer than that, and counts
+	// lookups of SRV records to measure the time.
 	const enough = 8 // lookups of SRV records, at least 4.5 s apart
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
@@ -145,7 +145,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	}
 }
 
-// An entry that fails does no harm to the others, and its error names it.
+// An entry that fails does not affect the others. Its error names it.
 func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -174,8 +174,6 @@ func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, limit, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
 }
 
-// A backend that is added to a DNS name gets calls after the refresh interval, its jitter and one
-// lookup.
 func TestABackendAddedToANameIsUsed(t *testing.T) {
 	t.Parallel()
 	const refresh = 2 * time.Second
@@ -191,15 +189,14 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	added := time.Now()
 	stop := waiting(t, cc)
 	awaitName(ctx, t, cc, "second")
-	// The limit is generous, because the machine may be busy. TestABackendThatIsAddedAndRemoved
-	// checks the exact one.
+	// The limit is long, because the machine may be busy. TestABackendThatIsAddedAndRemoved checks
+	// the exact one.
 	if took, most := time.Since(added), refresh*11/10+15*time.Second; took > most {
 		t.Errorf("the second backend was used after %v, want %v at most", took, most)
 	}
 	if calls, failures := stop(); failures > 0 || calls == 0 {
 		t.Errorf("%d of %d calls failed", failures, calls)
 	}
-	// Only this loop makes calls now, so the backends share them about equally.
 	counts := make(map[string]int)
 	for range 100 {
 		a, err := who(ctx, cc)
@@ -211,7 +208,7 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	if counts["second"] < 45 || counts["first"] < 45 {
 		t.Errorf("of 100 calls the backends answer %v, want half each", counts)
 	}
-	// A backend that is removed stays in use until two answers in a row lack it.
+	// A removed backend stays in use until two answers in a row lack it.
 	dns.Set("shop.test", "A", "127.0.0.2")
 	dns.Await("shop.test", "A", 1)
 	if a, b := both(ctx, t, cc); !a || !b {

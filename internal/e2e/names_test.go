@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// By default, a certificate must have a name that is in the target. A name from DNS, a file or a
-// management server does not count.
+// By default, a certificate must have a name that is in the target. Names from DNS, a file or a
+// management server do not count.
 func TestNamesOnCertificates(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)
@@ -50,7 +50,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	writeEndpoints(t, other, shop.address)
 	at := "dns://" + dns.Address() + "/"
 
-	for target, want := range map[string]string{ // the authority that the backend sees, or the error of the call
+	for target, want := range map[string]string{
 		"srv://" + dns.Address() + "/shop.test":                               "shop.test",
 		"srv://" + dns.Address() + "/forged.test":                             "certificate is valid for record.test, not forged.test",
 		"srv://" + dns.Address() + "/forged.test?verify=record":               "record.test",
@@ -70,11 +70,11 @@ func TestNamesOnCertificates(t *testing.T) {
 		"failover:///" + at + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
 		"failover:///" + at + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
-		// The authority of an entry applies before that of the target, also in nested targets.
+		// The authority of an entry takes precedence over that of the target, also in nested
+		// targets.
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
 		"failover:///failover:///" + at + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
-		// Each entry has its own authority.
-		"failover:///" + at + "no.test:" + port(shop) + "," + at + "shop.test:" + port(shop): "shop.test:" + port(shop),
+		"failover:///" + at + "no.test:" + port(shop) + "," + at + "shop.test:" + port(shop):                           "shop.test:" + port(shop),
 	} {
 		cc, err := grpc.NewClient(target, given.Dial(given.Sources(eds.WithInsecure())),
 			grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})))
@@ -87,7 +87,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		}
 		cc.Close()
 	}
-	// A server name in the credentials applies before all other names.
+	// A server name in the credentials takes precedence over all other names.
 	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", given.Dial(given.Set("Authority", "nor.test")),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), ServerName: "shop.test"})))
 	if got := calledBy(t, cc); got != "shop.test" {
@@ -106,7 +106,6 @@ func calledBy(t *testing.T, cc *grpc.ClientConn) string {
 	return a.authority
 }
 
-// docs/targets.md lists the names that TestNamesOnCertificates checks.
 func TestThePageSaysWhoseName(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/targets.md")

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints has, for each of
-// these zones, the client zone in the hints of its endpoints.
+// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps each of
+// these zones to the client zone in the hints of its endpoints.
 func zonesByEDS(t *testing.T, hints map[string]string) string {
 	c := &endpointv3.ClusterLoadAssignment{ClusterName: "shop"}
 	for zone, n := range map[string]int{"a": 1, "b": 2} {
@@ -39,12 +39,12 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 }
 
 // The client's zone comes from a bootstrap file or from the target. A zone with too few endpoints
-// is joined with the next group, and hints choose endpoints.
+// is joined with the next group. Hints select endpoints.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
 		what, query string
 		hints       map[string]string
-		want        []string // zones whose endpoints get calls
+		want        []string
 	}{
 		{"the bootstrap's zone", "prefer=zone", nil, []string{"b"}},
 		{"the target's zone overrides the bootstrap's", "prefer=zone&zone=a", nil, []string{"a"}},
@@ -76,8 +76,8 @@ func TestNearFirstByEDS(t *testing.T) {
 	}
 }
 
-// All calls stay in the client's zone. If the zone fails, they go to the other zones of its region,
-// and they return when it works again.
+// All calls stay in the client's zone. If the zone fails, they go to the other zones of its region.
+// They return when it works again.
 func TestNearFirstOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// tier is a priority. All of its backends answer with its name, and each is behind a relay.
+// tier is a priority whose backends answer with its name. Each is behind a relay.
 type tier struct {
 	name    string
 	servers []*server
@@ -58,7 +58,6 @@ func (tr *tier) addresses() (all []string) {
 
 func (tr *tier) has(address string) bool { return slices.Contains(tr.addresses(), address) }
 
-// fail makes the calls of these servers fail with err, or succeed if err is nil.
 func (tr *tier) fail(err error, servers ...*server) {
 	for _, s := range servers {
 		if err == nil {
@@ -111,7 +110,7 @@ func tiersFile(t *testing.T, text string) string {
 }
 
 // If the first priority answers with errors, hangs or is cut off, calls go to the next one although
-// the connections last. They return after the repair.
+// the connections stay open. They return after the repair.
 func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 	t.Parallel()
 	failing := func(code codes.Code) func(*tier, bool) {
@@ -163,8 +162,7 @@ func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 	}
 }
 
-// If the only priority answers with errors, it keeps all calls, and these fail with its errors and
-// no others.
+// If the only priority answers with errors, it keeps all calls, and they fail only with its errors.
 func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	t.Parallel()
 	near := startTier(t, "near", 2)
@@ -178,8 +176,8 @@ func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	only(t, calls, codes.Internal)
 }
 
-// With max_ejection_percent 20, one of five endpoints may be ejected. Two answer with errors: one
-// of them is ejected within two intervals, and never both.
+// With max_ejection_percent 20, one of five endpoints may be ejected. Two answer with errors. One
+// of them is ejected within two intervals, but never both.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	t.Parallel()
 	good, bad := startTier(t, "good", 3), startTier(t, "bad", 2)
@@ -198,7 +196,7 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[0])
 	t.Logf("one endpoint was ejected after %v", f.until(t, "were answered by the others", near))
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[1])
-	// One of the two stays in use and gets a quarter of the calls, which is checked for three
+	// The other one stays in use and gets a quarter of the calls. The test checks this for three
 	// intervals.
 	n := f.ended()
 	f.await(t, n, "failed", func(c call) bool { return c.err != nil })
@@ -218,14 +216,13 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 	}
 }
 
-// A priority loses half of its endpoints, and so has less than MinReady. Calls stay there until the
-// next priority is connected, go there, and return after the repair. Only calls at the lost
-// endpoint fail.
+// A priority loses half of its endpoints, which is less than MinReady. Calls move to the next
+// priority when it is connected, and return after the repair. Only calls to the lost endpoint fail.
 func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
 	t.Parallel()
 	near, far := startTier(t, "near", 2), startTier(t, "far", 2)
 	for _, r := range far.relays {
-		r.Cut() // before the client connects
+		r.Cut()
 	}
 	f := startFlow(t, dialTiers(t, []given.Option{given.MinReady(0.6, 0)}, near, far), patience)
 	f.until(t, "were answered by the first priority", of("near"))

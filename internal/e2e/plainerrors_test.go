@@ -22,12 +22,11 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// errFinal wraps a status. If gRPC got it, gRPC would end every call with it, even a wait-for-ready
-// call.
+// errFinal wraps a status. gRPC would end even wait-for-ready calls with it.
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
-// gRPC ends even wait-for-ready calls with an error that wraps a status. So no source and no policy
-// gives gRPC such an error, except on purpose to drop calls.
+// gRPC ends even wait-for-ready calls with an error that wraps a status. No source or policy may
+// give gRPC such an error, except to drop calls.
 func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	t.Run("sources", func(t *testing.T) {
 		for name, errs := range sourceErrors {
@@ -48,7 +47,6 @@ func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	})
 }
 
-// checkPlain checks that there are errors and that none wraps a status.
 func checkPlain(t *testing.T, errs []error) {
 	t.Helper()
 	if len(errs) == 0 {
@@ -70,11 +68,11 @@ var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *l
 
 func init() { balancer.Register(finalStub) }
 
-// policyUnderTest is a policy and its configuration, in which %[1]s is the child policy.
+// policyUnderTest is a policy and its configuration. %[1]s is the child policy.
 type policyUnderTest struct {
 	name, config string
 	path         []string
-	leaf         bool // the policy has no child policy in its configuration
+	leaf         bool
 }
 
 var policies = []policyUnderTest{
@@ -87,10 +85,9 @@ var policies = []policyUnderTest{
 
 const leafConfig = `[{"understudy_weighted_round_robin":{}}]`
 
-// mishap is something that goes wrong around a policy. do returns the policy's error.
 type mishap struct {
 	ofChild  bool // only for policies with a child policy in their configuration
-	ofHealth bool // only for policies whose endpoints are health-checked
+	ofHealth bool // only for policies with health-checked endpoints
 	do       func(*testing.T, *policyUnderTest, balancer.Balancer, *lbtest.ClientConn) error
 }
 
@@ -142,7 +139,7 @@ var mishaps = map[string]mishap{
 	}},
 }
 
-// refusing marks a ClientConn that is being closed.
+// refusing marks a ClientConn that is closing.
 type refusing struct{ balancer.ClientConn }
 
 // channelOf is a channel whose NewSubConn fails with errFinal while its embedded ClientConn is a
@@ -183,7 +180,7 @@ func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	if err := m.do(t, p, b, cc); err != nil {
 		errs = append(errs, err)
 	}
-	time.Sleep(time.Minute) // until all timers have fired
+	time.Sleep(time.Minute)
 	synctest.Wait()
 	for _, s := range cc.States() {
 		if _, err := s.Picker.Pick(balancer.PickInfo{Ctx: t.Context()}); err != nil && s.ConnectivityState == connectivity.TransientFailure {

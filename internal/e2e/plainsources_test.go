@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sourceErrors has, for each thing that can go wrong in a source, the errors that gRPC gets.
+// sourceErrors has the errors that gRPC gets for each fault of a source.
 var sourceErrors = map[string]func(*testing.T) []error{
 	"eds: the server is down": func(t *testing.T) []error {
 		return reported(t, "refused", given.Builder(eds.Scheme), "eds://"+nobodyAt(t)+"/c", nil)
@@ -67,8 +67,6 @@ var sourceErrors = map[string]func(*testing.T) []error{
 	},
 }
 
-// reported returns the first error of Build or ReportError, which must contain want. The channel
-// rejects each service config with refusal.
 func reported(t *testing.T, want string, b resolver.Builder, target string, refusal error) []error {
 	t.Helper()
 	err := firstError(t, b, target, refusal)

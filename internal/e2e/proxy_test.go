@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// runProxiedClient makes calls and prints a line for each answer. It has its own process, because
-// net/http reads the proxy from the environment only once.
+// runProxiedClient makes calls and prints a line for each answer. It needs a separate process,
+// because net/http reads the proxy from the environment only once.
 func runProxiedClient() error {
 	pool := x509.NewCertPool()
 	pem, err := os.ReadFile(os.Getenv("E2E_CA"))
@@ -48,8 +48,8 @@ func runProxiedClient() error {
 	}
 }
 
-// startProxied starts a client behind a proxy, in its own process. await reads its answers until
-// one comes from the named backend, and returns the authority that the backend saw.
+// startProxied starts a client behind a proxy in a separate process. await waits for an answer of
+// the named backend, and returns the authority that the backend saw.
 func startProxied(t *testing.T, target string, ca *testcert.Authority, proxyURL string) (await func(name string) string) {
 	t.Helper()
 	_, stdout := startSelf(t, "proxied", "E2E_TARGET="+target, "E2E_CA="+ca.File(), "HTTPS_PROXY="+proxyURL, "NO_PROXY=")
@@ -92,8 +92,7 @@ func TestFileThroughAProxy(t *testing.T) {
 	}
 }
 
-// The proxy looks up the names, and the certificate of each priority must have the priority's own
-// name.
+// The proxy looks up the names. The certificate of each priority must have that priority's name.
 func TestFailoverThroughAProxy(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)

@@ -18,15 +18,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// Each of the losses is one measurement. takesMost, the limit of each, is far above the usual time
-// (docs/speed.md), because the machine may be busy, and below the failover timeout.
+// losses is the number of measurements. takesMost limits the time of each. It is far above the
+// usual time (docs/speed.md), because the machine may be busy, and below the failover timeout.
 const (
 	losses    = 9
 	takesMost = 8 * time.Second
 )
 
 // With a warm standby and FastFailover, the next priority answers as soon as the last connection is
-// lost. It does not matter whether attempts to reconnect are refused or hang.
+// lost, whether attempts to reconnect are refused or hang.
 func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	for _, reconnect := range []string{"refused", "vanishes"} {
 		t.Run(reconnect, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// loseATier stops the servers of the first priority and returns how long it takes until the next
-// one answers. The clock starts before the last server is stopped, because servers with TLS tell
+// loseATier stops the servers of the first priority and returns the time until the next one
+// answers. The clock starts before the last server is stopped, because servers with TLS notify
 // their clients before the connections end.
 func loseATier(t *testing.T, vanishes bool) time.Duration {
 	t.Helper()
@@ -68,7 +68,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 		<-connected
 	}
 	for range 100 {
-		awaitName(ctx, t, cc, "near") // by then, the handshakes with all servers are over
+		awaitName(ctx, t, cc, "near") // the handshakes with all servers are complete by then
 	}
 	for range 4 {
 		callers.Go(func() {
@@ -102,7 +102,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 
 type wires struct {
 	near     *tier
-	vanishes atomic.Bool // new connections to near hang
+	vanishes atomic.Bool
 }
 
 func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -113,7 +113,6 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// firstConnections reports connections to other addresses than those of near.
 type firstConnections struct {
 	stats.Handler
 	near      *tier

@@ -21,28 +21,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// timed adds the limits that hold on a quiet machine only.
 var timed = flag.Bool("timed", false, "check how many calls are lost, which needs a quiet machine")
 
-// slack is how late an ejection may be.
 const slack = 2 * time.Second
 
 const (
-	perTier       = 10 // calls that fail in a priority of two endpoints until both are ejected
+	perTier       = 10 // failed calls of a priority with two endpoints until both are ejected
 	retryAttempts = 4  // attempts of calls to methods in RetryMethods
 )
 
-// gRPC does not retry a call if the connection closes before its second attempt is written. slips
-// is how many calls to methods in RetryMethods may fail for that reason, and slipsOfHeld is the
-// same if the calls of a hundred connections end at one moment.
+// gRPC does not retry a call if the connection closes before the second attempt is written. slips
+// limits how many calls to methods in RetryMethods may fail for this reason. slipsOfHeld is the
+// limit if the calls of a hundred connections end at once.
 const (
 	slips       = 2
 	slipsOfHeld = 15
 )
 
 type caller struct {
-	named bool          // whether its method is in RetryMethods
-	every time.Duration // time between calls
+	named bool
+	every time.Duration
 	flow  *flow
 }
 
@@ -90,8 +88,8 @@ func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	}
 }
 
-// over waits until the next priority has answered for three seconds. It returns when that began,
-// and the calls that failed since the given time.
+// over waits until the next priority has answered for three seconds. It returns the time of its
+// first answer, and the calls that failed since the given time.
 func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []call) {
 	t.Helper()
 	enough := int(3 * time.Second / c.every)
@@ -114,7 +112,8 @@ func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []ca
 	return calls[slices.IndexFunc(calls, of("far"))].end, lost
 }
 
-// Each row of the table in docs/explanation/what-starts-a-failover.md holds for the README's client.
+// Each row of the table in docs/explanation/what-starts-a-failover.md is true of the client in the
+// README.
 func TestWhatStartsAFailover(t *testing.T) {
 	t.Parallel()
 	for some := range slices.Chunk(faults, 6) {
@@ -155,7 +154,7 @@ func (f fault) run(t *testing.T) {
 			lose()
 		}
 	}
-	for _, c := range callers { // callers with short intervals first: a priority that has failed later gets only one call in a hundred
+	for _, c := range callers { // callers with short intervals first, because a priority that has failed gets only one call in a hundred
 		f.judge(t, c, lost)
 	}
 }
@@ -231,7 +230,7 @@ func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 			defer pause.Stop()
 			lost := 0
 			for answered := 0; answered < perTier; pause.Reset(200 * time.Millisecond) {
-				<-pause.C // after the previous call, which may have taken long
+				<-pause.C
 				if _, err := who(ctx, cc); err == nil {
 					answered++
 				} else if lost++; ctx.Err() != nil {
@@ -257,7 +256,7 @@ func whys(lost []call) string {
 	return text
 }
 
-// The table of the documentation has a row for each fault, with the limits of the tests.
+// The table in the documentation has a row for each fault, with the limits of the tests.
 func TestThePageSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/explanation/what-starts-a-failover.md")

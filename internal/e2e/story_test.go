@@ -32,9 +32,9 @@ import (
 // story is a source that the test controls, and a network in memory.
 type story struct {
 	toldtest.Source
-	sick   *bufconn.Listener // answers health checks with a status that the test sets
+	sick   *bufconn.Listener
 	health *health.Server
-	more   map[string]*bufconn.Listener // by the last number of the address
+	more   map[string]*bufconn.Listener
 	log    safeBuffer
 }
 
@@ -56,7 +56,6 @@ func (b *safeBuffer) take() string {
 	return channelNumber.ReplaceAllString(b.String(), "")
 }
 
-// channelNumber matches the number of a channel, which differs between runs.
 var channelNumber = regexp.MustCompile(` channel="Channel #\d+"`)
 
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -66,7 +65,7 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 		return listener.DialContext(ctx)
 	}
 	switch last {
-	case "2": // the connection attempt never ends
+	case "2":
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case "3":
@@ -92,17 +91,17 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
-// at returns an endpoint. The last number of its address tells dial what to do.
+// at returns an endpoint. dial behaves according to the last number of its address.
 func at(priority uint32, locality, address string) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
 }
 
 var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
-// which matches the addresses of endpoints: any of them may have been the last to fail.
+// which matches addresses of endpoints. Any of them may be the last that failed.
 var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
-// The errors of calls and the log name each priority and what is wrong with it.
+// The errors of calls and the log name each priority and its problem.
 func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell  func(*story)
@@ -161,7 +160,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 					t.Errorf("calls fail with %v, want UNAVAILABLE and\n%s", err, test.err)
 				}
 				synctest.Wait()
-				// When the policy reports that p1 is in use, p1 may have failed already.
+				// When the policy reports that p1 is in use, p1 may already have failed.
 				log := strings.ReplaceAll(s.log.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
 				if got := which.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)
@@ -176,7 +175,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 	}
 }
 
-// Errors can be read even with very long names, control characters and many priorities.
+// Errors stay readable with very long names, control characters and many priorities.
 func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := newStory(t)

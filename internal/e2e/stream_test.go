@@ -8,7 +8,7 @@ import (
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// A stream stays on its priority until it ends, even if calls have returned to a higher one.
+// A stream stays on its priority until it ends, even after calls have returned to a higher one.
 func TestAStreamStaysUntilItEnds(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)

@@ -9,8 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// If a backend answers all calls with UNAVAILABLE, there are soon fewer retries, so that they do
-// not flood it.
+// If a backend answers all calls with UNAVAILABLE, retries soon become fewer.
 func TestRetriesAreThrottled(t *testing.T) {
 	t.Parallel()
 	e := readExample(t)

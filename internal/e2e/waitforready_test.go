@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// While the management server fails, wait-for-ready calls wait. Others fail with UNAVAILABLE.
+// While the management server fails, wait-for-ready calls wait, and other calls fail with
+// UNAVAILABLE.
 func TestCallsWaitForTheManagementServer(t *testing.T) {
 	for name, broken := range map[string]adstest.Script{
 		"down":              nil,
@@ -48,7 +49,6 @@ func TestCallsWaitForTheManagementServer(t *testing.T) {
 			if _, err := who(deadline(t, time.Minute), cc); status.Code(err) != codes.Unavailable {
 				t.Errorf("a call that is not wait-for-ready ends with %v, want UNAVAILABLE", err)
 			}
-			// The channel has the error of the management server by now.
 			if _, err := who(deadline(t, 100*time.Millisecond), cc, grpc.WaitForReady(true)); status.Code(err) != codes.DeadlineExceeded {
 				t.Errorf("a wait-for-ready call ends with %v, want DEADLINE_EXCEEDED", err)
 			}

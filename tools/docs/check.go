@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/tools/modproxy"
 )
 
-// checkGo checks that a block is formatted Go: a file, or statements or declarations.
 func checkGo(b block) error {
 	if !b.fragment {
 		if _, err := parser.ParseFile(token.NewFileSet(), b.file, b.content, parser.SkipObjectResolution); err != nil {
@@ -35,7 +34,7 @@ func checkGo(b block) error {
 	return nil
 }
 
-// program compiles a Go program that the page shows but does not use, in its own module.
+// program compiles a Go program that the page only shows. It uses a separate module.
 func (f *follower) program(ctx context.Context, content, dir string) error {
 	if err := f.write(filepath.Join(dir, "main.go"), content); err != nil {
 		return err
@@ -43,7 +42,7 @@ func (f *follower) program(ctx context.Context, content, dir string) error {
 	return f.module(ctx, dir)
 }
 
-// module makes a module of the Go files in dir, and compiles it.
+// module creates a module for the Go files in dir, and compiles it.
 func (f *follower) module(ctx context.Context, dir string) error {
 	for _, command := range []string{"go mod init example.com/program", "go get " + modproxy.Root + "@" + version, "go mod tidy", "go vet ."} {
 		if _, err := f.world.run(ctx, dir, strings.Fields(command)...); err != nil {
@@ -53,8 +52,8 @@ func (f *follower) module(ctx context.Context, dir string) error {
 	return nil
 }
 
-// compile compiles the Go files of the page: in the module that the page has made for them or, if
-// it has made none, in their own.
+// compile compiles the Go files of the page, in the page's module if it has one and in a new one
+// otherwise.
 func (f *follower) compile(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, b := range f.page.blocks {
@@ -82,7 +81,7 @@ func (f *follower) compileDirectory(ctx context.Context, dir string) error {
 	return err
 }
 
-// yaml parses YAML or JSON. If it is a file of endpoints and no command of the page reads it,
+// yaml parses YAML or JSON. If it is a file of endpoints that no command of the page reads,
 // understudy explain must accept it.
 func (f *follower) yaml(ctx context.Context, b block) error {
 	endpoints := false

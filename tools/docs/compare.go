@@ -6,7 +6,7 @@ import (
 
 const ellipsis = "…"
 
-// same reports whether the output is as expected. A line … in the expected output matches any
+// same reports whether the output is as expected. In the expected output, a line … matches any
 // number of lines, and … within a line matches any text.
 func same(want, got []string) bool {
 	if len(want) == 0 {
@@ -31,9 +31,9 @@ func sameLine(want, got string) bool {
 	return ok && strings.HasSuffix(got, rest)
 }
 
-// diff shows the expected output (-) beside the real one (+). Lines that match are shown once.
+// diff shows the expected output (-) and the real one (+). Matching lines are shown once.
 func diff(want, got []string) string {
-	// common[i][j] is how many lines want[i:] and got[j:] have in common.
+	// common[i][j] is the number of lines that want[i:] and got[j:] have in common.
 	common := make([][]int, len(want)+1)
 	for i := range common {
 		common[i] = make([]int, len(got)+1)
@@ -74,7 +74,6 @@ func diff(want, got []string) string {
 	return text.String()
 }
 
-// lines returns the lines of an output without spaces at their ends.
 func lines(output string) (all []string) {
 	output = strings.TrimRight(output, " \t\r\n")
 	if output == "" {

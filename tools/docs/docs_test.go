@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// followText follows a page with this text, without our modules and our command.
 func followText(t *testing.T, text string, env ...string) (dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
@@ -87,7 +86,6 @@ func TestPagesThatDoNotHold(t *testing.T) {
 	}
 }
 
-// errorText returns what printTable shows for an error of page.md.
 func errorText(err error) string {
 	if err == nil {
 		return ""
@@ -95,7 +93,6 @@ func errorText(err error) string {
 	return "page.md:" + strings.TrimPrefix(err.Error(), "page.md:")
 }
 
-// When a page ends, its background commands have ended, too.
 func TestBackgroundCommandsAreKilled(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -103,7 +100,7 @@ func TestBackgroundCommandsAreKilled(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := os.ReadFile(pipe) // until nobody has it open for writing
+		_, err := os.ReadFile(pipe) // returns when no process has it open for writing
 		ended <- err
 	}()
 	if _, err := followText(t, "'''sh\nexec 5>$PIPE # waits for the reader\n(trap '' TERM HUP; while sleep 100; do true; done) &\n'''\n'''text\n'''\n", "PIPE="+pipe); err != nil {
@@ -119,7 +116,6 @@ func TestBackgroundCommandsAreKilled(t *testing.T) {
 	}
 }
 
-// A page that is stopped leaves no process behind, and its result says that it was stopped.
 func TestAStoppedPage(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &world{dir: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}}
@@ -145,8 +141,6 @@ func TestAPortInUse(t *testing.T) {
 	}
 }
 
-// The pages have a module cache of their own. It has all modules of the machine's cache, except for
-// ours.
 func TestModulesAreShared(t *testing.T) {
 	shared, own := t.TempDir(), t.TempDir()
 	for _, dir := range []string{"golang.org/x", "github.com/other/a@v1.0.0", "github.com/understudy-lb/understudy@v0.1.0", "cache/vcs"} {
@@ -174,7 +168,6 @@ func TestModulesAreShared(t *testing.T) {
 	}
 }
 
-// The Go files of a page are compiled at its end, in the page's module.
 func TestGoFilesAreCompiled(t *testing.T) {
 	env, err := goEnv(t.Context())
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-const blockTimeout = 10 * time.Minute // with an empty build cache, a block takes minutes
+const blockTimeout = 10 * time.Minute
 
-// result is what came of following a page.
+// result is the result of following a page.
 type result struct {
 	page    *page
-	ran     int      // blocks that were run, written, compiled or parsed
-	skipped []string // commands that were only shown, with the reason
+	ran     int
+	skipped []string
 	took    time.Duration
-	err     error // begins with the line of the block
+	err     error
 }
 
-// follow does what a page says, from its top.
+// follow carries out the instructions of a page in order.
 func (w *world) follow(ctx context.Context, p *page) result {
 	began := time.Now()
 	f := follower{world: w, page: p, result: result{page: p}}
@@ -35,7 +35,7 @@ func (w *world) follow(ctx context.Context, p *page) result {
 type follower struct {
 	world   *world
 	page    *page
-	dir     string // where the files of the page are
+	dir     string
 	session *session
 	result  result
 }
@@ -71,11 +71,10 @@ func (f *follower) run(ctx context.Context) error {
 
 var port = regexp.MustCompile(`\b50(?:0[5-9]|1[0-9])\d\b`)
 
-// portWait is how long a port may be in use by another program. The system gives these ports to
-// connections, too, and keeps such a port for a minute after the connection has ended.
+// portWait is how long a port may be in use by another program. The system also uses these ports
+// for outgoing connections, and keeps such a port for a minute after the connection has ended.
 const portWait = 90 * time.Second
 
-// awaitPorts waits until the ports of the page are free, and fails if one is not within portWait.
 func (f *follower) awaitPorts(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, portWait)
 	defer cancel()

@@ -17,13 +17,11 @@ import (
 	"time"
 )
 
-const atOnce = 2 // pages
+const atOnce = 2
 
 // patterns match the pages to follow.
 var patterns = []string{"README.md", "docs/README.md", "docs/howto/*.md", "docs/reference/*.md", "docs/explanation/*.md"}
 
-// generated is a page that the command writes from its help texts. A test of the command keeps it
-// current.
 const generated = "docs/reference/commands.md"
 
 func main() {
@@ -39,7 +37,7 @@ func main() {
 	}
 }
 
-// run follows the named pages or, without names, all of them.
+// run follows the named pages, or all pages if there are no names.
 func run(ctx context.Context, repository string, names []string, slow, keep bool) (err error) {
 	began := time.Now()
 	results, later, err := choose(repository, names, slow)
@@ -50,7 +48,7 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 	if err != nil {
 		return err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as pwd prints it
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // pwd prints it like this
 		return err
 	}
 	if keep {
@@ -77,7 +75,6 @@ func run(ctx context.Context, repository string, names []string, slow, keep bool
 	return ctx.Err()
 }
 
-// choose returns the pages to follow, and the names of those that are too slow for now.
 func choose(repository string, names []string, slow bool) (pages []result, later []string, err error) {
 	all := len(names) == 0
 	if all {
@@ -104,7 +101,6 @@ func choose(repository string, names []string, slow bool) (pages []result, later
 	return pages, later, nil
 }
 
-// followAll follows the pages that could be read, two at a time.
 func (w *world) followAll(ctx context.Context, results []result) {
 	turns := make(chan bool, atOnce)
 	var all sync.WaitGroup
@@ -130,7 +126,6 @@ func failed(results []result) (n int) {
 	return n
 }
 
-// printTable prints the pages, the commands that were not run, and the failures.
 func printTable(results []result, later []string, took time.Duration) {
 	width := 0
 	for _, r := range results {

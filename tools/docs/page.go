@@ -10,27 +10,25 @@ import (
 	"strings"
 )
 
-// page is a document whose code blocks are followed.
 type page struct {
-	name   string // path in the repository
-	slow   bool   // too slow for the gate
+	name   string
+	slow   bool
 	blocks []block
 }
 
 type block struct {
-	line     int    // of the opening fence
-	language string // the first word after the fence
+	line     int
+	language string
 	content  string
-	file     string // the file that gets the content, if there is one
-	fragment bool   // Go statements or declarations, and not a file
-	norun    bool   // the block is only shown
-	reason   string // why a command is only shown
-	want     *block // the expected output of a command, if the page shows it
+	file     string
+	fragment bool // Go statements or declarations instead of a file
+	norun    bool
+	reason   string
+	want     *block
 }
 
 const slowMark = "<!-- docs: slow -->"
 
-// readPage reads a page. It returns a page even with an error.
 func readPage(repository, name string) (*page, error) {
 	p := &page{name: name}
 	text, err := os.ReadFile(filepath.Join(repository, name))
@@ -48,7 +46,6 @@ func readPage(repository, name string) (*page, error) {
 
 var fence = regexp.MustCompile("^( *)(```+)(.*)$")
 
-// parse returns the code blocks of a page. An error begins with the line number.
 func parse(text string) (blocks []block, err error) {
 	var open *block
 	var indent, ticks string
@@ -80,7 +77,6 @@ func parse(text string) (blocks []block, err error) {
 
 var attribute = regexp.MustCompile(`^\s+([a-z]+)(?:=(?:"([^"]*)"|([^\s"]+)))?`)
 
-// parseInfo parses what follows the opening fence: a language and attributes.
 func (b *block) parseInfo(info string) error {
 	b.language = strings.TrimSpace(info)
 	if i := strings.IndexAny(b.language, " \t"); i >= 0 {
@@ -112,7 +108,7 @@ func (b *block) parseInfo(info string) error {
 	return b.check()
 }
 
-// check rejects blocks that would otherwise silently not be followed.
+// check rejects blocks that would otherwise be ignored silently.
 func (b *block) check() error {
 	switch {
 	case b.language == "":
@@ -127,7 +123,7 @@ func (b *block) check() error {
 	return nil
 }
 
-// attach turns each text block after a command into the expected output of that command.
+// attach makes each text block after a command the expected output of that command.
 func attach(blocks []block) (attached []block, err error) {
 	for _, b := range blocks {
 		last := len(attached) - 1

@@ -14,8 +14,8 @@ import (
 )
 
 // driver is the script of the bash process that runs the commands of a page. It reads the number of
-// a block, runs the block, and writes a line. Commands in the background go on writing to the
-// output of their block.
+// a block, runs the block, and writes a line. Background commands continue to write to the output
+// of their block.
 const driver = `set -e
 exec 3<&0 </dev/null
 readonly _blocks="$1"
@@ -27,18 +27,16 @@ while read -r -u 3 _block; do
 done
 `
 
-// session is the bash process of a page.
 type session struct {
-	blocks  string // directory of the scripts and their outputs
+	blocks  string
 	count   int
 	command *exec.Cmd
 	numbers *os.File
-	done    chan bool     // receives a value after each block
-	exited  chan struct{} // closed when bash has ended
-	err     error         // the result of bash; read it after exited
+	done    chan bool
+	exited  chan struct{}
+	err     error // read it after exited
 }
 
-// start starts a session in the scratch directory dir.
 func start(dir, blocks string, env []string) (*session, error) {
 	if err := os.MkdirAll(blocks, 0o755); err != nil {
 		return nil, err
@@ -62,7 +60,7 @@ func start(dir, blocks string, env []string) (*session, error) {
 		return nil, errors.Join(err, numbers.Close(), lines.Close())
 	}
 	go func() {
-		defer func() { _ = lines.Close() }() // until the end of the input
+		defer func() { _ = lines.Close() }()
 		for scanner := bufio.NewScanner(lines); scanner.Scan(); {
 			s.done <- true
 		}
@@ -74,7 +72,6 @@ func start(dir, blocks string, env []string) (*session, error) {
 	return s, nil
 }
 
-// run runs a script. It returns the output even if the script fails.
 func (s *session) run(ctx context.Context, script string) (output string, err error) {
 	s.count++
 	name := filepath.Join(s.blocks, strconv.Itoa(s.count))
@@ -98,15 +95,14 @@ func (s *session) run(ctx context.Context, script string) (output string, err er
 	return string(data), errors.Join(err, readErr)
 }
 
-// close kills bash and all background commands, and waits until they have ended.
 func (s *session) close() {
 	group := -s.command.Process.Pid
-	_ = syscall.Kill(group, syscall.SIGKILL) // fails if all have ended
+	_ = syscall.Kill(group, syscall.SIGKILL)
 	<-s.exited
-	_ = s.numbers.Close() // nobody reads them now
+	_ = s.numbers.Close()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for range 40 { // where nobody waits for it, a process that has ended stays visible
+	for range 40 { // a process that has ended stays visible until its parent waits for it
 		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
 			return
 		}

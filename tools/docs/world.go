@@ -17,18 +17,16 @@ import (
 
 const version = "v0.1.0"
 
-// world is what the pages find on a machine: the released modules, and the command on the PATH.
+// world is the machine that the pages see, with the released modules, and the command on the PATH.
 type world struct {
-	dir string   // the pages write only below it
-	env []string // all variables except HOME and TMPDIR
+	dir string // the pages write only below it
+	env []string
 }
 
-// newWorld writes the modules of the repository as version v0.1.0, and installs the command from
-// them, in dir.
-//
-// The machine's own module cache must never get this v0.1.0. So the pages have another one, which
-// shares all other modules with it. Builds use -trimpath, because otherwise the build cache would
-// depend on the directory of the module cache.
+// newWorld writes the modules of the repository to dir as version v0.1.0, and installs the command
+// from them. The machine's own module cache must never get this v0.1.0, so the pages have a
+// separate one that shares all other modules with it. Builds use -trimpath, because otherwise the
+// build cache would depend on the directory of the module cache.
 func newWorld(ctx context.Context, repository, dir string) (*world, error) {
 	goEnv, err := goEnv(ctx)
 	if err != nil {
@@ -44,9 +42,9 @@ func newWorld(ctx context.Context, repository, dir string) (*world, error) {
 	goEnv["GOMODCACHE"] = modules
 	goEnv["GOPROXY"] = "file://" + filepath.ToSlash(proxy) + "," + goEnv["GOPROXY"]
 	goEnv["GONOSUMDB"] = strings.TrimPrefix(goEnv["GONOSUMDB"]+","+modproxy.Root, ",")
-	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // -modcacherw makes it possible to remove the module cache
+	goEnv["GOFLAGS"] = strings.TrimSpace(goEnv["GOFLAGS"] + " -trimpath -modcacherw") // without -modcacherw, the module cache could not be removed
 	goEnv["GOBIN"] = bin
-	goEnv["GOENV"] = "off" // the settings in goEnv apply, and no file of settings
+	goEnv["GOENV"] = "off" // ignore settings in files
 	w := &world{dir: dir, env: []string{"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8"}}
 	for name, value := range goEnv {
 		w.env = append(w.env, name+"="+value)
@@ -62,7 +60,6 @@ func newWorld(ctx context.Context, repository, dir string) (*world, error) {
 	return w, err
 }
 
-// goEnv returns the settings of the go command that the pages inherit.
 func goEnv(ctx context.Context) (map[string]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "-json",
 		"GOCACHE", "GOFLAGS", "GOMODCACHE", "GONOPROXY", "GONOSUMDB", "GOPATH", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN").Output()
@@ -73,10 +70,9 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return env, json.Unmarshal(out, &env)
 }
 
-// shareModules fills the module cache own with links to what is in the module cache shared, except
-// for our modules.
+// shareModules links the modules in the cache shared into the cache own, except for ours.
 func shareModules(shared, own string) error {
-	ours := strings.Split(modproxy.Root, "/")[:2] // all modules of the organization
+	ours := strings.Split(modproxy.Root, "/")[:2]
 	for _, part := range []string{"", "cache/download"} {
 		for depth := range len(ours) {
 			dir := filepath.Join(part, filepath.Join(ours[:depth]...))
@@ -100,7 +96,6 @@ func shareModules(shared, own string) error {
 	return nil
 }
 
-// run runs a command in the world. An error contains the output.
 func (w *world) run(ctx context.Context, dir string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "/usr/bin/env", args...) // env looks the command up in the world's PATH
 	command.Dir = dir

@@ -28,16 +28,15 @@ const (
 	golang  = "the Go standard library"
 )
 
-// allowed are the licences that a dependency may have: each permits use under the terms of
+// allowed are the licences that a dependency may have. Each permits use under the terms of
 // Apache-2.0.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 var platforms = []string{"darwin", "linux", "windows"}
 
-// licensed is what is known of one module.
 type licensed struct {
-	texts            map[string]string // by the name of the file
-	library, command bool              // what links the module
+	texts            map[string]string
+	library, command bool // which of the two links the module
 }
 
 func main() {
@@ -109,7 +108,6 @@ func list(repository, platform string, args ...string) (packages []found, err er
 	}
 }
 
-// public returns the packages of the library that a program can import.
 func public(repository, platform string) (paths []string, err error) {
 	packages, err := list(repository, platform, "./...")
 	for _, p := range packages {
@@ -120,7 +118,6 @@ func public(repository, platform string) (paths []string, err error) {
 	return paths, err
 }
 
-// collect adds the modules that packages link.
 func collect(modules map[string]*licensed, repository, platform string, packages []string, linked func(*licensed)) error {
 	deps, err := list(repository, platform, append([]string{"-deps"}, packages...)...)
 	if err != nil {
@@ -153,8 +150,8 @@ func collect(modules map[string]*licensed, repository, platform string, packages
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// read reads the licences of a package: those in its directory and in the directories above it, up
-// to that of the module.
+// read reads the licences of a package. They are in its directory or in those above it, up to the
+// root of the module.
 func (l *licensed) read(module, dir string) error {
 	for {
 		entries, err := os.ReadDir(dir)
@@ -183,8 +180,6 @@ func (l *licensed) read(module, dir string) error {
 	}
 }
 
-// names returns the SPDX identifiers of the licences. It fails if a text is not known or not
-// allowed.
 func (l *licensed) names() ([]string, error) {
 	found := make(map[string]bool)
 	for file, text := range l.texts {
@@ -234,9 +229,8 @@ are ` + strings.Join(allowed, ", ") + `.
 	return strings.ReplaceAll(page.String(), "|  |", "| |"), nil
 }
 
-// texts returns the text of each licence once, with the files that have it.
 func texts(modules map[string]*licensed) string {
-	files := make(map[string][]string) // by text
+	files := make(map[string][]string)
 	for _, module := range slices.Sorted(maps.Keys(modules)) {
 		for _, name := range slices.Sorted(maps.Keys(modules[module].texts)) {
 			text := modules[module].texts[name]

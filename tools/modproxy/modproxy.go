@@ -1,4 +1,4 @@
-// Package modproxy writes the public modules as a tag would publish them.
+// Package modproxy writes the public modules as a release would publish them.
 package modproxy
 
 import (
@@ -19,12 +19,11 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// Root is the path of the root module.
 const Root = "github.com/understudy-lb/understudy"
 
-// Write writes the public modules of the repository to a directory that can be used as
-// GOPROXY=file://DIRECTORY. Their content is what a tag would publish: no modules within modules,
-// and a go.mod that requires the root module at the same version.
+// Write writes the public modules of the repository to a directory for GOPROXY=file://DIRECTORY. As
+// in a release, the modules contain no other modules, and their go.mod files require the root
+// module at the same version.
 func Write(repository, version, directory string) error {
 	for _, dir := range []string{"", "cmd/understudy"} {
 		if err := release(repository, dir, version, directory); err != nil {
@@ -65,8 +64,6 @@ func release(repository, dir, version, proxy string) error {
 	return nil
 }
 
-// released returns the go.mod file at path. If it requires the root module, that requirement
-// becomes version.
 func released(path, version string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -86,7 +83,7 @@ func released(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// filesIn returns the files that git tracks or would add, as they are now. goMod replaces go.mod.
+// filesIn returns the current files that git tracks or would add. goMod replaces go.mod.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir
@@ -99,14 +96,13 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 		if path == "go.mod" {
 			f.content = goMod
 		}
-		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // git still tracks files that were deleted
+		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // git also lists deleted files
 			files = append(files, f)
 		}
 	}
 	return files, nil
 }
 
-// file is a file in the zip of a module.
 type file struct {
 	dir, path string
 	content   []byte // nil: read it from disk
@@ -129,7 +125,7 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// sized is the fs.FileInfo of a file whose content is replaced. It has the size of the new content.
+// sized is the fs.FileInfo of a file with new content. It has the size of the new content.
 type sized struct {
 	fs.FileInfo
 	size int64

@@ -7,12 +7,11 @@ import (
 
 const (
 	width   = 960
-	letters = 6.9 // width of a letter in a list of rooms
-	line    = 16  // height of a line
-	gap     = 34  // between two rows
+	letters = 6.9
+	line    = 16
+	gap     = 34
 )
 
-// box is a group at its place in the picture.
 type box struct {
 	group
 	top, bottom int
@@ -48,7 +47,6 @@ func draw(arrows map[int][]int, members map[int][]string) []byte {
 	return svg.Bytes()
 }
 
-// place returns the boxes of the groups, row below row, and the height of the picture.
 func place(members map[int][]string) (boxes []box, height int) {
 	boxes, top := make([]box, len(groups)), 20
 	for row := 0; ; row++ {
@@ -86,9 +84,9 @@ func wrap(rooms []string, n int) (lines []string) {
 	return lines
 }
 
-// path returns an arrow. It goes straight down where the boxes overlap. Otherwise it leaves through
-// the side of the first box if the second one is on the right, and enters through the side of the
-// second box if that is on the left.
+// path returns an arrow. It goes straight down if the boxes overlap horizontally. Otherwise, it
+// leaves the first box through its side if the second one is on the right, and enters the second
+// box through its side if that is on the left.
 func path(from, to box) string {
 	fromX, toX := (from.left+from.right)/2, (to.left+to.right)/2
 	left, right := max(from.left, to.left), min(from.right, to.right)

@@ -23,13 +23,13 @@ const (
 	picture = "docs/rooms.svg"
 )
 
-// group is a box of the picture.
+// group is a box in the picture.
 type group struct {
 	title       string
-	rooms       []string // packages of the root module; NAME/... is all packages below NAME
-	row         int      // of the picture, from the top
-	left, right int      // edges
-	base        bool     // every group may import it, which is not drawn
+	rooms       []string // NAME/... is all packages below NAME
+	row         int
+	left, right int
+	base        bool // every group may import it, so arrows to it are not drawn
 }
 
 // groups are the boxes. A group imports only groups in lower rows.
@@ -56,7 +56,7 @@ var groups = []group{
 	}, row: 8, left: 20, right: 940, base: true},
 }
 
-// apart are the packages that no package of the product imports.
+// apart lists the packages that no package of the product imports.
 var apart = []string{"discovery/sourcetest", "internal/arch", "internal/e2e", "internal/testing/...", "examples/...", "docs/...", "bench/..."}
 
 func main() {
@@ -88,8 +88,6 @@ func run(repository string, check bool) error {
 	return nil
 }
 
-// list returns, for each of our packages, which of our packages it imports. All are paths in the
-// repository.
 func list(repository string) (map[string][]string, error) {
 	list := exec.Command("go", "list", "-json=ImportPath,Imports", "./...", "./cmd/understudy/...")
 	list.Dir = repository
@@ -120,8 +118,6 @@ func list(repository string) (map[string][]string, error) {
 	}
 }
 
-// room returns the path of a package in the repository. ok is false for packages of other
-// repositories.
 func room(path string) (string, bool) {
 	if path == root {
 		return ".", true
@@ -136,8 +132,6 @@ func has(rooms []string, room string) bool {
 	})
 }
 
-// arrows returns which groups each group imports, without those that it also reaches through
-// others, and the packages of each group.
 func arrows(imports map[string][]string) (arrows map[int][]int, members map[int][]string, err error) {
 	of := make(map[string]int)
 	members = make(map[int][]string)
@@ -176,7 +170,7 @@ func arrows(imports map[string][]string) (arrows map[int][]int, members map[int]
 	return reduced(all), members, nil
 }
 
-// reduced leaves out the arrows that others imply. There is no cycle of arrows.
+// reduced removes the arrows that follow from others. There are no cycles.
 func reduced(all map[int][]int) map[int][]int {
 	var reaches func(from, to int) bool
 	reaches = func(from, to int) bool {

@@ -1,5 +1,4 @@
-// Package adstest has a management server for tests, which runs a script, and resources for it to
-// serve.
+// Package adstest has a scripted management server for tests, and resources for it to serve.
 package adstest
 
 import (
@@ -18,10 +17,8 @@ import (
 
 const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-// Script serves one stream. The stream ends when the script returns.
 type Script func(*Stream) error
 
-// Server runs a script on each stream.
 type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	script  Script
@@ -33,20 +30,18 @@ type Server struct {
 func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Server {
 	s := &Server{script: script, grpc: grpc.NewServer(opts...)}
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
-	go func() { _ = s.grpc.Serve(listener) }() // returns after Stop
+	go func() { _ = s.grpc.Serve(listener) }()
 	return s
 }
 
 func (s *Server) Stop() { s.grpc.Stop() }
 
-// Streams returns the number of streams opened so far.
 func (s *Server) Streams() int { return int(s.streams.Load()) }
 
 func (s *Server) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return s.script(&Stream{AggregatedDiscoveryService_StreamAggregatedResourcesServer: stream, Number: int(s.streams.Add(1))})
 }
 
-// Stream is one stream of a client. The first stream of a server has the Number 1.
 type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
@@ -64,8 +59,8 @@ func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 }
 
-// Respond sends clusters in a response. If no request has come yet, it waits for one, which Recv
-// then returns.
+// Respond sends clusters in a response. If no request has arrived yet, it waits for one. Recv then
+// returns that request.
 func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
 	if !s.asked {
 		var err error

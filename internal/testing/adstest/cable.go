@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Cable wraps conn. After cut, all that is sent is lost, in both directions, and neither side sees
-// the connection end. If full is set, writes block instead.
+// Cable wraps conn. After cut, everything that is sent in either direction is lost, and neither
+// side sees the connection end. If full is set, writes block instead.
 func Cable(conn net.Conn) (cabled net.Conn, cut func(full bool)) {
 	c := &cable{Conn: conn, closed: make(chan struct{})}
 	return c, func(full bool) {

@@ -14,12 +14,11 @@ import (
 
 const ClustersURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// Catalogue serves clusters and endpoints by name, and sends them again when they change. Create
-// one with NewCatalogue.
+// Catalogue serves clusters and endpoints by name, and sends them again when they change.
 type Catalogue struct {
 	mu        sync.Mutex
-	resources map[string]proto.Message // by type and name
-	changed   chan struct{}            // closed and replaced at the next change
+	resources map[string]proto.Message
+	changed   chan struct{} // closed and replaced when a resource changes
 }
 
 func NewCatalogue(resources ...proto.Message) *Catalogue {
@@ -46,7 +45,7 @@ func (c *Catalogue) Set(resources ...proto.Message) {
 // Serve is a Script. It sends the resources that the client requests, and sends them again when
 // they change.
 func (c *Catalogue) Serve(s *Stream) error {
-	asked := make(map[string][]string) // by type: the requested names
+	asked := make(map[string][]string) // the requested names by type
 	sent := make(map[string]proto.Message)
 	requests := make(chan *discoveryv3.DiscoveryRequest)
 	failed := make(chan error, 1)
@@ -85,7 +84,7 @@ func (c *Catalogue) Serve(s *Stream) error {
 	}
 }
 
-// send sends the resources that have changed since they were last sent.
+// send sends the resources that have changed since the last response.
 func (c *Catalogue) send(s *Stream, url string, names []string, sent map[string]proto.Message, nonce *int) error {
 	response := &discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: fmt.Sprint(*nonce), Nonce: fmt.Sprint(*nonce)}
 	c.mu.Lock()

@@ -15,7 +15,6 @@ import (
 	"sync"
 )
 
-// names are the names that distributions give the program.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
 
 type Browser struct {
@@ -25,13 +24,12 @@ type Browser struct {
 	in      *os.File // for messages from Chromium
 
 	mu      sync.Mutex
-	last    int                    // ID of the last command
-	waiting map[int]chan<- message // by the ID of the command: who waits for its result
-	pages   map[string]*Page       // by the ID of the session
-	ended   error                  // why the browser has ended; nil before that
+	last    int
+	waiting map[int]chan<- message
+	pages   map[string]*Page
+	ended   error
 }
 
-// message is a message of the DevTools protocol: a command, a result or an event.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -58,7 +56,7 @@ func Start() (*Browser, error) {
 		"--hide-scrollbars", "--force-color-profile=srgb", "--disable-lcd-text", "--lang=en",
 	}
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox") // as root, Chromium does not start with its sandbox
+		args = append(args, "--no-sandbox") // Chromium's sandbox does not work as root
 	}
 	b := &Browser{
 		command: exec.Command(path, append(args, "about:blank")...), dir: dir,
@@ -80,8 +78,8 @@ func find() (string, error) {
 	return "", fmt.Errorf("no browser found, want one of %q in PATH", names)
 }
 
-// start starts the process, which reads commands from file descriptor 3 and writes its messages to
-// file descriptor 4.
+// start starts the process. It reads commands from file descriptor 3 and writes messages to file
+// descriptor 4.
 func (b *Browser) start() error {
 	commands, out, err := os.Pipe()
 	if err != nil {
@@ -96,7 +94,7 @@ func (b *Browser) start() error {
 	ownGroup(b.command)
 	b.out, b.in = out, in
 	err = b.command.Start()
-	_ = errors.Join(commands.Close(), answers.Close()) // the process of the browser has its own copies
+	_ = errors.Join(commands.Close(), answers.Close())
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
@@ -104,17 +102,16 @@ func (b *Browser) start() error {
 	return nil
 }
 
-// Close ends the browser and removes its files.
 func (b *Browser) Close() error {
 	_ = b.call(context.Background(), "", "Browser.close", nil, nil) // fails if the browser has already ended
 	_ = b.out.Close()
 	killGroup(b.command)
-	_ = b.command.Wait() // the exit status does not matter
+	_ = b.command.Wait()
 	_ = b.in.Close()
 	return os.RemoveAll(b.dir)
 }
 
-// read handles the messages of the browser, each of which ends with a zero byte.
+// read handles the messages of the browser. Each message ends with a zero byte.
 func (b *Browser) read(in io.Reader) {
 	reader := bufio.NewReader(in)
 	for {
@@ -160,8 +157,6 @@ func (b *Browser) end(why error) {
 	}
 }
 
-// call runs a command in a session and waits. If result is not nil, it gets the result of the
-// command.
 func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
 	answer := make(chan message, 1)
 	if err := b.send(session, method, params, answer); err != nil {

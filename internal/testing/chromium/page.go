@@ -13,10 +13,9 @@ type Page struct {
 	browser  *Browser
 	target   string
 	session  string
-	problems []string // guarded by the lock of the browser
+	problems []string // guarded by browser.mu
 }
 
-// View is how a page is displayed.
 type View struct {
 	Width, Height int
 	Dark          bool
@@ -59,7 +58,6 @@ func (p *Page) call(ctx context.Context, method string, params, result any) erro
 	return p.browser.call(ctx, p.session, method, params, result)
 }
 
-// hear records the problem that an event reports, if it does.
 func (p *Page) hear(method string, params json.RawMessage) {
 	var event struct {
 		Entry   *struct{ Level, Text, URL string } `json:"entry"`
@@ -79,16 +77,14 @@ func (p *Page) hear(method string, params json.RawMessage) {
 	}
 }
 
-// Problems returns what the page's log complains about: exceptions, violations of its
-// Content-Security-Policy, and failed loads.
+// Problems returns the exceptions, violations of the Content-Security-Policy, and failed loads of
+// the page.
 func (p *Page) Problems() []string {
 	p.browser.mu.Lock()
 	defer p.browser.mu.Unlock()
 	return slices.Clone(p.problems)
 }
 
-// LookAs changes how the page is displayed. NoScript takes effect with the next page that is
-// loaded.
 func (p *Page) LookAs(ctx context.Context, v View) error {
 	scheme := "light"
 	if v.Dark {
@@ -109,7 +105,6 @@ func (p *Page) LookAs(ctx context.Context, v View) error {
 	return nil
 }
 
-// Go opens a URL in the page and waits until it is loaded.
 func (p *Page) Go(ctx context.Context, url string) error {
 	var gone struct{ ErrorText string }
 	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &gone); err != nil {
@@ -121,7 +116,6 @@ func (p *Page) Go(ctx context.Context, url string) error {
 	return p.Until(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
 }
 
-// Eval evaluates a JavaScript expression in the page and puts the result into value.
 func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	var got struct {
 		Result    struct{ Value json.RawMessage } `json:"result"`
@@ -141,8 +135,7 @@ func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	return json.Unmarshal(got.Result.Value, value)
 }
 
-// Until waits until a JavaScript condition is true in the page. While the browser loads another
-// page, it is false.
+// Until waits until a JavaScript condition is true in the page.
 func (p *Page) Until(ctx context.Context, condition string) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -160,7 +153,6 @@ func (p *Page) Until(ctx context.Context, condition string) error {
 	}
 }
 
-// Press focuses the element that a CSS selector matches, and presses Enter.
 func (p *Page) Press(ctx context.Context, selector string) error {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
@@ -197,7 +189,6 @@ func (p *Page) Key(ctx context.Context, k Key) error {
 	return nil
 }
 
-// Screenshot returns the visible part of the page as PNG.
 func (p *Page) Screenshot(ctx context.Context) ([]byte, error) {
 	var shot struct{ Data []byte }
 	err := p.call(ctx, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)

@@ -1,4 +1,4 @@
-// Package dnstest has a DNS server for tests. It listens on loopback, over UDP and TCP.
+// Package dnstest has a DNS server for tests. It listens on loopback over UDP and TCP.
 package dnstest
 
 import (
@@ -13,35 +13,30 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server is a DNS server. Create one with Start.
 type Server struct {
 	udp     net.PacketConn
 	tcp     net.Listener
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	news    *sync.Cond // a question has come
+	news    *sync.Cond // signaled for each question
 	answers map[Question]Answer
 	asked   map[Question]int
 	open    map[net.Conn]bool
 	silent  bool
 }
 
-// Question is a name and a record type: "A", "AAAA" or "SRV".
 type Question struct{ Name, Type string }
 
-// Answer is the response to a question. If it is zero, or none is set, the name does not exist.
+// Answer is the response to a question. For a zero Answer, the name does not exist.
 type Answer struct {
 	Records []string // "10.0.0.1"; "10 3 443 a.example.com."; "CNAME b.example.com."
-	// Code is a response code of package dnsmessage. If it is zero, a name with records of any type
-	// is a success, and another name does not exist.
+	// Code is the response code. If it is zero, the name exists if it has records of any type.
 	Code dnsmessage.RCode
 	// Truncated makes UDP responses empty and sets their truncation flag.
 	Truncated bool
-	// Cut leaves only the first record in UDP responses, without the truncation flag.
-	Cut bool
-	// Silent means that there is no response.
-	Silent bool
+	Cut       bool
+	Silent    bool
 }
 
 // Start starts a server. The caller must call Stop.
@@ -52,7 +47,7 @@ func Start() *Server {
 			panic(err)
 		}
 		udp, err := net.ListenPacket("udp", tcp.Addr().String())
-		if err != nil { // the UDP port is in use, so try another one
+		if err != nil { // another program uses the UDP port, so try another one
 			_ = tcp.Close()
 			continue
 		}
@@ -60,7 +55,6 @@ func Start() *Server {
 	}
 }
 
-// StartAt starts a server at the given address. The caller must call Stop.
 func StartAt(address string) (*Server, error) {
 	tcp, err := net.Listen("tcp", address)
 	if err != nil {
@@ -82,7 +76,6 @@ func start(udp net.PacketConn, tcp net.Listener) *Server {
 	return s
 }
 
-// Stop ends the server and waits until it has ended.
 func (s *Server) Stop() {
 	_ = s.udp.Close()
 	_ = s.tcp.Close()
@@ -107,21 +100,20 @@ func (s *Server) SetAnswer(name, kind string, a Answer) {
 	s.answers[Question{name, kind}] = a
 }
 
-// Hush makes the server stop responding or, if silent is false, respond again.
+// Hush makes the server stop responding if silent is set, and respond again otherwise.
 func (s *Server) Hush(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.silent = silent
 }
 
-// Asked returns how often a question has come.
 func (s *Server) Asked(name, kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[Question{name, kind}]
 }
 
-// Await waits until a question has come n more times.
+// Await waits until a question was asked n more times.
 func (s *Server) Await(name, kind string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +154,7 @@ func (s *Server) serveTCP() {
 	}
 }
 
-// converse serves a TCP connection. On it, each message comes after its length.
+// converse serves a TCP connection. Each message is preceded by its length.
 func (s *Server) converse(c net.Conn) {
 	for {
 		var length [2]byte
@@ -215,7 +207,8 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	return pack(response, a.Truncated && !tcp, tcp)
 }
 
-// pack encodes a response, without records if it must be truncated or is too long for a datagram.
+// pack encodes a response. It omits the records if truncate is set or the response is too long for
+// UDP.
 func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
 	const datagram = 512
 	packed, err := response.Pack()

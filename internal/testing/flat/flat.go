@@ -1,4 +1,4 @@
-// Package flat makes answers from lists of endpoints, for tests.
+// Package flat creates answers from lists of endpoints, for tests.
 package flat
 
 import (
@@ -13,9 +13,9 @@ type Endpoint struct {
 	Address string
 	Weight  uint32
 	Health  discovery.Health
-	// Priority counts from 0. A priority without endpoints is left out of the answer.
+	// Priority counts from 0. The answer omits priorities without endpoints.
 	Priority uint32
-	// Locality is region/zone/sub_zone. The last of these may be left out, as in "us-east/a".
+	// Locality is region/zone/sub_zone. Trailing fields may be missing, as in "us-east/a".
 	Locality string
 }
 

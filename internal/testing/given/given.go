@@ -1,4 +1,5 @@
-// Package given makes builders of sources with options, for tests. Programs use understudy.Options.
+// Package given creates resolver builders with options, for tests. Programs use
+// understudy.Options.
 package given
 
 import (
@@ -11,10 +12,8 @@ import (
 	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Option changes the options of a program. A nil Option changes nothing.
 type Option func(*options.Program)
 
-// Set sets a field of options.Program.
 func Set(field string, value any) Option {
 	return func(p *options.Program) {
 		f := reflect.ValueOf(p).Elem().FieldByName(field)
@@ -26,12 +25,10 @@ func MinReady(minReady, recovery float64) Option {
 	return func(p *options.Program) { p.MinReady, p.MinReadyRecovery = minReady, recovery }
 }
 
-// Sources adds source options, each of which is a discovery.SourceOption.
 func Sources(all ...any) Option {
 	return func(p *options.Program) { p.Sources = append(p.Sources[:len(p.Sources):len(p.Sources)], all...) }
 }
 
-// Program returns the options of a program after these changes.
 func Program(given ...Option) (p options.Program) {
 	for _, change := range given {
 		if change != nil {
@@ -47,8 +44,8 @@ func Builder(scheme string, given ...Option) options.Builder {
 	return options.For(scheme, apart(given))
 }
 
-// apart returns options that no other builder has, so that its channels share no stored answers
-// with others: all tests of a package run in one process, with the same targets.
+// apart returns options that are unique, so that channels of this builder share no stored answers
+// with others. All tests of a package run in one process and use the same targets.
 func apart(given []Option) options.Program {
 	p := Program(given...)
 	p.Sources = append(p.Sources, struct{}{})
@@ -67,7 +64,6 @@ func Builders(given ...Option) []resolver.Builder {
 	return all
 }
 
-// Dial returns the dial option that adds the builders of all schemes to a channel.
 func Dial(given ...Option) grpc.DialOption {
 	return grpc.WithResolvers(Builders(given...)...)
 }

@@ -1,4 +1,4 @@
-// Package kubetest has a Kubernetes API server for tests, which serves EndpointSlices.
+// Package kubetest has a Kubernetes API server for tests. It serves EndpointSlices.
 package kubetest
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // Server is a Kubernetes API server with one namespace. It sends each change to all watches at
-// once. Its methods may be called by several goroutines.
+// once. Its methods may be called concurrently.
 type Server struct {
 	URL string
 
@@ -24,22 +24,22 @@ type Server struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	slices  map[string]string // JSON of each slice, by name
-	first   int               // the version before the first event
-	log     []string          // all events, in JSON; event i has version first+i+1
+	slices  map[string]string
+	first   int      // the version before the first event
+	log     []string // all events as JSON; event i has version first+i+1
 	watches int
 	down    bool
 }
 
-// New returns a server without slices that does not listen: use it as an http.Handler. Its versions
-// begin after the given one. A watch from a later version fails as after the restore of a backup.
+// New returns an http.Handler without slices. Its versions begin after the given one. A watch from
+// a later version fails, as after a restored backup.
 func New(version int) *Server {
 	s := &Server{slices: make(map[string]string), first: version}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
-// Start starts a server that has no slices and stops at the end of the test.
+// Start starts a server without slices. The server stops at the end of the test.
 func Start(t testing.TB) *Server {
 	s := New(0)
 	s.server = httptest.NewServer(s)
@@ -52,7 +52,6 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Kubeconfig writes a kubeconfig for the server and returns its path.
 func (s *Server) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")
@@ -63,7 +62,8 @@ func (s *Server) Kubeconfig(t testing.TB) string {
 	return path
 }
 
-// SetDown makes the server end all watches and refuse requests or, if down is false, serve again.
+// SetDown makes the server end all watches and refuse requests if down is set, and serve again
+// otherwise.
 func (s *Server) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,15 +71,13 @@ func (s *Server) SetDown(down bool) {
 	s.changed.Broadcast()
 }
 
-// Watches returns how many watches have begun.
 func (s *Server) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watches
 }
 
-// Set adds or changes an EndpointSlice of a Service. Each of endpoints is JSON, and the port has
-// the name grpc.
+// Set adds or changes an EndpointSlice of a Service. Each endpoint is JSON. The port is named grpc.
 func (s *Server) Set(service, name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,13 +97,11 @@ func (s *Server) Delete(name string) {
 	delete(s.slices, name)
 }
 
-// add adds an event to the log. The caller holds the lock.
 func (s *Server) add(kind, object string) {
 	s.log = append(s.log, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
 	s.changed.Broadcast()
 }
 
-// version returns the latest version. The caller must hold the lock.
 func (s *Server) version() int { return s.first + len(s.log) }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -153,8 +149,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin returns the version at which a watch begins, or the status code and the body of an error.
-// The caller must hold the lock.
+// begin returns the version at which a watch begins, or the status code and body of an error. The
+// caller must hold the lock.
 func (s *Server) begin(r *http.Request) (at, code int, reason string) {
 	version := r.URL.Query().Get("resourceVersion")
 	at, err := strconv.Atoi(version)

@@ -1,5 +1,5 @@
-// Package lbtest has what tests of load-balancing policies need: a ClientConn and subchannels that
-// record the calls made to them, and a child policy that reports the states that the test wants.
+// Package lbtest has fakes for tests of load-balancing policies: a ClientConn and subchannels that
+// record calls, and a child policy whose states the test sets.
 package lbtest
 
 import (
@@ -15,11 +15,11 @@ import (
 )
 
 // ClientConn is a balancer.ClientConn that records the calls made to it. Its methods may be called
-// by several goroutines.
+// concurrently.
 type ClientConn struct {
 	balancer.ClientConn // nil, for methods that grpc-go may add
 
-	// Recorder is what MetricsRecorder returns. If it is nil, metrics are discarded.
+	// MetricsRecorder returns Recorder. If it is nil, metrics are discarded.
 	Recorder estats.MetricsRecorder
 
 	mu          sync.Mutex
@@ -29,8 +29,7 @@ type ClientConn struct {
 	onUpdate    func(balancer.State)
 }
 
-// OnUpdate sets a function that is called with each state that the policy publishes, on the
-// policy's stack.
+// OnUpdate sets a function that is called with each published state, on the policy's stack.
 func (c *ClientConn) OnUpdate(f func(balancer.State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,14 +46,13 @@ func (c *ClientConn) UpdateState(state balancer.State) {
 	}
 }
 
-// States returns the states published so far, oldest first.
 func (c *ClientConn) States() []balancer.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.states)
 }
 
-// State returns the last published state. Before the first one, it is IDLE and has no picker.
+// State returns the last published state. Before the first one, it is IDLE without a picker.
 func (c *ClientConn) State() balancer.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,20 +73,16 @@ func (c *ClientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return sc, nil
 }
 
-// SubConns returns all subchannels in the order of their creation, including those that were shut
-// down.
 func (c *ClientConn) SubConns() []*SubConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.subConns)
 }
 
-// Live returns the subchannels that were not shut down.
 func (c *ClientConn) Live() []*SubConn {
 	return slices.DeleteFunc(c.SubConns(), (*SubConn).IsShutdown)
 }
 
-// SubConn returns the newest live subchannel to an address, or nil.
 func (c *ClientConn) SubConn(address string) *SubConn {
 	live := c.Live()
 	for i := len(live) - 1; i >= 0; i-- {
@@ -99,10 +93,9 @@ func (c *ClientConn) SubConn(address string) *SubConn {
 	return nil
 }
 
-// Answer completes all connection attempts, and those that they cause, until there are none.
-// Attempts to an address fail with the error that down returns; down may be nil. A subchannel that
-// is connected also reports the health CONNECTING and then READY. Answer must be called in a
-// synctest bubble.
+// Answer completes all connection attempts until there are none. An attempt fails with the error
+// that down returns; down may be nil. A connected subchannel also reports its health as CONNECTING
+// and then READY. Answer must be called in a synctest bubble.
 func (c *ClientConn) Answer(down func(resolver.Address) error) {
 	answered := make(map[*SubConn]bool)
 	for more := true; more; {
@@ -143,7 +136,7 @@ func (c *ClientConn) ResolveNows() int {
 
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// Target panics, because it is deprecated: a policy has the target in its BuildOptions.
+// Target panics, because it is deprecated. Policies find the target in their BuildOptions.
 func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 
 // MetricsRecorder returns Recorder or, if that is nil, a recorder that discards metrics.

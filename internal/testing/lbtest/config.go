@@ -9,8 +9,6 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Refuses checks that the policy rejects each configuration in errors. The error must be one line
-// that begins with prefix and the text for that configuration.
 func Refuses(t *testing.T, builder balancer.Builder, prefix string, errors map[string]string) {
 	t.Helper()
 	for raw, want := range errors {
@@ -23,9 +21,9 @@ func Refuses(t *testing.T, builder balancer.Builder, prefix string, errors map[s
 	}
 }
 
-// RoundTrips parses a configuration, and then several times marshals the result and parses it
-// again, as grpc-go's cds policy does. It checks that the JSON stays the same, and returns the
-// first and the last result.
+// RoundTrips parses a configuration. Like grpc-go's cds policy, it then marshals the result and
+// parses it again, several times. It checks that the JSON stays the same, and returns the first and
+// the last result.
 func RoundTrips(t *testing.T, builder balancer.Builder, raw string) (first, last serviceconfig.LoadBalancingConfig) {
 	t.Helper()
 	var text []byte

@@ -8,8 +8,8 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// Recorder is a metrics recorder that adds up what is recorded. Its methods may be called by
-// several goroutines.
+// Recorder is a metrics recorder that sums the recorded values. Its methods may be called
+// concurrently.
 type Recorder struct {
 	estats.UnimplementedMetricsRecorder
 
@@ -18,7 +18,6 @@ type Recorder struct {
 	reporters map[*estats.AsyncMetricReporter]map[*estats.MetricDescriptor]bool
 }
 
-// key returns the name of a metric and its labels, as in "understudy.picks p0 us-east".
 func key(d *estats.MetricDescriptor, labels []string) string {
 	if len(labels) != len(d.Labels)+len(d.OptionalLabels) {
 		panic("lbtest: " + d.Name + " was recorded with the labels " + strings.Join(labels, ", "))
@@ -43,7 +42,7 @@ func (r *Recorder) RecordInt64UpDownCount(h *estats.Int64UpDownCountHandle, n in
 	r.add(h.Descriptor(), n, labels)
 }
 
-// RegisterAsyncReporter makes Export call the reporter, until the returned function is called.
+// RegisterAsyncReporter makes Export call the reporter until the returned function is called.
 func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, metrics ...estats.AsyncMetric) func() {
 	wanted := make(map[*estats.MetricDescriptor]bool)
 	for _, m := range metrics {
@@ -63,7 +62,6 @@ func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, me
 	}
 }
 
-// Counts returns the counters that are not 0, by name and labels.
 func (r *Recorder) Counts() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +70,6 @@ func (r *Recorder) Counts() map[string]int64 {
 	return counts
 }
 
-// Export returns the counters and gauges that are not 0, by name and labels.
 func (r *Recorder) Export() map[string]int64 {
 	r.mu.Lock()
 	reporters := make([]estats.AsyncMetricReporter, 0, len(r.reporters))
@@ -99,7 +96,6 @@ func (r *Recorder) Export() map[string]int64 {
 
 type gauges map[string]int64
 
-// RecordInt64AsyncGauge sets a gauge. If several reporters set it, the last value counts.
 func (g gauges) RecordInt64AsyncGauge(h *estats.Int64AsyncGaugeHandle, n int64, labels ...string) {
 	g[key(h.Descriptor(), labels)] = n
 }

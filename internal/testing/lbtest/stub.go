@@ -14,21 +14,21 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. By the id, a test tells
-// the children of a policy apart.
+// StubConfig is the configuration of a stub policy, such as `{"id": "a"}`. The id distinguishes the
+// children of a policy.
 type StubConfig struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 	ID                                string `json:"id"`
 	Reject                            bool   `json:"reject,omitempty"`
 }
 
-// StubBuilder builds policies that do nothing of their own and report the states that the test
-// wants. Register it with balancer.Register, under a name that no other test uses.
+// StubBuilder builds stub policies. Register it with balancer.Register under a unique name.
 type StubBuilder struct {
 	PolicyName string
-	// OnUpdate, if set, is called in each stub's UpdateClientConnState and gives its result.
+	// OnUpdate is called in each stub's UpdateClientConnState and returns its result. It may be
+	// nil.
 	OnUpdate func(*Stub, balancer.ClientConnState) error
-	// OnExitIdle, if set, is called in each stub's ExitIdle.
+	// OnExitIdle is called in each stub's ExitIdle. It may be nil.
 	OnExitIdle func(*Stub)
 
 	mu    sync.Mutex
@@ -56,14 +56,12 @@ func (b *StubBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) 
 	return s
 }
 
-// Built returns all stubs in the order in which they were built, including closed ones.
 func (b *StubBuilder) Built() []*Stub {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.built)
 }
 
-// Get returns the newest stub with this id that is not closed, or nil if there is none.
 func (b *StubBuilder) Get(id string) *Stub {
 	built := b.Built()
 	for i := len(built) - 1; i >= 0; i-- {
@@ -74,8 +72,8 @@ func (b *StubBuilder) Get(id string) *Stub {
 	return nil
 }
 
-// Stub is a policy that reports the states that the test wants. Its methods may be called by
-// several goroutines.
+// Stub is a policy that reports the states that the test sets. Its methods may be called
+// concurrently.
 type Stub struct {
 	CC      balancer.ClientConn
 	Options balancer.BuildOptions
@@ -90,7 +88,6 @@ type Stub struct {
 	closed    int
 }
 
-// ID returns the id in the stub's last configuration, or "" if it has none.
 func (s *Stub) ID() string {
 	if c, ok := s.Last().BalancerConfig.(*StubConfig); ok {
 		return c.ID
@@ -114,7 +111,6 @@ func (s *Stub) Updates() int {
 	return len(s.updates)
 }
 
-// Last returns the stub's last update.
 func (s *Stub) Last() balancer.ClientConnState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +120,6 @@ func (s *Stub) Last() balancer.ClientConnState {
 	return s.updates[len(s.updates)-1]
 }
 
-// Addresses returns the first address of each endpoint in the last update.
 func (s *Stub) Addresses() []string {
 	var addresses []string
 	for _, e := range s.Last().ResolverState.Endpoints {
@@ -192,9 +187,8 @@ func (s *Stub) Closes() int {
 	return s.closed
 }
 
-// Report reports a state. If err is not nil, the picker fails each pick with it. Otherwise the
-// picker of a READY stub fails with a PickedStub that has the stub's id, so that a test sees whose
-// picker is in use, and any other picker makes calls wait.
+// Report reports a state. If err is not nil, each pick fails with it. Otherwise, picks of a READY
+// stub fail with a PickedStub, and picks in any other state queue the call.
 func (s *Stub) Report(state connectivity.State, err error) {
 	if err == nil {
 		err = balancer.ErrNoSubConnAvailable
@@ -207,13 +201,14 @@ func (s *Stub) Report(state connectivity.State, err error) {
 
 func (s *Stub) ResolveNow() { s.CC.ResolveNow(resolver.ResolveNowOptions{}) }
 
-// PickedStub is the error of a READY stub's picker. It counts as a pick: a stub has no subchannels.
+// PickedStub is the error of a READY stub's picker. It represents a successful pick, because a stub
+// has no subchannels.
 type PickedStub struct{ ID string }
 
 func (p PickedStub) Error() string { return "picked " + p.ID }
 
 // Pick makes one pick and describes the result: "a" if stub a or the subchannel to address a was
-// picked, "queue" if the call must wait, and otherwise "fail: …".
+// picked, "queue" if the call must wait, or "fail: …".
 func Pick(state balancer.State) string {
 	if state.Picker == nil {
 		return "no picker"

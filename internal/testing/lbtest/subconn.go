@@ -9,12 +9,11 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// SubConn is a balancer.SubConn that records calls and reports the states that the test wants. Its
-// methods may be called by several goroutines.
+// SubConn is a balancer.SubConn that records calls and reports the states that the test sets. Its
+// methods may be called concurrently.
 type SubConn struct {
 	balancer.SubConn // nil, for methods that grpc-go may add
 
-	// Addresses are those that the subchannel was created with.
 	Addresses []resolver.Address
 
 	listener func(balancer.SubConnState)
@@ -52,7 +51,6 @@ func (sc *SubConn) IsShutdown() bool {
 	return sc.shutdown
 }
 
-// UpdateAddresses records the addresses. Policies no longer use it.
 func (sc *SubConn) UpdateAddresses(addresses []resolver.Address) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -71,8 +69,8 @@ func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	sc.health = f
 }
 
-// Report reports a connection state on the caller's stack. Like a grpc-go channel, it first drops
-// the health listener. err is the error of TRANSIENT_FAILURE.
+// Report reports a connection state on the caller's stack. Like grpc-go, it first removes the
+// health listener. err is the error of TRANSIENT_FAILURE.
 func (sc *SubConn) Report(state connectivity.State, err error) {
 	sc.mu.Lock()
 	sc.health = nil
@@ -88,7 +86,6 @@ func (sc *SubConn) HasHealthListener() bool {
 	return sc.health != nil
 }
 
-// ReportHealth reports the server's health, if a health listener is registered.
 func (sc *SubConn) ReportHealth(state connectivity.State, err error) {
 	sc.mu.Lock()
 	f := sc.health

@@ -53,8 +53,6 @@ type Target interface {
 	Take() []string
 }
 
-// Unproven returns the line that reports whether an endpoint is unproven. It is the last of the
-// lines that one change causes.
 func Unproven(endpoint string, unproven bool) string {
 	if unproven {
 		return endpoint + " unproven"
@@ -62,10 +60,8 @@ func Unproven(endpoint string, unproven bool) string {
 	return endpoint + " proven"
 }
 
-// Draw gives a Target the random numbers that the scenario lists.
 type Draw struct{ next []uint32 }
 
-// Next returns the next number of the scenario, or 0 after the last one.
 func (d *Draw) Next() uint32 {
 	if len(d.next) == 0 {
 		return 0
@@ -75,7 +71,6 @@ func (d *Draw) Next() uint32 {
 	return n
 }
 
-// Run runs the scenarios in a file, each with its own target.
 func Run(t *testing.T, path string, newTarget func(*Draw) Target) {
 	t.Helper()
 	var target Target
@@ -123,7 +118,6 @@ func run(t *testing.T, d *datadriven.TestData, target Target, draw *Draw) {
 	}
 }
 
-// Default returns A50's defaults, with no algorithm enabled.
 func Default() core.Config {
 	return core.Config{
 		Interval:           10 * time.Second,

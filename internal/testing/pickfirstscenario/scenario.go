@@ -45,7 +45,6 @@ type Target interface {
 	Take() []string
 }
 
-// Run runs the scenarios in a file. Each `new` makes a target.
 func Run(t *testing.T, path string, newTarget func() Target) {
 	target := newTarget()
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

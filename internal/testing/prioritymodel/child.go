@@ -5,32 +5,30 @@ import (
 	"time"
 )
 
-// never is the time at which a stopped timer fires.
 const never = time.Duration(1<<63 - 1)
 
-// child is a child of the policy, from its creation until it is destroyed.
 type child struct {
 	m        *Model
 	name     string
-	number   int // children have numbers in the order of their creation
+	number   int
 	policies Policies
 
 	reported  Report
 	refusal   string // the error of its last update, if the child counts as failed because of it
-	lacking   bool   // fewer of the child's endpoints are READY than MinReady requires
+	lacking   bool   // fewer endpoints are READY than MinReady requires
 	reports   int
-	revision  int // increases when what the child would publish changes
+	revision  int // incremented when the child's state or picker changes
 	lastError string
 
 	failoverAt  time.Duration // when the failover timer fires
-	given       time.Duration // the duration that the failover timer was last started with
-	expired     bool          // the failover timer has fired, and since then the child has reported nothing but CONNECTING
+	given       time.Duration // the last duration of the failover timer
+	expired     bool          // the failover timer has fired, and the child has reported only CONNECTING since then
 	mayStart    bool          // the child has been READY or IDLE more recently than TRANSIENT_FAILURE
-	destroyAt   time.Duration // when the deactivation timer fires
-	removed     bool          // deactivated because it is not configured
+	destroyAt   time.Duration
+	removed     bool
 	readyLongAt time.Duration // when the failback delay ends, if the child stays good until then
 	woken       bool
-	wasPoor     bool // the child was poor (see the method poor) when it was last READY, or became poor while it connected after that; and it has not failed since
+	wasPoor     bool // the child was poor when it was last READY, or became poor while it connected after that, and has not failed since
 	lastWell    int  // the value of Model.counted when the child was last good or small
 
 	readySinceFailure bool // the child was READY more recently than TRANSIENT_FAILURE
@@ -39,12 +37,12 @@ type child struct {
 	late     bool          // calls must not move to the child while it connects, even without fastFailover and a failback delay
 	waits    bool          // the child is good, but the failback delay has not ended
 	failures int           // failures since the child was last in use for long enough
-	steadyAt time.Duration // when the child will have been in use for long enough, so that its failures no longer count
+	steadyAt time.Duration // when the child has been in use for so long that its failures no longer count
 	lateAt   time.Duration // when the other near groups of its priority start
 
 	failoverBefore time.Duration // row p-reactivated: failoverAt when the child was deactivated
-	ignored        bool          // whether its requests for re-resolution are ignored, by its last update
-	forgotten      bool          // ignored is out of date, because an update came while the child was deactivated
+	ignored        bool          // its requests for re-resolution are ignored
+	forgotten      bool          // an update came while the child was deactivated, so ignored is out of date
 }
 
 // CreateChild is the function of this name in the pseudo-code of gRFC A56. "The timer will be started when the child is
@@ -69,10 +67,8 @@ func (c *child) connectivityState() string {
 	return c.reported.State
 }
 
-// FailoverTimerPending is the function of the pseudo-code.
 func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.refusal == "" }
 
-// picker returns what the child would publish.
 func (c *child) picker() Report {
 	switch {
 	case c.refusal != "":
@@ -98,8 +94,8 @@ func (c *child) track(r Report) {
 	case c.ready():
 		c.wasPoor = c.poor()
 	}
-	// A child that is emptied while it connects becomes poor, too: the results of calls may arrive
-	// after the connections of these calls have ended.
+	// A child also becomes poor if all of its endpoints are ejected while it connects. The results
+	// of calls may arrive after their connections have ended.
 	c.wasPoor = c.wasPoor || c.readySinceFailure && r.State == Connecting && r.Condition != ""
 	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
@@ -140,7 +136,6 @@ func (c *child) refuse(err string) {
 	}
 }
 
-// handle applies a child's report and then chooses a priority.
 func (c *child) handle(r Report) {
 	if c.deactivated() && c.m.Rows["p-reactivated"] {
 		return
@@ -171,7 +166,7 @@ func (c *child) destroy() {
 	c.m.log("destroy", c.name)
 }
 
-// countWell counts a report, and stores the count in each child that is good or small.
+// countWell counts a report, and stores the count in each good or small child.
 func (m *Model) countWell() {
 	m.counted++
 	for _, c := range m.children {

@@ -29,9 +29,9 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.updateState(what, report)
 }
 
-// onTrial returns the children that get a few calls as a trial. These are half-open children, and
-// small ones that would have enough READY endpoints if the unproven endpoints counted. The child in
-// use, deactivated children, and children below a good child in use get no trial calls.
+// onTrial returns the children that get a few trial calls: half-open children, and small ones that
+// would have enough READY endpoints if the unproven endpoints counted. The child in use,
+// deactivated children, and children below a good child in use get none.
 func (m *Model) onTrial(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {
@@ -43,8 +43,8 @@ func (m *Model) onTrial(inUse *child, priority int) []string {
 	return names
 }
 
-// choose runs the algorithm after the gRFC's "two events", but not "in the middle of applying a
-// config update". If it updates children, their reports do not start it again.
+// choose chooses a priority, unless a configuration update is being applied. Reports of children
+// that it updates do not start it again.
 func (m *Model) choose() {
 	if m.updating || m.closed || m.choosing {
 		return
@@ -52,7 +52,7 @@ func (m *Model) choose() {
 	m.choosing = true
 	m.ChoosePriority()
 	for m.startStandby() {
-		m.ChoosePriority() // the report of the new standby may change the choice
+		m.ChoosePriority() // the new standby's report may change the choice
 	}
 	m.choosing = false
 	for len(m.refusals) > 0 {
@@ -62,8 +62,8 @@ func (m *Model) choose() {
 	}
 }
 
-// updateState publishes a state. what identifies the state and its child. Unlike in the
-// pseudo-code, a state is not published twice in a row, except after an update.
+// updateState publishes a state. what identifies the state and its child. Unlike the pseudo-code,
+// it publishes the same state again only after an update.
 func (m *Model) updateState(what string, r Report) {
 	if what != m.published || m.force {
 		m.publish(r)

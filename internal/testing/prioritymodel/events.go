@@ -1,6 +1,6 @@
 package prioritymodel
 
-// Report lets a child's policy report a state. id tells the policies of the child apart.
+// Report makes a child's policy report a state. id distinguishes the policies of the child.
 func (m *Model) Report(child, id string, r Report) {
 	c, s := m.children[child], m.Stubs.Find(id)
 	if c == nil || s == nil {
@@ -11,7 +11,6 @@ func (m *Model) Report(child, id string, r Report) {
 	m.drain()
 }
 
-// reported handles a report of one of a child's policies.
 func (m *Model) reported(c *child, s *Stub, r Report) {
 	if !s.Closed && c.policies.Reported(s, r) {
 		c.handle(c.policies.Current.Now)
@@ -39,7 +38,6 @@ func (m *Model) ResolverError(err string) {
 	}
 }
 
-// UpdateWithout handles an update whose configuration is nil.
 func (m *Model) UpdateWithout() {
 	if m.version == 0 && !m.Rows["p-no-config"] {
 		m.publish(fails("priority: configuration of type"))

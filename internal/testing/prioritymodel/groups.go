@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// A priority of the source may be split into near groups. A group does not wait until the failover
-// timer of the group before it has fired.
+// A priority of the source may be split into near groups. A group does not wait for the failover
+// timer of the group before it.
 
-// of returns the source's priority that a priority of the policy belongs to.
 func (m *Model) of(priority int) int {
 	if m.config.Of == nil {
 		return priority
@@ -16,7 +15,6 @@ func (m *Model) of(priority int) int {
 	return m.config.Of[priority]
 }
 
-// groups returns the names of all near groups that belong to the same priority of the source.
 func (m *Model) groups(priority int) (names []string) {
 	for p, name := range m.config.Priorities {
 		if m.of(p) == m.of(priority) {
@@ -27,8 +25,8 @@ func (m *Model) groups(priority int) (names []string) {
 }
 
 // hurry starts a timer of one second for the first of several near groups. If the group is not
-// READY when the timer fires, the other groups start. While the group is IDLE, the timer does not
-// run.
+// READY when the timer fires, the other groups start. The timer does not run while the group is
+// IDLE.
 func (c *child) hurry() {
 	priority := slices.Index(c.m.config.Priorities, c.name)
 	if priority < 0 || c.reported.State == Ready || c.reported.State == Idle {
@@ -49,8 +47,7 @@ func (m *Model) late() bool {
 	return first != nil && first.lateAt <= m.now
 }
 
-// early reports whether a near group is started or kept like a standby, because the first group is
-// late.
+// early reports whether a near group must run because the first group is late.
 func (m *Model) early(inUse *child, name string) bool {
 	return m.late() && slices.Contains(m.groups(m.currentPriority), name) && inUse.connectivityState() != Idle
 }

@@ -21,8 +21,8 @@ func (c *child) Deactivate(retention time.Duration) {
 	}
 }
 
-// remove deactivates a child that is no longer configured. The timer of a child that is already
-// deactivated starts again with RemovedChildRetention, if that is shorter than ChildRetention.
+// remove deactivates a child that is no longer configured. If the child is already deactivated and
+// RemovedChildRetention is shorter than ChildRetention, its timer starts again.
 func (c *child) remove() {
 	retention := c.m.config.RemovedChildRetention
 	switch {
@@ -55,8 +55,8 @@ func (c *child) MaybeReactivate() {
 	}
 }
 
-// startAnew is for row p-reactivated of docs/differences.md: a reactivated child counts as
-// CONNECTING until its last report was handled a second time.
+// startAnew is for row p-reactivated of docs/differences.md. A reactivated child counts as
+// CONNECTING until its last report is handled again.
 func (c *child) startAnew() {
 	c.failoverAt = c.m.now + c.m.config.FailoverTimeout
 	s := c.policies.Current
@@ -108,7 +108,6 @@ func (m *Model) Advance(d time.Duration) {
 	}
 }
 
-// due returns when the child's next timer fires.
 func (c *child) due() time.Duration {
 	due := min(c.failoverAt, c.destroyAt, c.steadyAt)
 	if c.reported.State == Ready && c.readyLongAt > c.m.now {

@@ -1,8 +1,8 @@
-// Package prioritymodel implements gRFC A56 as plainly as possible, from its text and not from our
-// code. It has its own clock, and timers are points in time. Children are updated as in the
-// pseudo-code: when Update returns, the state of the child is the result of the update.
+// Package prioritymodel is a plain implementation of gRFC A56, written from its text and not from
+// our code. It has its own clock, and timers are points in time. As in the pseudo-code, a child has
+// its new state when Update returns.
 //
-// Without rows, the model is A56 with the decisions of this project, and the tests of
+// Without rows, the model is A56 with the decisions of this project. The tests of
 // internal/core/priority and priority compare with it. Each row of docs/differences.md makes the
 // model behave like gRPC-Go in one respect. For tests only.
 package prioritymodel
@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// The connectivity states, by gRPC's names.
 const (
 	Idle             = "IDLE"
 	Connecting       = "CONNECTING"
@@ -21,17 +20,17 @@ const (
 	TransientFailure = "TRANSIENT_FAILURE"
 )
 
-// Report is a connectivity state and what its picker does. Text is any text for the picker of a
-// child, "queue" for a picker that makes calls wait, and "fail: " with an error for a picker of the
-// policy itself.
+// Report is a connectivity state and its picker. Text represents the picker: any text for the
+// picker of a child, "queue" for a picker that queues calls, and "fail: " with an error for a
+// picker of the policy itself.
 type Report struct {
 	State, Text string
-	Err         string // the error of TRANSIENT_FAILURE, as later errors quote it
+	Err         string
 
-	Condition string   // "emptied" or "half-open" if the child reports that
+	Condition string   // "emptied" or "half-open" if the child reports this
 	Missing   float64  // the share of the child's weight that is not READY or is unproven
 	Unproven  float64  // the share of the child's weight that is unproven
-	Trying    []string // in published reports: the children that get a few calls as a trial
+	Trying    []string // in published reports: the children that get a few trial calls
 }
 
 // unreported is a child's state before its first report.
@@ -41,18 +40,15 @@ func fails(err string) Report {
 	return Report{State: TransientFailure, Text: "fail: " + err, Err: err}
 }
 
-// Reaction is what a child does in an update: it makes these reports and then returns the error, if
-// there is one.
 type Reaction struct {
 	Reports []Report
 	Err     string
 }
 
-// Config is the configuration of an update.
 type Config struct {
 	Children   map[string]Child
 	Priorities []string
-	Of         []int // by priority of the policy: the source's priority that it belongs to; nil without near groups
+	Of         []int // for each priority of the policy, the source's priority; nil without near groups
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 
@@ -60,63 +56,58 @@ type Config struct {
 
 	WarmStandby  int
 	FastFailover bool
-	Single       []string // children that can have only one connection
+	Single       []string
 
-	// FailbackJitter is the jitter itself and not its maximum, because the model draws no random
+	// FailbackJitter is the delay itself and not its maximum, because the model draws no random
 	// numbers.
 	FailbackJitter, MaxFailbackDelay time.Duration
 }
 
-// Child is the configuration of a child.
 type Child struct {
-	Policy string // id of the child's policy; another id is another policy
-	Ignore bool   // ignore the child's requests for re-resolution
+	Policy string
+	Ignore bool
 }
 
-// Event is an action of the model.
 type Event struct {
-	// Verb is "create", "update" or "destroy" for a child, "exit-idle" or "resolver-error" for one
-	// that gets it, "publish", or "resolve" for a re-resolution that is passed on.
+	// Verb is "create", "update" or "destroy" for a child, "exit-idle" or "resolver-error" for a
+	// call of a child, "publish", or "resolve" for a re-resolution.
 	Verb   string
 	Child  string
 	Report Report
 }
 
-// Model is a priority policy after gRFC A56.
 type Model struct {
 	// Rows are the rows of docs/differences.md in which the model behaves like gRPC-Go.
 	Rows map[string]bool
-	// React returns what a child does in its update.
+	// React returns the behaviour of a child in its update.
 	React func(child string) Reaction
-	// Log is called for each action.
-	Log func(Event)
+	Log   func(Event)
 	// Decided is called with the row of docs/tiers.md that decides a choice.
 	Decided func(row int)
-	// Stubs are the policies of all children, including closed ones.
-	Stubs Stubs
-	// Tie reports whether two timers have ended at the same time, so that the result depends on
+	Stubs   Stubs
+	// Tie reports whether two timers have fired at the same time, so that the result depends on
 	// their order.
 	Tie bool
 
 	now             time.Duration
 	config          Config
-	version         int // how many configurations there were
+	version         int
 	children        map[string]*child
-	created         int // how many children were created
-	counted         int // how many reports there were
-	currentPriority int // none for the pseudo-code's None
+	created         int
+	counted         int
+	currentPriority int // none represents None of the pseudo-code
 	candidates      []string
 	updating        bool
 	choosing        bool
 	closed          bool
-	errors          []string // the errors of the current update
+	errors          []string
 
-	serving *child // the child in use, if it has been good at some time since it came into use
+	serving *child // the child in use, if it has been good since it came into use
 
 	inUse     string // the child whose picker is published
-	published string // what was last published: the state and its child
-	force     bool   // publish the state even if it has not changed
-	last      Report // the last published report
+	published string
+	force     bool
+	last      Report
 
 	queue    []func() // rows p-inside-update and p-reactivated: reports to handle later
 	refusals []func() // row p-refused-first: errors to handle after the current choice
@@ -124,7 +115,6 @@ type Model struct {
 
 const none = -1
 
-// New returns a model without a configuration.
 func New(rows map[string]bool) *Model {
 	return &Model{
 		Rows:            rows,
@@ -136,7 +126,6 @@ func New(rows map[string]bool) *Model {
 	}
 }
 
-// Last returns the last published report, or the zero Report before the first one.
 func (m *Model) Last() Report { return m.last }
 
 func (m *Model) log(verb, child string) { m.Log(Event{Verb: verb, Child: child}) }

@@ -2,11 +2,11 @@ package prioritymodel
 
 import "slices"
 
-// docs/tiers.md has a table of which priority is used as a last resort. Its first row is A56. The
-// conditions below are those of the table.
+// docs/tiers.md has a table of last resorts. Its first row is A56. The methods below are the
+// conditions of the table.
 
-// good reports whether the child is READY, is neither emptied nor half-open, and has enough READY
-// endpoints (MinReady).
+// good reports whether the child is READY with enough READY endpoints (MinReady), and is neither
+// emptied nor half-open.
 func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.lacking }
 
 // small reports whether the child would be good if it had enough READY endpoints.
@@ -17,27 +17,25 @@ func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" 
 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
-// poor reports whether the child is small or failing. It stays poor while it is IDLE or CONNECTING,
-// if it was small or failing when it was last READY or was emptied since. When it is good or fails,
-// it is no longer poor.
+// poor reports whether the child is small or failing. While it is IDLE or CONNECTING, it
+// is poor if it was so when it was last READY, or if all of its endpoints were ejected since.
 func (c *child) poor() bool {
 	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
 	return c.small() || c.failing() || again && c.wasPoor
 }
 
-// timeLeft reports whether the child may still connect, because it is IDLE, or CONNECTING with a
-// pending failover timer.
+// timeLeft reports whether the child may still connect. It is IDLE, or it is CONNECTING and its
+// failover timer is pending.
 func (c *child) timeLeft() bool {
 	return c.connectivityState() == Idle || c.connectivityState() == Connecting && c.FailoverTimerPending()
 }
 
-// reconnecting reports whether the child is in use and no longer READY, but has not failed and has
-// time left to connect.
+// reconnecting reports whether the child in use is no longer READY but may still connect.
 func (c *child) reconnecting() bool {
 	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
 }
 
-// tell makes an IDLE child connect, but only once until its next report.
+// tell makes an IDLE child connect, once until its next report.
 func (c *child) tell() {
 	if c.connectivityState() == Idle && !c.woken {
 		c.woken = true
@@ -45,8 +43,8 @@ func (c *child) tell() {
 	}
 }
 
-// mark updates lacking, which means that fewer of the child's endpoints are READY than MinReady
-// requires. Once set, it stays set until MinReadyRecovery is reached, if that is higher.
+// mark updates lacking. It becomes true when fewer endpoints are READY than MinReady requires, and
+// false when MinReadyRecovery is reached, if that is higher.
 func (c *child) mark() {
 	const rounding = 1e-12 // shares are rounded
 	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
@@ -60,19 +58,18 @@ func (c *child) mark() {
 	}
 }
 
-// wouldDo reports whether the child, which lacks READY endpoints, would have enough if the unproven
-// ones counted.
+// wouldDo reports whether the child would have enough READY endpoints if the unproven ones counted.
 func (c *child) wouldDo() bool {
 	const rounding = 1e-12
 	least := max(c.m.config.MinReady, c.m.config.MinReadyRecovery)
 	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
 }
 
-// choice has what ChoosePriority works with.
+// choice is the state of ChoosePriority.
 type choice struct {
 	*Model
 	before int      // the priority in use before the choice, or none after a change of priorities
-	tiers  []*child // the child of each priority; nil if there is none or it must not be chosen
+	tiers  []*child // the child of each priority; nil if it does not exist or must not be chosen
 	passed bool     // fastFailover has skipped a priority
 }
 
@@ -87,8 +84,6 @@ func (t *choice) of(kind func(*child) bool) []int {
 	return priorities
 }
 
-// first returns the first of the given priorities or, if there are none, the number after the last
-// priority.
 func (t *choice) first(priorities []int) int {
 	if len(priorities) == 0 {
 		return len(t.tiers)
@@ -96,9 +91,9 @@ func (t *choice) first(priorities []int) int {
 	return priorities[0]
 }
 
-// ChoosePriority follows the pseudo-code and the table in docs/tiers.md. The first row of the table
-// that applies decides. If it applies to several priorities, the highest is chosen, unless the row
-// says otherwise.
+// ChoosePriority follows the pseudo-code and the table in docs/tiers.md. The first row that applies
+// decides. If it applies to several priorities, the highest is chosen, unless the row says
+// otherwise.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
 		m.inUse = ""
@@ -134,8 +129,8 @@ func (m *Model) ChoosePriority() {
 	}
 }
 
-// choiceOfA56 is ChoosePriority of the pseudo-code with fastFailover, and without the actions.
-// missing reports whether the child of the chosen priority does not exist yet.
+// choiceOfA56 is ChoosePriority of the pseudo-code with fastFailover, but without the actions.
+// missing reports whether the chosen priority has no child yet.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
 	aside, stood := none, false
@@ -188,8 +183,7 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	return len(t.config.Priorities) - 1, false
 }
 
-// heldBack reports whether a child must not be chosen, because a failback delay keeps calls on the
-// priority in use and the child has not been good for long enough.
+// heldBack reports whether a child must not be chosen yet because of the failback delay.
 func (t *choice) heldBack(child *child, priority int) bool {
 	if !t.protected(priority) {
 		return false
@@ -202,13 +196,13 @@ func (t *choice) heldBack(child *child, priority int) bool {
 	return true
 }
 
-// protected reports whether a failback delay keeps calls on the priority in use. That one must be
-// good and below the given priority.
+// protected reports whether a failback delay keeps calls on the priority in use. It does if that
+// priority is good and below the given one.
 func (t *choice) protected(priority int) bool {
 	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.before > priority && t.children[t.config.Priorities[t.before]].good()
 }
 
-// lastResort is rows 2 to 7 of the table.
+// lastResort implements rows 2 to 7 of the table.
 func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	good, small, failing := t.of((*child).good), t.of((*child).small), t.of((*child).failing)
 	for _, r := range t.of((*child).reconnecting) {
@@ -233,8 +227,8 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 		return 5, r
 	}
 	for i, f := range failing {
-		// Row 6 chooses the priority that was good or small most recently or, if none ever was, the
-		// highest.
+		// Row 6 chooses the priority that was good or small most recently. If there is none, it
+		// chooses the highest.
 		if i == 0 || t.tiers[f].lastWell > t.tiers[chosen].lastWell {
 			row, chosen = 6, f
 		}
@@ -245,10 +239,10 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	return 7, chosenByA56
 }
 
-// lookBelow makes IDLE priorities connect, beginning with the first poor one. gRFC A56 creates a
-// child only when it is needed, so lookBelow creates one only if no priority above it has time left
-// to connect. It does nothing below a good priority, or below one that row 2 waits for. created
-// reports whether it created a child.
+// lookBelow makes IDLE priorities connect, beginning with the first poor one. It stops at a good
+// priority, and at one that row 2 waits for. gRFC A56 creates a child only when it is needed, so
+// lookBelow creates one only if no higher priority may still connect. created reports whether it
+// did.
 func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
 	early := len(t.of((*child).good)) > 0
 	for p, name := range t.config.Priorities {

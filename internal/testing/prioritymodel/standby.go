@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// standbys returns the names of the standbys: the other near groups of the source's priority in
-// use, and the source's next priorities. If the first group is late, the other groups are standbys
-// even if WarmStandby is 0. A56 has no standbys.
+// standbys returns the names of the standbys: the other near groups of the priority in use, and the
+// source's next priorities. If the first group is late, the other groups are standbys even if
+// WarmStandby is 0. A56 has no standbys.
 func (m *Model) standbys() []string {
-	next := map[int]bool{} // the priorities of the source below the one in use, so far
+	next := map[int]bool{}
 	last := m.currentPriority
 	for p := last + 1; p < len(m.config.Priorities); p++ {
 		if m.of(p) != m.of(m.currentPriority) {
@@ -22,7 +22,7 @@ func (m *Model) standbys() []string {
 	return m.config.Priorities[m.currentPriority+1 : last+1]
 }
 
-// keepStandbys keeps standbys from being deactivated, and makes IDLE ones connect.
+// keepStandbys keeps standbys active, and makes IDLE ones connect.
 func (m *Model) keepStandbys(inUse *child) {
 	for _, name := range m.standbys() {
 		standby := m.children[name]
@@ -38,8 +38,8 @@ func (m *Model) keepStandbys(inUse *child) {
 	}
 }
 
-// startStandby creates the first standby that does not exist yet, if the priority in use is READY.
-// It reports whether it created one.
+// startStandby creates the first missing standby, if the priority in use is READY. It reports
+// whether it created one.
 func (m *Model) startStandby() bool {
 	inUse := m.children[m.inUse]
 	if inUse == nil {
@@ -54,9 +54,9 @@ func (m *Model) startStandby() bool {
 	return false
 }
 
-// notWaitedFor reports whether fastFailover skips a priority, which it does only while a lower one
-// is READY as a standby. It skips a priority that has lost its connections and can have at least
-// two, a standby that has not connected yet, and an IDLE priority below one that it has skipped.
+// notWaitedFor reports whether fastFailover skips a priority. It does so only while a lower one is
+// READY as a standby. It skips a priority that has lost its connections and can have at least two,
+// a standby that has not connected yet, and an IDLE priority below a skipped one.
 func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.standsBy) {
 		return false
@@ -64,7 +64,7 @@ func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if child.connectivityState() == Idle && passed {
 		return true
 	}
-	if child.mayStart { // the priority was connected and has lost its connections
+	if child.mayStart { // it has lost its connections
 		return child.FailoverTimerPending() && !slices.Contains(m.config.Single, child.name)
 	}
 	return child.FailoverTimerPending() && child.early
@@ -76,9 +76,9 @@ func (m *Model) standsBy(name string) bool {
 	return c != nil && (c.good() || c.small())
 }
 
-// rate updates when a child may take over. good is whether it was good before its last report. When
-// it becomes good, the failback delay and the jitter begin. If it stops being good while it waits
-// for their end, that counts as a failure.
+// rate updates the time when a child may take over. good is its previous value. When the child
+// becomes good, the failback delay and the jitter begin. If it stops being good before they end,
+// this counts as a failure.
 func (c *child) rate(good bool) {
 	switch {
 	case !good && c.good():
@@ -89,7 +89,7 @@ func (c *child) rate(good bool) {
 	}
 }
 
-// delay returns the failback delay. After the first failure, each doubles it, up to
+// delay returns the failback delay. Each failure after the first one doubles it, up to
 // MaxFailbackDelay.
 func (c *child) delay() time.Duration {
 	delay, bound := c.m.config.FailbackDelay, c.m.config.MaxFailbackDelay
@@ -113,8 +113,8 @@ func (c *child) fail() {
 }
 
 // noteFailure is called when a priority is chosen. If calls leave a good priority for a lower one,
-// this counts as a failure of the priority that they leave. Priorities below the chosen one wait
-// for nothing, and their failures no longer count.
+// this counts as a failure of the good one. Priorities below the chosen one have no delay, and
+// their failures no longer count.
 func (m *Model) noteFailure(priority int) {
 	chosen := m.children[m.config.Priorities[priority]]
 	if was := m.serving; was != nil && was != chosen {
@@ -141,7 +141,7 @@ func (m *Model) noteFailure(priority int) {
 }
 
 // reorder handles a change of priorities. If the priority in use still exists and nothing above it
-// has changed, all delays continue. Otherwise, a priority that was added above it is a candidate.
+// has changed, all delays continue. Otherwise, priorities that were added above it are candidates.
 func (m *Model) reorder(before []string) {
 	is, was := slices.Index(m.config.Priorities, m.inUse), slices.Index(before, m.inUse)
 	if m.children[m.inUse] == nil {
@@ -177,9 +177,9 @@ func (m *Model) reorder(before []string) {
 	}
 }
 
-// candidate reports whether the priority is a candidate: it was added above a priority in use that
-// is READY or reconnects. There are candidates only with fastFailover or a failback delay, except
-// for children that are late. A candidate that is READY or in use is no longer one.
+// candidate reports whether the priority was added above a priority in use that is READY or
+// reconnects. Without fastFailover and a failback delay, only late children are candidates. A
+// priority that is READY or in use is no longer a candidate.
 func (t *choice) candidate(priority int) bool {
 	name := t.config.Priorities[priority]
 	is := t.always() && slices.Contains(t.candidates, name) || t.children[name].late
@@ -190,24 +190,24 @@ func (t *choice) candidate(priority int) bool {
 	return inUse.ready() || inUse.reconnecting()
 }
 
-// always reports whether every added priority is a candidate, because of fastFailover or a failback
-// delay.
+// always reports whether every added priority is a candidate. It is, with fastFailover or a
+// failback delay.
 func (t *choice) always() bool {
 	return t.config.FastFailover || t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
 }
 
-// late reports whether the choice would move calls from a working priority to a higher one that
-// still connects. An update may do so.
+// late reports whether the choice would move calls from a working priority to a higher one that is
+// still connecting. An update may do so.
 func (t *choice) late(chosen int) bool {
-	if t.force || t.before <= chosen || len(t.Rows) > 0 { // rows change this behavior
+	if t.force || t.before <= chosen || len(t.Rows) > 0 { // rows change this behaviour
 		return false
 	}
 	child, inUse := t.children[t.config.Priorities[chosen]], t.children[t.config.Priorities[t.before]]
 	return child.connectivityState() == Connecting && !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// rather returns the priority that calls wait for. If the chosen one can take no calls, they must
-// wait anyway, and so wait for the first candidate.
+// rather returns the priority that calls wait for. If the chosen one can take no calls, calls wait
+// for the first candidate.
 func (t *choice) rather(candidate, chosen int) int {
 	c := t.children[t.config.Priorities[chosen]]
 	if candidate != none && chosen != t.before && !c.ready() && !c.poor() {
@@ -219,7 +219,6 @@ func (t *choice) rather(candidate, chosen int) int {
 	return chosen
 }
 
-// noCandidate is called for a child that is READY or in use, and therefore no longer a candidate.
 func (m *Model) noCandidate(name string) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(other string) bool { return other == name })
 	m.children[name].late = false

@@ -6,19 +6,17 @@ import (
 	"strings"
 )
 
-// Stub is the policy of a child.
 type Stub struct {
 	ID                         string
-	Version, ExitIdles, Errors int // version of its last configuration; how often it was called
+	Version, ExitIdles, Errors int
 	Closed                     bool
 	Now                        Report // the last report that the model has handled
-	Said                       Report // the last report, handled or not; zero if there is none
+	Said                       Report // the last report, handled or not
 }
 
-// Policies are the policy of a child and, during a graceful switch, the one that will replace it.
+// Policies are the policy of a child and its replacement during a graceful switch.
 type Policies struct{ Current, Pending *Stub }
 
-// Latest returns the policy that gets updates.
 func (p *Policies) Latest() *Stub {
 	if p.Pending != nil {
 		return p.Pending
@@ -26,7 +24,6 @@ func (p *Policies) Latest() *Stub {
 	return p.Current
 }
 
-// SwitchTo gives the child its first policy, or one of another type.
 func (p *Policies) SwitchTo(s *Stub) {
 	if p.Current == nil {
 		p.Current = s
@@ -38,7 +35,6 @@ func (p *Policies) SwitchTo(s *Stub) {
 	p.Pending = s
 }
 
-// Reported records a report of a policy, and returns whether it is also one of the child.
 func (p *Policies) Reported(s *Stub, r Report) bool {
 	s.Now = r
 	if p.Pending != nil && (s == p.Current && r.State != Ready ||
@@ -50,8 +46,8 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Refused records that the latest policy has refused its update. If that policy takes over before
-// it has reported, it counts as failed.
+// Refused records that the latest policy has refused its update. If the policy takes over before
+// its first report, it counts as failed.
 func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Now = fails(err)
@@ -67,7 +63,6 @@ func (p *Policies) Close() {
 	p.Current, p.Pending = nil, nil
 }
 
-// Stubs are policies in the order in which they were built.
 type Stubs []*Stub
 
 func (all *Stubs) Build(id string) *Stub {
@@ -76,7 +71,6 @@ func (all *Stubs) Build(id string) *Stub {
 	return s
 }
 
-// Find returns the newest policy with this id that is not closed, or nil.
 func (all Stubs) Find(id string) *Stub {
 	for _, s := range slices.Backward(all) {
 		if s.ID == id && !s.Closed {
@@ -86,8 +80,8 @@ func (all Stubs) Find(id string) *Stub {
 	return nil
 }
 
-// Told describes what each open policy has received: its last update, and how many ExitIdle calls
-// and resolver errors.
+// Told describes for each open policy its last update and the numbers of ExitIdle calls and
+// resolver errors.
 func (all Stubs) Told() string {
 	var told []string
 	for _, s := range all {

@@ -13,7 +13,6 @@ func (m *Model) Update(config Config) []string {
 	return m.EndUpdate()
 }
 
-// BeginUpdate begins an update. Children that exist may report before EndUpdate.
 func (m *Model) BeginUpdate(config Config) {
 	m.version++
 	m.errors = nil
@@ -38,7 +37,6 @@ func (m *Model) BeginUpdate(config Config) {
 	}
 }
 
-// EndUpdate chooses a priority and returns the errors of the children.
 func (m *Model) EndUpdate() []string {
 	m.drain()
 	m.updating, m.force = false, true
@@ -76,15 +74,14 @@ func (m *Model) updateChildren(update, remove bool) {
 	}
 }
 
-// id returns the id of the child's policy in the configuration.
 func (c *child) id() string {
 	if config, ok := c.m.config.Children[c.name]; ok {
 		return config.Policy
 	}
-	return c.name // row p-refused-at-once: the child is one of the previous configuration
+	return c.name // row p-refused-at-once: the child belongs to the previous configuration
 }
 
-// Update is the function of the pseudo-code. It updates the child's policy, which then does what
+// Update is the function of the pseudo-code. It updates the child's policy, which then behaves as
 // React says.
 func (c *child) Update() {
 	m, refused := c.m, c.refusal != ""
@@ -120,7 +117,7 @@ func (c *child) Update() {
 	}
 }
 
-// refused handles the error of a child's update, after the reports in that update.
+// refused handles the error of a child's update. The reports in that update come first.
 func (c *child) refused(err string) {
 	m := c.m
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
@@ -143,7 +140,7 @@ func (c *child) refuseLater(err string) {
 	}
 }
 
-// say lets a policy report, or queues the report if it is for later.
+// say makes a policy report. If later is set, it queues the report.
 func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	s.Said = r
 	if later {
@@ -153,8 +150,6 @@ func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	m.reported(c, s, r)
 }
 
-// Updating returns the policy that is being updated, for use in React, or nil if there is no such
-// child.
 func (m *Model) Updating(child string) *Stub {
 	if c := m.children[child]; c != nil {
 		return c.policies.Latest()

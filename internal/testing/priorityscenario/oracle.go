@@ -8,7 +8,6 @@ import (
 	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// Oracle is a Target that behaves like the model of gRFC A56.
 type Oracle struct {
 	model  *model.Model
 	update Update
@@ -23,8 +22,6 @@ func NewOracle() *Oracle {
 	return o
 }
 
-// Tie reports whether two timers have ended at the same time, so that the result depends on their
-// order.
 func (o *Oracle) Tie() bool { return o.model.Tie }
 
 func (o *Oracle) write(e model.Event) {
@@ -52,7 +49,6 @@ func (o *Oracle) write(e model.Event) {
 	o.log = append(o.log, line)
 }
 
-// react returns what the script says about a child's update.
 func (o *Oracle) react(child string) model.Reaction {
 	var reaction model.Reaction
 	for _, r := range o.script[child] {

@@ -58,7 +58,6 @@ func drive(target Target, d *datadriven.TestData) error {
 	return nil
 }
 
-// DefaultConfig returns a configuration with these priorities and the gRFC's defaults.
 func DefaultConfig(priorities ...string) core.Config {
 	return core.Config{
 		Children:              priorities,
@@ -69,7 +68,6 @@ func DefaultConfig(priorities ...string) core.Config {
 	}
 }
 
-// durationsOf returns the durations in a configuration by the option that sets them.
 func durationsOf(c *core.Config) map[string]*time.Duration {
 	return map[string]*time.Duration{
 		"timeout":   &c.FailoverTimeout,

@@ -20,11 +20,10 @@ type Step struct {
 
 var names = []string{"a", "b", "c", "d", "e"}
 
-// Steps generates random schedules of updates, reports and pauses. Some have a Close, with more
-// events after it.
+// Steps generates random sequences of updates, reports and pauses. Events may follow a Close.
 func Steps() *rapid.Generator[[]Step] {
 	return rapid.Custom(func(t *rapid.T) []Step {
-		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // from a list, because rapid prefers small numbers
+		n := rapid.SampledFrom([]int{3, 10, 30, 100, 100, 100}).Draw(t, "number") // drawn from a list, because rapid prefers small numbers
 		steps := []Step{drawUpdate(t)}
 		for len(steps) < n {
 			steps = append(steps, drawStep(t))
@@ -108,8 +107,8 @@ func drawUpdate(t *rapid.T) Step {
 	}
 }
 
-// drawGroups splits the source's priorities into near groups at random. It returns, for each
-// priority of the policy, the source's priority that it belongs to, or nil for no groups.
+// drawGroups splits the source's priorities into random near groups. It returns the source's
+// priority for each priority of the policy, or nil for no groups.
 func drawGroups(t *rapid.T, priorities int) (of []int) {
 	if rapid.Bool().Draw(t, "no groups") {
 		return nil
@@ -122,8 +121,8 @@ func drawGroups(t *rapid.T, priorities int) (of []int) {
 	return of
 }
 
-// drawScript draws what children do in their updates: any number of reports, and sometimes an error
-// after them. Timers that are started together also end together, which Expect allows for.
+// drawScript returns random behaviour of children in their updates: some reports, and sometimes an
+// error after them. Timers that start together also fire together, and Expect allows for this.
 func drawScript(t *rapid.T) map[string][]Reaction {
 	script := map[string][]Reaction{}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 4}).Draw(t, "reactions") {
@@ -137,8 +136,8 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 	return script
 }
 
-// Apply runs the steps and returns what the target did in each. After each step a nanosecond
-// passes, so that timers of different steps do not fire together.
+// Apply runs the steps and returns the target's actions in each. A nanosecond passes after each
+// step, so that timers of different steps do not fire together.
 func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	var logs [][]string
 	for _, step := range steps {
@@ -158,8 +157,8 @@ func Apply(target Target, steps []Step, check func(Step)) [][]string {
 	return append(logs, lines)
 }
 
-// Expect returns what the oracle does in each step. It stops at the first step in which two timers
-// end at the same time, because more than one result is right from there on.
+// Expect returns the model's actions in each step. It stops when two timers fire at the same time,
+// because several results are then correct.
 func Expect(steps []Step) [][]string {
 	oracle, certain := NewOracle(), 0
 	want := Apply(oracle, steps, func(Step) {
@@ -173,7 +172,7 @@ func Expect(steps []Step) [][]string {
 	return want
 }
 
-// Compare describes the first difference between got and want, or returns "" if there is none.
+// Compare describes the first difference between got and want. It returns "" if there is none.
 func Compare(steps []Step, got, want [][]string) string {
 	for i := range want {
 		if slices.Equal(got[i], want[i]) {

@@ -43,9 +43,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
-// Target is a priority policy that logs its actions, one line each.
 type Target interface {
-	// Script sets what children do in later updates.
 	Script(map[string][]Reaction)
 	Update(Update)
 	Report(child string, report Report)
@@ -69,32 +67,28 @@ type Target interface {
 	Take() []string
 }
 
-// Random is each random number that a Target draws, between 0 and 1.
+// Random replaces each random number that a Target draws between 0 and 1.
 const Random = 0.5
 
-// Update is the content of one update.
 type Update struct {
 	Config    core.Config
 	Ignore    []string
 	Endpoints []Endpoint
 }
 
-// Endpoint is an address and its path in the tree of policies.
 type Endpoint struct {
 	Address string
 	Path    []string
 }
 
-// Report is what a child reports.
 type Report struct {
 	State     core.State
 	Tag       string
-	Condition core.Condition // as the tag says, or usable
+	Condition core.Condition
 	ReadyPart float64
-	Unproven  float64 // as the tag says, or 0
+	Unproven  float64
 }
 
-// newReport returns a report with the condition and the shares in its tag.
 func newReport(state core.State, tag string) Report {
 	r := Report{State: state, Tag: tag, ReadyPart: 1}
 	if percent, rest, ok := strings.Cut(tag, "%"); ok {
@@ -114,7 +108,6 @@ func newReport(state core.State, tag string) Report {
 
 var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
 
-// Trying returns the end of a "publish" line if these children get a few calls as a trial.
 func Trying(children []string) string {
 	if len(children) == 0 {
 		return ""
@@ -122,7 +115,6 @@ func Trying(children []string) string {
 	return ", trying " + strings.Join(children, " ")
 }
 
-// Err returns the error of the picker in TRANSIENT_FAILURE.
 func (r Report) Err() error {
 	if r.Tag == "" {
 		return errors.New("failed")
@@ -130,18 +122,16 @@ func (r Report) Err() error {
 	return errors.New(r.Tag)
 }
 
-// Line returns the "publish" line for this report of a child.
 func (r Report) Line(child string) string {
 	return strings.TrimSpace(fmt.Sprintf("publish %s %v %s", child, r.State, r.Tag))
 }
 
-// Reaction is what a child does in an update: it returns Err or, if that is nil, makes the report.
 type Reaction struct {
 	Report Report
 	Err    error
 }
 
-// SortSimultaneous sorts "destroy" lines, and "resolver-error" lines, that follow each other,
+// SortSimultaneous sorts consecutive "destroy" lines and consecutive "resolver-error" lines,
 // because their order is not defined.
 func SortSimultaneous(lines []string) {
 	for i := 1; i < len(lines); i++ {
@@ -160,7 +150,6 @@ func simultaneous(a, b string) bool {
 	return false
 }
 
-// Run runs the scenarios in a file, each with its own target.
 func Run(t *testing.T, path string, newTarget func() Target) {
 	target := newTarget()
 	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

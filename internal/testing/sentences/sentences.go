@@ -1,5 +1,5 @@
-// Package sentences checks documents that list the sentences of a gRFC and the tests of each. For
-// tests only.
+// Package sentences checks documents that list the sentences of a gRFC and their tests. For tests
+// only.
 package sentences
 
 import (
@@ -10,17 +10,15 @@ import (
 	"testing"
 )
 
-// Document is a document with tables. In each row, the last column names the tests of a sentence.
+// Document has tables whose last column names the tests of a sentence.
 type Document struct {
-	Path string
-	// Begin is the heading below which each row must name a test.
+	Path  string
 	Begin string
-	// Scenarios is the directory of the scenarios. Spec is its directory of the files that quote
-	// the sentences they test.
+	// Scenarios is the directory of the scenarios. Spec is a directory within it. Its files quote
+	// the sentences that they test.
 	Scenarios, Spec string
-	// Tests are patterns of the files with tests.
-	Tests []string
-	// Least is how many sentences the document has at least.
+	Tests           []string
+	// Least is the smallest number of sentences in the document.
 	Least int
 }
 
@@ -29,8 +27,8 @@ var (
 	quotation = regexp.MustCompile(`(?s)^# "(.*?)"\n(?:#|new )`)
 )
 
-// Check checks that each row names a scenario or test, that all of these exist, and that each
-// sentence quoted in a scenario is in a table.
+// Check checks that each row names a scenario or test, that these exist, and that each sentence
+// quoted in a scenario is in a table.
 func (d Document) Check(t *testing.T) {
 	t.Helper()
 	document := read(t, d.Path)
@@ -88,7 +86,7 @@ func (d Document) checkQuotations(t *testing.T, document string) {
 			if m == nil {
 				continue
 			}
-			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // A quotation may be two sentences. The second one then begins with "It will".
+			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // a quotation may be two sentences, the second of which begins with "It will"
 				quoted++
 				if !strings.Contains(document, strings.TrimSuffix(sentence, ".")) {
 					t.Errorf("%s quotes %q, which %s does not have", file, sentence, d.Path)
@@ -119,7 +117,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// plain returns a quotation without line breaks and comment signs.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ")
 }

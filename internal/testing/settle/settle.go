@@ -1,4 +1,4 @@
-// Package settle waits until what a source has reported has reached the channel: the methods of a
+// Package settle waits until a source's reports have reached the channel. The methods of
 // discovery.Receiver do not wait. For tests only.
 package settle
 
@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Wait waits until no serializer runs in the background, if the test itself calls it. On any other
-// stack it returns at once, because a serializer might wait for the caller.
+// Wait waits until no serializer runs in the background, if the test itself calls it. Otherwise it
+// returns at once, because a serializer might wait for the caller.
 func Wait() {
 	switch stack := debug.Stack(); {
 	case bytes.Contains(stack, []byte("serial.(*Serializer)")), !bytes.Contains(stack, []byte("testing.tRunner")):
@@ -27,8 +27,7 @@ func Wait() {
 	}
 }
 
-// Receiver returns a receiver like r whose methods wait until what they report has reached the
-// channel.
+// Receiver returns a copy of r whose methods wait until a report has reached the channel.
 func Receiver(r *discovery.Receiver) *discovery.Receiver {
 	return r.With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { defer Wait(); return r.Update(a) },

@@ -15,7 +15,6 @@ import (
 	"time"
 )
 
-// The longest duration of a watch, and the interval between bookmarks.
 const (
 	longestWatch = 90 * time.Second
 	bookmarkEach = 20 * time.Second
@@ -38,7 +37,8 @@ func (t trouble) String() string {
 	return "the API server " + [...]string{"is well", "refuses connections", "does not answer", "is too busy", "forgets old versions", "ends watches soon", "is replaced from a backup"}[t]
 }
 
-// apiServer is an API server for EndpointSlices, as an http.RoundTripper.
+// apiServer is a fake Kubernetes API server that serves EndpointSlices. It implements
+// http.RoundTripper.
 type apiServer struct {
 	ctx context.Context //nolint:containedctx // ends when the server stops
 	old bool            // does not know sendInitialEvents
@@ -84,7 +84,7 @@ func (s *apiServer) get(name string) kubeSlice {
 	return s.slices[name]
 }
 
-// set adds or changes a slice, and reports whether that is a change.
+// set stores a slice and reports whether it differs from the stored one.
 func (s *apiServer) set(name string, to kubeSlice) bool {
 	s.mu.Lock()
 	before, known := s.slices[name]
@@ -129,7 +129,7 @@ func (s *apiServer) remove(name string) {
 	})
 }
 
-// add adds an event to the log. The caller holds the lock.
+// add appends an event to the log. The caller holds the lock.
 func (s *apiServer) add(kind, name string, of kubeSlice) {
 	s.version++
 	s.log = append(s.log, apiEvent{s.version, of.service, eventText(kind, of.json(name, s.version))})
@@ -162,7 +162,7 @@ func (s *apiServer) fail(t trouble) string {
 	return t.String()
 }
 
-// restore ends the fault. Requests that hang then go on.
+// restore ends the fault. Hanging requests then continue.
 func (s *apiServer) restore() {
 	s.change(func() {
 		if s.trouble == apiReplaced {
@@ -250,7 +250,7 @@ func answered(code int, text string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// life draws how long a watch lasts. The caller holds the lock.
+// life returns a random duration for a watch. The caller holds the lock.
 func (s *apiServer) life() time.Duration {
 	if s.trouble == apiEnds || s.trouble == apiForgets {
 		return time.Duration(s.rand.IntN(5000)) * time.Millisecond
@@ -266,7 +266,7 @@ type apiWatch struct {
 	until    time.Time
 }
 
-// all returns the slices of the watch. The caller holds the lock.
+// all returns the slices of the watched Services. The caller holds the lock.
 func (w *apiWatch) all() (texts []string) {
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		if sl := w.slices[name]; slices.Contains(w.services, sl.service) {
@@ -323,7 +323,6 @@ func (w *apiWatch) run(ctx context.Context, to *io.PipeWriter, text string) {
 	}
 }
 
-// news returns the events that the watch has not sent.
 func (w *apiWatch) news() (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -342,8 +341,8 @@ func (w *apiWatch) unsent() (text string) {
 	return text
 }
 
-// bookmark returns a bookmark, after events that have come meanwhile. While the watch waits for a
-// version of the future, it returns "".
+// bookmark returns the unsent events and then a bookmark. It returns "" while the watch waits for a
+// version that does not exist yet.
 func (w *apiWatch) bookmark() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

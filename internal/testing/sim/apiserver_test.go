@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// An event at the time of a bookmark is sent before the bookmark.
 func TestABookmarkSkipsNoEvent(t *testing.T) {
 	s := newAPIServer(t.Context(), rand.New(rand.NewPCG(1, 1))) //nolint:gosec // draws a schedule, not a secret
 	w := &apiWatch{apiServer: s, services: []string{"a"}, at: s.version}

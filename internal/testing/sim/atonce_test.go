@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// An update and a failover happen at the same time in a world with standbys. The rules do not ask
-// which came first until the failover timers of the children created at that time have fired.
+// An update and a failover happen at the same time. The model and the policy may differ until the
+// failover timers of the new children have fired.
 func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		standbys int
@@ -63,13 +63,12 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// Two reports come at the same time in a world with a failback delay. The rules do not ask which
-// came first until the delay is over. Reports at different times are judged, and so is a single
-// report.
+// Two children report at the same time. With a failback delay, the order of the reports does not
+// count until the delay is over.
 func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		failback time.Duration
-		slow     time.Duration // slowStart
+		slow     time.Duration
 		second   time.Duration // time between the update and the second report
 		later    time.Duration // time until the result is judged
 		want     bool
@@ -98,8 +97,8 @@ func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
 	}
 }
 
-// A failover from a READY child to a higher one that is CONNECTING breaks a rule. The exception is
-// gRFC A56's own choice: the calls of the child in use fail, and no priority above it is poor.
+// A failover from a READY child up to a CONNECTING one is an error, except where gRFC A56 itself
+// chooses it.
 func TestAFailoverUpToAConnectingChild(t *testing.T) {
 	ready := func(condition shell.Condition) *seen {
 		return &seen{state: connectivity.Ready, tier: shell.Tier{Condition: condition, ReadyPart: 1}}
@@ -129,11 +128,10 @@ func TestAFailoverUpToAConnectingChild(t *testing.T) {
 	}
 }
 
-// During an update, a log line may name a priority from before or after it. Both may have the same
-// number and title.
+// At the time of an update, a log line may mean a priority from before or after the update.
 func TestWhichOfTwoPrioritiesALineNamesIsNotJudged(t *testing.T) {
 	for name, test := range map[string]struct {
-		later  time.Duration // since the update
+		later  time.Duration
 		broken bool
 	}{
 		"during the update": {0, false},

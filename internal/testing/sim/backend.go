@@ -27,19 +27,18 @@ const (
 type Backend struct {
 	Address string
 	network *Network
-	calls   func(address string) // called for each call that arrives
+	calls   func(address string)
 
 	mu     sync.Mutex
 	server *grpc.Server   // nil while the backend is down
 	old    []*grpc.Server // servers that have sent GOAWAY
 	health *health.Server
-	answer codes.Code    // OK, or the error that the backend answers with
-	takes  time.Duration // how long an answer takes
+	answer codes.Code // OK, or the error that the backend answers with
+	takes  time.Duration
 	hang   chan struct{} // open while calls hang; nil if they do not
-	sick   bool          // reports NOT_SERVING
+	sick   bool
 }
 
-// NewBackend returns a backend that is down. calls is called for each call that arrives.
 func NewBackend(n *Network, address string, calls func(address string)) *Backend {
 	return &Backend{Address: address, network: n, calls: calls}
 }
@@ -55,9 +54,9 @@ func (b *Backend) Up() {
 func (b *Backend) start() {
 	listener, err := b.network.Listen(b.Address)
 	if err != nil {
-		panic(err) // two backends must not have the same address
+		panic(err)
 	}
-	// A client whose pings are refused pings half as often from then on.
+	// The server must accept the clients' pings. After a refusal, a client pings half as often.
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestKeepalive / 2, PermitWithoutStream: true}))
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "sim.Backend",
@@ -69,7 +68,7 @@ func (b *Backend) start() {
 	b.setHealth()
 	healthpb.RegisterHealthServer(server, b.health)
 	b.server = server
-	go func() { _ = server.Serve(listener) }() // returns after Stop
+	go func() { _ = server.Serve(listener) }()
 }
 
 func (b *Backend) setHealth() {
@@ -117,7 +116,7 @@ func (b *Backend) GoAway() {
 	b.start()
 }
 
-// Drain ends the backend as in a graceful restart: it sends GOAWAY and stops listening.
+// Drain stops the backend gracefully. It sends GOAWAY and stops listening.
 func (b *Backend) Drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +149,8 @@ func (b *Backend) Take(d time.Duration) {
 	b.takes = d
 }
 
-// Hang makes calls hang or, if hang is false, go on. Health checks do not hang.
+// Hang makes calls hang if hang is true, and lets them continue otherwise. Health checks are not
+// affected.
 func (b *Backend) Hang(hang bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +175,6 @@ func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc
 	return wrapperspb.String(b.Address), nil
 }
 
-// stay answers as who does, and ends the stream after the time in the request.
 func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	var length durationpb.Duration
 	if err := stream.RecvMsg(&length); err != nil {
@@ -190,7 +189,7 @@ func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
 	return wait(stream.Context(), time.After(length.AsDuration()))
 }
 
-// answered waits until the backend may answer, and returns the error to answer with.
+// answered waits as long as the backend takes to answer. It returns the error of the answer.
 func (b *Backend) answered(ctx context.Context) error {
 	b.calls(b.Address)
 	b.mu.Lock()
@@ -212,7 +211,7 @@ func (b *Backend) answered(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for an event. If the call ends first, it returns an error.
+// wait waits for an event. It returns an error if ctx ends first.
 func wait[T any](ctx context.Context, event <-chan T) error {
 	select {
 	case <-event:

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chooseBalance sets prefer=balance. The expected shares follow from the connections alone, so
-// options that would change them otherwise are switched off.
+// chooseBalance sets prefer=balance. It turns off the options that change the shares of zones in
+// other ways.
 func (s *settings) chooseBalance(r *rand.Rand) {
 	s.near.least = 0
 	s.minReady, s.recovery, s.detects, s.pickFirst = 0, 0, "false", false
@@ -27,14 +27,14 @@ func (s *settings) chooseBalance(r *rand.Rand) {
 	}
 }
 
-// balances reports whether the calls of a priority are balanced, for which the client must know its
-// location and the priority must have usable endpoints.
+// balances reports whether prefer=balance applies to a priority. The client must know its zone, and
+// the priority must have usable endpoints.
 func (n nearby) balances(t Tier) bool {
 	return n.prefer == "balance" && n.zone != "" && len(t.Serving()) > 0 && t[0].Zone != ""
 }
 
-// balance returns the channel's priorities for one priority of the source: one with all zones, and
-// one with the zones without a share. The weights of zones do not matter.
+// balance splits a priority of the source in two: one with all zones, and one with the zones that
+// get no calls. The weights of zones do not matter.
 func (n nearby) balance(t Tier) Truth {
 	if !n.balances(t) {
 		return Truth{t}
@@ -59,7 +59,6 @@ func (n nearby) own(zone string) bool {
 	return name == n.zone && (n.region == "" || region == "" || n.region == region)
 }
 
-// callersIn returns how many callers a zone has.
 func (n nearby) callersIn(l Locality) float64 {
 	if n.callers == nil && n.listed {
 		return 1
@@ -69,8 +68,8 @@ func (n nearby) callersIn(l Locality) float64 {
 	return float64(n.callers[l.Zone[strings.LastIndex(l.Zone, "/")+1:]])
 }
 
-// zoneShares returns the share of the calls of each zone, by the formula in docs/near.md. left
-// returns the capacity that a zone has left.
+// zoneShares returns each zone's share of the calls by the formula in docs/near.md. left returns
+// the remaining capacity of a zone.
 func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float64 {
 	var capacity, callers float64
 	for _, l := range t {
@@ -116,12 +115,11 @@ func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float
 	return shares
 }
 
-// balanced returns the shares that a priority's endpoints may have. A zone whose endpoints cannot
-// be reached may still count as usable while it has no share, because the channel does not connect
-// to it.
+// balanced returns all distributions that are correct. The channel does not connect to a zone that
+// gets no calls, so it may take unreachable endpoints there for usable.
 //
-// If a zone has no endpoints in the channel's update, it may have draining ones in the source, and
-// so it may or may not have callers.
+// A zone without endpoints in the channel's update may have draining ones in the source. Such a
+// zone may or may not have callers.
 func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64) {
 	if n.callers == nil && !n.listed && slices.ContainsFunc(t, func(l Locality) bool { return len(l.Endpoints) == 0 }) {
 		listed := n

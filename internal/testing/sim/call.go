@@ -18,11 +18,11 @@ import (
 
 type call struct {
 	start time.Time
-	made  int // the number of the call
+	made  int
 
 	mu     sync.Mutex
-	to     string    // where the last attempt was sent; "" while the call waits for a pick
-	sentAt time.Time // when it was sent
+	to     string // where the last attempt was sent; "" while the call waits for a pick
+	sentAt time.Time
 }
 
 type callKey struct{}
@@ -33,8 +33,7 @@ func (c *call) sent() (string, time.Time) {
 	return c.to, c.sentAt
 }
 
-// make makes the call and waits for the answer until the deadline. If wait is set, it is a
-// wait-for-ready call.
+// make calls a backend and returns its answer. If wait is set, the call is wait-for-ready.
 func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
 	defer cancel()
@@ -45,8 +44,7 @@ func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (str
 
 var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
 
-// open opens a stream and waits for its first message. The backend ends the stream after length,
-// and the end of ctx cancels it.
+// open opens a stream and waits for its first message. The backend ends the stream after length.
 func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Duration, wait bool) (grpc.ClientStream, error) {
 	ctx = context.WithValue(ctx, callKey{}, c)
 	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(wait))
@@ -63,7 +61,7 @@ func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Durati
 	return stream, stream.RecvMsg(&answer)
 }
 
-// observer learns from gRPC where attempts are sent, and what the policies count.
+// observer records where attempts are sent, and the failovers that the metrics count.
 type observer struct {
 	estats.UnimplementedMetricsRecorder
 	sentTo   func(address string)
@@ -73,7 +71,6 @@ type observer struct {
 
 func (o *observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC records where an attempt is sent.
 func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
@@ -98,7 +95,6 @@ func (o *observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Co
 
 func (o *observer) HandleConn(context.Context, stats.ConnStats) {}
 
-// RecordInt64Count records failovers.
 func (o *observer) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
 	d := handle.Descriptor()
 	if d.Name != "understudy.priority.failovers" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// concerns reports whether a change of an address may change the priority in use. It does not if
-// the address belongs to a lower priority. The caller holds the lock.
+// concerns reports whether a change of an address may change the priority in use. Addresses of
+// lower priorities do not count. The caller holds the lock.
 func (w *World) concerns(address string) bool {
 	return w.lowest < 0 || slices.Contains(w.vital, address)
 }
@@ -26,10 +26,9 @@ func (w *World) publish(truth Truth) {
 	w.source.Publish(truth)
 }
 
-// moves reports whether an update may change the priority in use. It does not if that priority and
-// those above it stay the same, except for empty priorities added or removed above it. The entries
-// of a failover: target and the clusters of an aggregate keep their positions. The caller holds the
-// lock.
+// moves reports whether an update may change the priority in use. Changes of lower priorities do
+// not count. Unless the source has fixed positions, empty priorities do not count, either. The
+// caller holds the lock.
 func (w *World) moves(truth Truth) bool {
 	if w.lowest < 0 || w.lowest >= len(w.known) || !slices.Equal(w.known.detections(), truth.detections()) {
 		return true
@@ -52,16 +51,14 @@ func (w *World) moves(truth Truth) bool {
 	return !slices.Equal(above(w.known, n), above(truth, n))
 }
 
-// partly reports whether a priority takes calls although one of its localities takes none. While
-// Services are written one by one, ready endpoints may share a priority with terminating ones for a
-// moment. The priority then keeps its name.
+// partly reports whether only some localities of a priority take calls. This happens while a
+// controller writes its Services one by one.
 func (t Tier) partly() bool {
 	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
 	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
 }
 
-// places returns the localities and endpoints of a priority that may get calls. Another locality is
-// another child.
+// places returns the usable endpoints of a priority by locality.
 func (t Tier) places() []string {
 	var places []string
 	for _, l := range t {
@@ -82,7 +79,7 @@ func (t Truth) serving() []string {
 	return all
 }
 
-// told handles an update of the channel, and reports whether it repeats the last one.
+// told records an update of the channel and reports whether it equals the last one.
 func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,11 +126,10 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	return again
 }
 
-// oftenEnough is how often a working source may repeat an answer after an event. Each endpoint that
-// appears or disappears may cause a re-resolution.
+// oftenEnough is the limit of equal answers after an event. Each endpoint that appears or
+// disappears may cause a re-resolution.
 const oftenEnough = 20
 
-// toldAgain counts an update that repeats the last one.
 func (w *World) toldAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +164,7 @@ func (w *World) checkTold() {
 	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
 }
 
-// disagree reports a broken rule, but only once per update.
+// disagree reports a difference when it begins, and not again while it lasts.
 func (w *World) disagree(disagree bool, what string) {
 	if disagree && !w.disagrees {
 		w.Log.Break(ruleTold, "the channel has received %s", what)
@@ -176,16 +172,16 @@ func (w *World) disagree(disagree bool, what string) {
 	w.disagrees = disagree
 }
 
-// same reports whether two truths have the same priorities with the same weights and outlier
-// detection. Names of localities do not matter.
+// same compares the priorities, their weights and their outlier detection. The names of localities
+// do not matter.
 func (t Truth) same(other Truth) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
 		return maps.EqualFunc(a.weighted(), b.weighted(), alike) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})
 }
 
-// weighted returns the share of the calls of each locality. The key is its usable endpoints and
-// their weights.
+// weighted returns each locality's share of the calls. The keys list the usable endpoints of a
+// locality and their weights.
 func (t Tier) weighted() map[string]float64 {
 	all, sum := make(map[string]float64), 0.0
 	for _, l := range t {
@@ -206,5 +202,4 @@ func (t Tier) weighted() map[string]float64 {
 	return all
 }
 
-// alike allows for rounding.
 func alike(a, b float64) bool { return math.Abs(a-b) < 1e-4 }

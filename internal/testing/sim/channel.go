@@ -17,8 +17,8 @@ import (
 
 const failing = connectivity.TransientFailure
 
-// channel is what the world knows of one channel: the reports of its policies, and the model of
-// gRFC A56, which gets each report before the policy does.
+// channel records the reports of one channel's policies. It passes each report to the model of gRFC
+// A56 before the policy gets it.
 type channel struct {
 	w  *World
 	id int
@@ -26,35 +26,34 @@ type channel struct {
 	order sync.Mutex // held while a report is handled
 
 	mu         sync.Mutex
-	begin      time.Time // when the clock of the model was last set
+	begin      time.Time // when the model's clock was last advanced
 	told       tree      // the last update
-	toldBefore tree      // the update before that
+	toldBefore tree
 	model      *prioritymodel.Model
 	children   map[string]*seen
 	state      connectivity.State // the last published state
-	picker     balancer.Picker    // the last published picker
-	disagreed  int                // for how many seconds in a row the model and the policy have disagreed
-	priorities []string           // in the last update
-	before     []string           // in the update before that
+	picker     balancer.Picker
+	disagreed  int // seconds since the model and the policy last agreed
+	priorities []string
+	before     []string
 	lastUpdate time.Time
 	inUpdate   bool
 	said       []prioritymodel.Report          // reports of children that the model creates next
 	unheard    map[string]prioritymodel.Report // last reports of children that the model has not created yet
 	truth      Truth                           // of the last update
-	detects    bool                            // the channel detects outliers, or has done so
-	failovers  int                             // as the metrics count them
-	lastMove   time.Time                       // when the last failover was
-	met        time.Time                       // when an update coincided with a failover, or with a child that the policy created earlier than the model
-	settled    bool                            // since the last quiet period, nothing has happened to the priorities
+	detects    bool                            // the channel detects outliers or once did
+	failovers  int
+	lastMove   time.Time // the time of the last failover
+	met        time.Time // when an update last coincided with a failover or with a child that only the policy had created
+	settled    bool      // nothing has changed since the last quiet period
 }
 
-// seen is the last report of a child of the priority policy.
 type seen struct {
 	state  connectivity.State
 	picker balancer.Picker
 	tier   shell.Tier // what the child reports about its endpoints
-	since  time.Time  // when the state last changed
-	told   time.Time  // when the last report came
+	since  time.Time
+	told   time.Time
 }
 
 var lastID atomic.Int64
@@ -76,8 +75,8 @@ func (c *channel) advance() {
 	c.model.Advance(now)
 }
 
-// updating is called before the priority policy is updated. What children report until updated
-// belongs to the update, as in gRFC A56.
+// updating is called before the priority policy is updated. Reports that arrive before the call of
+// updated belong to the update, as in gRFC A56.
 func (c *channel) updating() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +87,8 @@ func (c *channel) updating() {
 	c.inUpdate = true
 }
 
-// updated is called after the priority policy was updated. What children report that the update has
-// created comes after the choice that created them.
+// updated is called after the priority policy was updated. The model handles the reports of new
+// children after the choice that created them.
 func (c *channel) updated() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,9 +101,9 @@ func (c *channel) updated() {
 	}
 }
 
-// report passes the report of a child on to the model. If the model has no such child, it gets the
-// report when it creates one: when an update coincides with a timer or a report, the policy may
-// create a child earlier than the model. The caller holds the lock.
+// report passes the report of a child on to the model. The policy may create a child earlier than
+// the model, because it may handle simultaneous events in another order. The model then gets the
+// report when it creates the child. The caller holds the lock.
 func (c *channel) report(r prioritymodel.Report) {
 	if c.model.Updating(r.Text) == nil {
 		if c.unheard[r.Text] = r; time.Since(c.lastUpdate) == 0 {
@@ -115,7 +114,7 @@ func (c *channel) report(r prioritymodel.Report) {
 	c.model.Report(r.Text, r.Text, r)
 }
 
-// react returns the report that a child has made before the model created it.
+// react returns the report that a child made before the model created it.
 func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 	if r, ok := c.unheard[child]; ok {
 		reaction.Reports = append(reaction.Reports, r)
@@ -124,15 +123,14 @@ func (c *channel) react(child string) (reaction prioritymodel.Reaction) {
 	return reaction
 }
 
-// decided counts the row of docs/tiers.md by which the model chose a priority.
+// decided counts how often each row of the table in docs/tiers.md decides.
 func (c *channel) decided(row int) {
 	if c.w.settings.modelled(c.detects) {
 		c.w.mark(rowMark(row))
 	}
 }
 
-// closed is called when a child is closed. If the channel is open and the child is configured, the
-// child must have been deactivated for long enough.
+// closed checks that a configured child is closed only after it was deactivated for long enough.
 func (c *channel) closed(child string) {
 	open := c.w.isOpen(c)
 	c.mu.Lock()
@@ -177,15 +175,15 @@ func (c *channel) published(s balancer.State) {
 	c.state, c.picker = s.ConnectivityState, s.Picker
 }
 
-// uses reports whether the published picker may be that of the child. Pickers that make calls wait
-// cannot be told apart.
+// uses reports whether the published picker may be the child's. Pickers that queue calls cannot be
+// told apart.
 func (c *channel) uses(child *seen) bool {
 	p := c.picker
 	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
 }
 
-// check compares the priority policy with the model, once a second. It ignores what has just
-// changed, because the two may handle simultaneous events in a different order.
+// check compares the priority policy with the model once a second. It ignores the latest changes,
+// because the two may handle simultaneous events in a different order.
 func (c *channel) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,18 +217,16 @@ func (c *channel) meet() {
 	}
 }
 
-// atOnce reports whether the order of simultaneous events during an update may still matter. The
-// caller holds the lock.
+// atOnce reports whether the order of simultaneous events may explain a difference between the
+// policy and the model. The caller holds the lock.
 //
-// With standbys, or with near groups that start early, the order matters if another priority came
-// into use at that time, or if the policy has created a child that the model has not. The model
-// creates a standby at once. The policy creates it after all simultaneous events, when it may no
-// longer be needed. Conversely, the policy may create a child below a failing one that begins to
-// connect at the same time. Their failover timers then differ, even after another update.
+// With standbys or near groups, an update may coincide with a failover. The model creates a standby
+// at once. The policy creates it after all simultaneous events, when it may no longer be needed.
+// The policy may also create a child that the model does not create. Their failover timers then
+// differ.
 //
-// With a failback delay, the order matters while the delay lasts if two children changed at the
-// same time: during an update, the policy first handles the reports of the child that is being
-// updated.
+// With a failback delay, two children may change at the same time. During an update, the policy
+// first handles the reports of the child that is being updated.
 func (c *channel) atOnce() bool {
 	s, since := c.w.settings, time.Since(c.lastUpdate)
 	if (s.standbys > 0 || s.near.prefer != "") && time.Since(c.met) <= time.Duration(len(c.priorities))*s.failover {
@@ -260,9 +256,9 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
-// failover is called for each failover that the metrics count. Apart from updates and from gRFC
-// A56's own choice, calls must not go down from a READY child, to a child without endpoints while
-// the previous one stays READY, or up to a child that is not connected.
+// failover checks a failover that the metrics count. Calls must not leave a READY child for a lower
+// one, go to a child without endpoints while the old one is READY, or go up to a child that is not
+// connected. Updates and gRFC A56's own choice are exceptions.
 func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,9 +294,9 @@ func (c *channel) failover(from, to string) {
 	}
 }
 
-// decidedByA56 reports whether row 1 of docs/tiers.md applies although the child in use is READY:
-// its calls fail, and no priority down to the entered one is poor. gRFC A56 waits for a priority
-// that has time left to connect. The caller holds the lock.
+// decidedByA56 reports whether gRFC A56's own rule explains that calls leave a READY child. This is
+// so if calls to this child fail and no priority down to the entered one is poor. The caller holds
+// the lock.
 func (c *channel) decidedByA56(entered int, left *seen) bool {
 	return left.tier.Condition != shell.Usable && !slices.ContainsFunc(c.priorities[:entered+1], func(name string) bool {
 		child := c.children[name]
@@ -308,8 +304,8 @@ func (c *channel) decidedByA56(entered int, left *seen) bool {
 	})
 }
 
-// counted returns the index of a priority such as "p1 title", or -1 if there is no such priority
-// any more. The caller holds the lock.
+// counted returns the index of a priority such as "p1 title", or -1 if it no longer exists. The
+// caller holds the lock.
 func (c *channel) counted(name string) int {
 	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
 	if children, wrong := c.named(index, title); wrong == "" {
@@ -318,7 +314,6 @@ func (c *channel) counted(name string) int {
 	return -1
 }
 
-// settle records whether the world is in a quiet period.
 func (c *channel) settle(settled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

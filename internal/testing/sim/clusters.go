@@ -13,11 +13,11 @@ import (
 
 func memberName(i int) string { return fmt.Sprintf("%s%d", cluster, i) }
 
-// innerName is the name of an aggregate in the aggregate.
+// innerName names the aggregate cluster that is a member of the outer one.
 const innerName = cluster + "Inner"
 
-// members divides truth among the clusters of the aggregate. The first one gets two priorities, and
-// the others one each. There is at least one cluster.
+// members divides the priorities among the clusters of the aggregate. The first cluster gets two
+// priorities, and each of the others gets one.
 func members(truth Truth) []Truth {
 	n := min(2, len(truth))
 	all := []Truth{truth[:n:n]}
@@ -27,13 +27,13 @@ func members(truth Truth) []Truth {
 	return all
 }
 
-// list is what was drawn for the clusters of an aggregate, by their positions.
+// list has the random settings of the clusters in an aggregate, by position.
 type list struct {
 	*detections
 	named [mostMembers]bool // STRICT_DNS clusters, whose endpoints are names
 }
 
-// mostMembers is how many clusters of an aggregate may have other than default settings.
+// mostMembers limits how many clusters of an aggregate have random settings.
 const mostMembers = 8
 
 func newList(r *rand.Rand) *list {
@@ -44,9 +44,9 @@ func newList(r *rand.Rand) *list {
 	return l
 }
 
-// clusters returns the aggregate for truth and its clusters. If there are several, some are in a
-// second aggregate within the first. If static is set, the clusters contain their endpoints;
-// otherwise they are of type EDS, except for those whose endpoints are names.
+// clusters returns an aggregate and its clusters. Some of the clusters may be in a second aggregate
+// within the first. If static is set, the clusters contain their endpoints. Otherwise they use EDS,
+// or DNS if their endpoints are names.
 func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
 	var all []*clusterv3.Cluster
@@ -79,7 +79,7 @@ func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	return append(all, aggregate(cluster, outer))
 }
 
-// withNames replaces addresses by names, in the assignment that it is given.
+// withNames replaces the addresses in the assignment by names.
 func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
 	for _, locality := range assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {
@@ -93,7 +93,7 @@ func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.Cluster
 func aggregate(name string, names []string) *clusterv3.Cluster {
 	config, err := anypb.New(&aggregatev3.ClusterConfig{Clusters: names})
 	if err != nil {
-		panic(err) // everything in the message can be encoded
+		panic(err)
 	}
 	return &clusterv3.Cluster{Name: name, LbPolicy: clusterv3.Cluster_CLUSTER_PROVIDED, ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{
 		ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.aggregate", TypedConfig: config},

@@ -14,7 +14,6 @@ const window = 64 << 10
 
 var errReset = errors.New("connection reset by peer")
 
-// conn is one connection. out carries data from the client, and in carries data to it.
 type conn struct {
 	address string
 	out, in *pipe
@@ -35,10 +34,10 @@ func (c *conn) setLink(link Link) {
 	c.in.set(link.LoseIn || link.Pause, link.Delay, link.Rate)
 }
 
-// reset breaks the host's end of the connection. If tellClient is set, it breaks the client's end,
-// too.
+// reset breaks the host's end of the connection. If tellClient is set, it also breaks the client's
+// end.
 func (c *conn) reset(tellClient bool) {
-	c.out.breakReader(errReset) // the host reads from out and writes to in
+	c.out.breakReader(errReset)
 	c.in.breakWriter(errReset)
 	if tellClient {
 		c.out.breakWriter(errReset)
@@ -80,7 +79,6 @@ type end struct {
 func (e *end) Read(b []byte) (int, error)  { return e.read.read(b) }
 func (e *end) Write(b []byte) (int, error) { return e.write.writeAll(b) }
 
-// Close tells the other end, which may not receive this.
 func (e *end) Close() error {
 	e.read.breakReader(net.ErrClosed)
 	e.write.finish()
@@ -107,25 +105,24 @@ func (e *end) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// pipe carries bytes in one direction, in order.
 type pipe struct {
 	mu     sync.Mutex
 	change *sync.Cond
 
 	queue   []parcel
-	held    int // how many bytes are in the queue
+	held    int
 	lose    bool
 	delay   time.Duration
 	rate    int
 	last    time.Time // when the last parcel arrives
-	eof     bool      // the writer has closed its end, and the reader has seen it
+	eof     bool      // the reader knows that the writer has closed its end
 	readErr error
 	sendErr error
 
 	readBy, writeBy deadline
 }
 
-// parcel is what one write has sent. A parcel without bytes is the end of the stream.
+// parcel is the data of one write. A parcel without bytes ends the stream.
 type parcel struct {
 	bytes []byte
 	at    time.Time
@@ -239,7 +236,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// take returns the first parcel, or as much of it as fits into b.
+// take moves bytes of the first parcel to b and returns their number.
 func (p *pipe) take(b []byte) int {
 	first := &p.queue[0]
 	if first.bytes == nil {
@@ -269,7 +266,6 @@ func (p *pipe) setDeadline(d *deadline, t time.Time) {
 	p.change.Broadcast()
 }
 
-// deadline is when an operation times out. Zero means never.
 type deadline struct{ at time.Time }
 
 func (d deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }

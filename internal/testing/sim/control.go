@@ -27,8 +27,8 @@ const (
 	secondAddress  = "10.9.0.2:18000"
 )
 
-// control is a management server. It serves the cluster of the world, and a neighbour cluster that
-// never changes.
+// control is a management server. It serves the cluster of the channel under test, and a second
+// cluster that never changes.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	address string
@@ -44,8 +44,8 @@ type control struct {
 	changed chan struct{} // closed at each change
 
 	hung bool       // streams are accepted and get no answers
-	bad  bool       // responses are such that clients must refuse them
-	code codes.Code // the status with which streams end at once; OK if they do not
+	bad  bool       // clients must refuse the responses
+	code codes.Code // if not OK, streams end at once with this status
 }
 
 // newControl returns a running server. If list is not nil, its cluster is an aggregate.
@@ -63,12 +63,12 @@ func (c *control) up() {
 	}
 	listener, err := c.network.Listen(c.address)
 	if err != nil {
-		panic(err) // no one else uses the address
+		panic(err)
 	}
 	c.server = grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(c.server, c)
 	server := c.server
-	go func() { _ = server.Serve(listener) }() // returns after Stop
+	go func() { _ = server.Serve(listener) }()
 }
 
 func (c *control) down() {
@@ -102,7 +102,7 @@ type talk struct {
 	names []string
 	sent  int    // the last version that was sent; 0 after a new name
 	bad   string // the nonce of a response that the client must still refuse
-	worst int    // the version of that response
+	worst int
 }
 
 func (c *control) StreamAggregatedResources(stream controlStream) error {
@@ -190,7 +190,6 @@ func (c *control) send(stream controlStream, t *talk) error {
 	return stream.Send(response)
 }
 
-// own reports whether the world's endpoints have this name.
 func (c *control) own(name string) bool {
 	return c.list == nil && name == cluster || c.list != nil && name == memberName(0)
 }
@@ -205,7 +204,7 @@ func (c *control) resource(url, name string, truth Truth, bad bool) proto.Messag
 		}
 		return nil
 	}
-	own := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}} // the neighbour's
+	own := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}}
 	switch all := members(truth); {
 	case c.list == nil && name == cluster:
 		own = truth

@@ -8,20 +8,19 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A world ends in one of two ways, which the seed draws. Either everything recovers, or only one
-// endpoint of one priority does: the permanent core. All other faults stay, and more are added. The
-// channel must find the core without anything else recovering.
+// A simulation ends in one of two ways. Either everything recovers, or only one endpoint does,
+// which is called the core. All other faults then stay, and more are added. The channel must still
+// find the core.
 
-// visible are the faults that gRFC A56 notices, because connections end or cannot be made.
+// visible are the faults that end or prevent connections, so gRFC A56 notices them.
 var visible = []func(*World, string){(*World).down, (*World).refuse, (*World).blackhole, (*World).oneWay, (*World).pause, (*World).sicken}
 
-// detectable are the faults that only outlier detection notices, because calls fail.
+// detectable are the faults that make calls fail, so only outlier detection notices them.
 var detectable = []func(*World, string){(*World).err, (*World).hang}
 
-// coreSample is how many calls are made to check the core.
 const coreSample = 100
 
-// conclude ends the events of a world and checks it for the last time. Calls go on.
+// conclude ends the random events and makes the last checks. Calls continue.
 func (w *World) conclude() {
 	core := w.rand.IntN(2) == 0
 	if core && w.pair == nil && w.endWithCore() || core && w.pair != nil && w.endPairWithCore() {
@@ -37,7 +36,7 @@ func (w *World) conclude() {
 	w.mark(markHealed)
 }
 
-// drawCore draws one of the endpoints that the channel knows, or "" if it knows none.
+// drawCore returns a random endpoint that the channel knows, or "" if it knows none.
 func (w *World) drawCore() string {
 	w.mu.Lock()
 	known := slices.DeleteFunc(w.known.serving(), func(address string) bool { return address == nobody })
@@ -77,7 +76,7 @@ func (w *World) endWithCore() bool {
 	w.touch()
 	switch w.rand.IntN(4) {
 	case 0:
-		w.failSource() // the channel keeps what it knows
+		w.failSource()
 	case 1:
 		w.restoreSource()
 		pass(w.source.Recovery())
@@ -99,8 +98,8 @@ func (w *World) endWithCore() bool {
 	return true
 }
 
-// healCalls ends the faults of a backend that only outlier detection notices. Without it, gRFC A56
-// would send calls there for good.
+// healCalls makes calls to a backend succeed. Without outlier detection, the channel would not
+// notice that they fail.
 func (w *World) healCalls(address string) {
 	w.mu.Lock()
 	c := w.conditions[address]
@@ -113,7 +112,7 @@ func (w *World) healCalls(address string) {
 	}
 }
 
-// checkCore makes calls and judges them, once the world has settled and has a working endpoint.
+// checkCore makes calls and checks how many of them succeed.
 func (w *World) checkCore(core string, sees bool) {
 	w.setChecking(true)
 	defer w.setChecking(false)
@@ -131,14 +130,12 @@ func (w *World) checkCore(core string, sees bool) {
 	w.judgeCore(core, answered, coreSample, sees, last)
 }
 
-// judgeCore judges the calls to a world with a core. All must succeed, except in three cases that
-// outlier detection cannot avoid. First, a third may fail, as trial calls or because ejected
-// endpoints come back that still fail. Second, in a priority that works in part, each endpoint that
-// comes back fails up to five calls, or all of its calls if they are rare; the priority must still
-// do nearly as well as without outlier detection. Third, if connections are reset in bursts of 80
-// calls, up to 34 of them are under way.
-//
-// In worlds of pairs, the judge judges each of these calls, too.
+// judgeCore checks how many calls succeeded. All must succeed, except in three cases that outlier
+// detection cannot avoid. First, a third may fail, because ejected endpoints come back that still
+// fail. Second, if only some endpoints of a priority work, each endpoint that comes back fails up
+// to five calls, or all of its calls if they are rare. The priority must still do nearly as well as
+// without outlier detection. Third, if connections are reset in bursts of 80 calls, up to 34 of
+// these calls are in flight.
 func (w *World) judgeCore(core string, answered, made int, sees bool, last error) {
 	want := float64(made)
 	if sees {
@@ -153,9 +150,9 @@ func (w *World) judgeCore(core string, answered, made int, sees bool, last error
 	w.mark(markCore)
 }
 
-// leastShare returns the share of the calls that succeed without outlier detection in the priority
-// that works least. Priorities in which nothing works do not count, because calls leave them.
-// Endpoints whose connections are reset before they answer work as little as those that fail.
+// leastShare returns the lowest share of calls that succeed in a priority without outlier
+// detection. Priorities in which all calls fail do not count, because calls leave them. Endpoints
+// whose connections are reset before they answer count as failing.
 func (w *World) leastShare() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,9 +172,8 @@ func (w *World) leastShare() float64 {
 	return least
 }
 
-// endPairWithCore makes both faults of a pair permanent, heals one endpoint, and checks that calls
-// succeed. The judge judges each of them, too. There are no more updates, because one could remove
-// the endpoint.
+// endPairWithCore makes both faults permanent, heals one endpoint, and checks that calls succeed.
+// There are no more updates, because one could remove the endpoint.
 func (w *World) endPairWithCore() bool {
 	core := w.drawCore()
 	if core == "" {

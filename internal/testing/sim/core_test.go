@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// All calls to a permanent core must succeed. With outlier detection a third may fail, or as many
-// as without it, because endpoints come back that still fail.
+// All calls to the only working endpoint must succeed. With outlier detection, a third may fail,
+// because ejected endpoints come back that still fail.
 func TestCallsToACoreAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		answered int
 		sees     bool
 		both     bool // the core's priority has an endpoint that answers with errors
-		long     bool // calls take a minute, and their connections are reset meanwhile, except those to the core
+		long     bool // calls take a minute, and connections to other endpoints are reset meanwhile
 		broken   int
 	}{
 		"all":                        {answered: 100},
@@ -45,9 +45,9 @@ func TestCallsToACoreAreJudged(t *testing.T) {
 	}
 }
 
-// Each world leaves out half of the faults, and no repair.
+// Each simulation leaves out half of the faults and none of the repairs.
 func TestSwarm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // events sleep, so they need a bubble
+	synctest.Test(t, func(t *testing.T) {
 		var names []string
 		for _, e := range slices.Concat(repairs, disturbances) {
 			names = append(names, e.name)

@@ -16,7 +16,7 @@ import (
 // detection is the outlier detection of one priority (gRFC A50). The zero value ejects nothing.
 type detection struct {
 	interval, base, longest time.Duration
-	most                    uint32 // how many percent of the endpoints may be ejected
+	most                    uint32 // percent of the endpoints that may be ejected
 	rate                    algorithm
 	percentage              algorithm
 	failures                uint32 // failures in a row; 0 turns this algorithm off
@@ -24,8 +24,8 @@ type detection struct {
 
 // algorithm is one of the two algorithms of gRFC A50. If enforced is 0, it does nothing.
 type algorithm struct {
-	limit    uint32 // stdev_factor, or threshold
-	enforced uint32 // percent
+	limit    uint32
+	enforced uint32
 	hosts    uint32
 	volume   uint32
 }
@@ -37,18 +37,16 @@ var byDefault = detection{
 	percentage: algorithm{limit: 85, hosts: 5, volume: 50},
 }
 
-// byTarget is what outlierDetection=true in a target means, by docs/options.md.
+// byTarget is the configuration of outlierDetection=true, as in docs/options.md.
 var byTarget = detection{
 	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 100,
 	percentage: algorithm{limit: 85, enforced: 100, hosts: 1, volume: 10},
 	failures:   5,
 }
 
-// longestInterval is the longest interval that newDetection draws.
 const longestInterval = 45 * time.Second
 
-// newDetection draws the configuration of a cluster: none, gRFC A50's defaults (which are for
-// larger clusters), or random fields.
+// newDetection returns a random configuration: none, gRFC A50's defaults, or random fields.
 func newDetection(r *rand.Rand) detection {
 	d := byDefault
 	switch r.IntN(8) {
@@ -72,12 +70,10 @@ func newDetection(r *rand.Rand) detection {
 	return d
 }
 
-// ejects reports whether an endpoint may be ejected at all.
 func (d detection) ejects() bool {
 	return d.rate.enforced > 0 || d.percentage.enforced > 0 || d.failures > 0
 }
 
-// plain returns d without the fields that have no effect.
 func (d detection) plain() detection {
 	if d.rate.enforced == 0 {
 		d.rate = algorithm{}
@@ -100,12 +96,11 @@ func (d detection) rest() time.Duration {
 	return max(d.base, d.longest) + 3*d.interval
 }
 
-// atMost returns how many of these endpoints may be ejected at a time, which is at least one.
+// atMost returns how many of the endpoints may be ejected at a time. It is at least one.
 func (d detection) atMost(endpoints int) int {
 	return max(1, int(d.most)*endpoints/100)
 }
 
-// String is short, because the log has it with each locality.
 func (d detection) String() string {
 	if !d.ejects() {
 		return ""
@@ -123,7 +118,7 @@ func (d detection) String() string {
 	return text
 }
 
-// proto returns the field of a cluster without gRFC A50's defaults, or nil for no detection.
+// proto returns d as a field of a cluster. It omits fields with gRFC A50's defaults.
 func (d detection) proto() *clusterv3.OutlierDetection {
 	if d == (detection{}) {
 		return nil
@@ -170,7 +165,7 @@ func detectionIn(text json.RawMessage) detection {
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			panic(err) // the product's configuration has another form now
+			panic(err)
 		}
 		return d
 	}
@@ -188,7 +183,7 @@ func detectionIn(text json.RawMessage) detection {
 type detections struct {
 	mu   sync.Mutex
 	of   [mostMembers]detection
-	ever []detection // all configurations that were ever drawn
+	ever []detection
 }
 
 func newDetections(r *rand.Rand) *detections {
@@ -215,7 +210,7 @@ func (d *detections) at(i int) detection {
 	return d.of[i%len(d.of)]
 }
 
-// seen returns truth with the configuration of the cluster in each priority.
+// seen adds the outlier detection of each cluster to its priorities.
 func (d *detections) seen(truth Truth) Truth {
 	all := Truth{}
 	for i, own := range members(truth) {
@@ -226,7 +221,6 @@ func (d *detections) seen(truth Truth) Truth {
 	return all
 }
 
-// detecting changes the detection of a priority, and returns it.
 func (t Tier) detecting(d detection) Tier {
 	for i := range t {
 		t[i].Detection = d
@@ -234,7 +228,7 @@ func (t Tier) detecting(d detection) Tier {
 	return t
 }
 
-// detection returns the detection of a priority, whose localities all have the same.
+// All localities of a priority have the same outlier detection.
 func (t Tier) detection() detection {
 	if len(t) == 0 {
 		return detection{}
@@ -242,7 +236,6 @@ func (t Tier) detection() detection {
 	return t[0].Detection
 }
 
-// detects reports whether outliers are detected in any priority.
 func (t Truth) detects() bool {
 	return slices.ContainsFunc(t, func(tier Tier) bool { return tier.detection().ejects() })
 }
@@ -255,8 +248,8 @@ func (t Truth) detections() []detection {
 	return all
 }
 
-// sees returns truth with the outlier detection that the channel uses. The target decides before
-// the clusters, and a pick_first over several endpoints has none.
+// sees sets the outlier detection that the channel uses. The target takes precedence over the
+// clusters, and pick_first over several endpoints has none.
 func (s settings) sees(truth Truth) Truth {
 	truth = truth.Clone()
 	for _, tier := range truth {
@@ -270,7 +263,6 @@ func (s settings) sees(truth Truth) Truth {
 	return truth
 }
 
-// redetect changes the outlier detection of a source that has clusters.
 func redetect(s Source, r *rand.Rand) {
 	if clusters, ok := s.(interface{ redetect(r *rand.Rand) }); ok {
 		clusters.redetect(r)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dialBackend dials for the world's channel. It records which limits of connection attempts
-// (backoff and timeout) the world has reached.
+// dialBackend dials a backend for the channel. It records whether backoff and timeout have reached
+// their limits.
 func (w *World) dialBackend(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	if failed, ok := w.dialFailed[address]; ok && failed.Before(time.Now()) {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// If a link fails during a dial, there is no connection until the link works again. Then the dial
-// succeeds.
+// A dial over a link that fails meanwhile succeeds when the link works again.
 func TestALinkIsCutOffDuringADial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const host = "10.0.0.1:443"

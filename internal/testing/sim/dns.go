@@ -12,24 +12,23 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// dns is the DNS of a world. It takes the place of gRPC's resolver for the scheme dns, which would
-// use the real network.
+// dns replaces gRPC's resolver for the scheme dns, which would use the real network.
 type dns struct {
 	hosts *hosts // nil if no source uses DNS names
 }
 
 func (d *dns) Scheme() string { return "dns" }
 
-// The times of gRPC's resolver for DNS.
+// Timeouts and intervals of gRPC's DNS resolver.
 const (
-	resolveTimeout = 30 * time.Second // timeout of a lookup
-	resolvePause   = 30 * time.Second // from an answer to the next lookup, at least
-	resolveBackoff = time.Second      // from a first failure to the next lookup
-	longestResolve = 2 * time.Minute  // between two lookups, at most
+	resolveTimeout = 30 * time.Second
+	resolvePause   = 30 * time.Second // at least, between an answer and the next lookup
+	resolveBackoff = time.Second      // between the first failure and the next lookup
+	longestResolve = 2 * time.Minute  // at most, between two lookups
 )
 
-// Build looks a name up as gRPC's resolver does: at once, then when asked, and with a backoff after
-// a failure.
+// Build starts lookups of a name like gRPC's resolver: at once, when asked, and with a backoff
+// after a failure.
 func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	name, port, err := net.SplitHostPort(target.Endpoint())
 	if err != nil {
@@ -41,8 +40,6 @@ func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.B
 	return l, nil
 }
 
-// lookUp returns the addresses of a name and the current fault of the DNS servers. The name of a
-// single host has its address in it, so it is always known.
 func (d *dns) lookUp(name, port string) ([]string, fault) {
 	if strings.Contains(name, "-") {
 		return []string{net.JoinHostPort(addressOf(name).String(), port)}, none
@@ -50,7 +47,7 @@ func (d *dns) lookUp(name, port string) ([]string, fault) {
 	return d.hosts.lookUp(name)
 }
 
-// lookups are the lookups of one name for one channel.
+// lookups repeats the lookup of one name for one channel.
 type lookups struct {
 	dns        *dns
 	name, port string
@@ -141,7 +138,7 @@ func addressOf(name string) netip.Addr {
 	return netip.MustParseAddr(strings.ReplaceAll(strings.TrimPrefix(name, "h"), "-", "."))
 }
 
-// error returns the error of the standard library's resolver, after as long as that would take.
+// error waits as long as the standard library's resolver would, and returns its error.
 func (f fault) error(ctx context.Context, name string) error {
 	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
 	switch f {

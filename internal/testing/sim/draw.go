@@ -2,8 +2,8 @@ package sim
 
 import "slices"
 
-// newTruth draws two or three priorities with one or two localities each. With prefer=balance, the
-// first priority has three localities. All addresses are different.
+// newTruth returns random endpoints: two or three priorities with one or two localities each. With
+// prefer=balance, the first priority has three localities. All addresses differ.
 func (w *World) newTruth() Truth {
 	pool := slices.Clone(w.addresses)
 	w.rand.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
@@ -36,7 +36,7 @@ func (w *World) newTruth() Truth {
 	return truth
 }
 
-// changed draws a small change of the last truth.
+// changed returns the current endpoints with a small random change.
 func (w *World) changed() Truth {
 	w.mu.Lock()
 	truth := w.truth.Clone()
@@ -72,7 +72,7 @@ func (w *World) changed() Truth {
 	return truth
 }
 
-// free returns an address that truth does not have, or "" if it has all of them.
+// free returns an address that is not in truth, or "" if there is none.
 func (w *World) free(truth Truth) string {
 	for _, address := range w.addresses {
 		used := false

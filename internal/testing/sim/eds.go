@@ -17,24 +17,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The clusters of an eds: world. A channel to the second one keeps the shared stream open while the
-// world's own channel is replaced.
+// The clusters of the management server. A channel to the second one keeps the shared stream open
+// while the channel under test is replaced.
 const (
 	cluster   = "sim"
 	neighbour = "neighbour"
 )
 
-// passers is how many temporary channels are open at a time.
 const passers = 8
 
 // edsSource is the source of an eds: target: one or two management servers.
 type edsSource struct {
 	w          *World
-	controls   []*control // in the order of the target
-	list       *list      // the clusters of the aggregate in the target; nil if the target names endpoints
-	reachable  bool       // the second server is used as soon as the first cannot be reached
+	controls   []*control
+	list       *list // the clusters of the aggregate in the target; nil if the target names endpoints
+	reachable  bool  // the second server is used as soon as the first cannot be reached
 	neighbours []*grpc.ClientConn
-	passers    int // how many temporary channels there were
+	passers    int
 }
 
 func newEDS(w *World, truth Truth) *edsSource {
@@ -76,7 +75,6 @@ func (s *edsSource) Options() []given.Option {
 	}
 }
 
-// open opens a channel to another cluster, which shares the stream of the world.
 func (s *edsSource) open(name string) error {
 	cc, err := grpc.NewClient("eds://"+controlAddress+"/"+name,
 		grpc.WithResolvers(s.w.builders...),
@@ -91,8 +89,8 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// passBy opens channels to many new clusters in a row, so that some requests still wait to be sent
-// when the next channels open.
+// passBy opens channels to many new clusters in a row. Requests may still wait to be sent when the
+// next channel opens.
 func (s *edsSource) passBy() {
 	for range passers {
 		s.passers++
@@ -109,7 +107,6 @@ func (s *edsSource) leave() {
 	s.neighbours = s.neighbours[:1]
 }
 
-// Sees adds the outlier detection of the clusters, if there are any.
 func (s *edsSource) Sees(truth Truth) Truth {
 	if s.list != nil {
 		return s.list.seen(truth)
@@ -129,7 +126,6 @@ func (s *edsSource) Publish(truth Truth) {
 	}
 }
 
-// Fail makes the first server fail, or the other one, or each in its own way.
 func (s *edsSource) Fail(r *rand.Rand) string {
 	if len(s.controls) == 1 || r.IntN(2) == 0 {
 		return s.controls[0].fail(r)
@@ -166,7 +162,6 @@ func (c *control) fail(r *rand.Rand) string {
 	}
 }
 
-// refuse sends a resource that clients must refuse.
 func (c *control) refuse() { c.set(func(c *control) { c.bad = true; c.version++ }) }
 
 func (s *edsSource) Restore() {
@@ -186,10 +181,8 @@ func (c *control) restore() {
 	})
 }
 
-// Fixed reports whether the priorities keep their positions: clusters do.
 func (s *edsSource) Fixed() bool { return s.list != nil }
 
-// Lag is how long a response takes.
 func (s *edsSource) Lag() time.Duration { return time.Second }
 
 // Recovery is the sum of the keepalive timeout of the stream, the longest backoff and one

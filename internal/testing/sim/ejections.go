@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ejectedLine checks the log line of an ejection, which the outlier detection of the endpoint's
-// priority must explain. A simultaneous update may not have reached the policy yet.
+// ejectedLine checks the log line of an ejection. The outlier detection of the endpoint's priority
+// must explain it. A simultaneous update may not have reached the policy yet.
 func (w *World) ejectedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,13 +19,13 @@ func (w *World) ejectedLine(m []string) string {
 	case c == nil || !w.ever[address]:
 		return "it was never one of the channel's"
 	case time.Since(w.openedAt) == 0:
-		return "" // the line may be that of the channel that closes
+		return "" // the line may come from a channel that is closing
 	case c.works() && c.underWay == 0 && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
 		return fmt.Sprintf("it has worked for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
 	}
 	c.out = true
 	if w.shared(address) {
-		c.ejected = time.Time{} // each priority ejects for itself, and the line does not name the priority
+		c.ejected = time.Time{} // the line does not say which of its priorities has ejected it
 		return ""
 	}
 	tiers := w.known
@@ -44,17 +44,15 @@ func (w *World) ejectedLine(m []string) string {
 	return wrong
 }
 
-// unfounded returns why an ejection from a priority is wrong, or "" if it is right. The caller
-// holds the lock.
 func (w *World) unfounded(address, by string, tier Tier) string {
 	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
 	interval, changed := d.interval, time.Since(w.detected) < 2*longestInterval
 	if changed {
-		interval = longestInterval // the interval before may have had another length
+		interval = longestInterval // the last interval may have been longer
 	}
 	failed, succeeded, all := c.within(interval)
 	if changed {
-		succeeded = 0 // the interval is shorter, so the successes may have come before it
+		succeeded = 0 // the successes may have come before the interval
 	}
 	switch {
 	case !d.ejects():
@@ -81,7 +79,7 @@ func (w *World) unfounded(address, by string, tier Tier) string {
 	return ""
 }
 
-// voluminous returns how many endpoints may have had that many calls.
+// voluminous returns how many of the endpoints may have had at least volume calls.
 func (w *World) voluminous(addresses []string, within time.Duration, volume uint32) (n int) {
 	for _, address := range addresses {
 		if _, _, all := w.conditions[address].within(within); all >= max(1, int(volume)) {
@@ -91,7 +89,7 @@ func (w *World) voluminous(addresses []string, within time.Duration, volume uint
 	return n
 }
 
-// out returns how many of the endpoints, apart from the given one, are certainly ejected.
+// out returns how many of the endpoints other than but are certainly ejected.
 func (w *World) out(d detection, addresses []string, but string) (n int) {
 	for _, address := range addresses {
 		if address != but && w.isOut(d, address) {
@@ -117,15 +115,14 @@ func (w *World) shared(address string) bool {
 	return false
 }
 
-// isOut reports whether an endpoint is certainly ejected: the shortest ejection is not over, and
-// nothing can have ended it early.
+// isOut reports whether an endpoint is certainly still ejected: the shortest ejection is not over,
+// and no later event may have ended it.
 func (w *World) isOut(d detection, address string) bool {
 	at := w.conditions[address].ejected
 	return time.Since(at) < d.base && at.After(w.knownAt) && at.After(w.phased) && at.After(w.openedAt)
 }
 
-// emptiedLine checks a log line about whether all endpoints of a priority fail their calls. Before
-// a priority is emptied, its connected endpoints must have been ejected.
+// emptiedLine checks a log line about a priority whose endpoints are all ejected.
 func (w *World) emptiedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,10 +140,10 @@ func (w *World) emptiedLine(m []string) string {
 		return tier.detection().ejects() && !slices.ContainsFunc(tier.Serving(), func(address string) bool {
 			c := w.conditions[address]
 			if c.out && !w.answers(address) {
-				return false // it was ejected from two priorities, and nothing can have ended that
+				return false // it was ejected and does not answer yet
 			}
 			if time.Since(c.reset) < 2*time.Second && w.network.Connected(address).IsZero() {
-				return false // it has also failed to reconnect
+				return false // it has lost its connection and has not reconnected
 			}
 			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1) && c.answered.After(c.since)
 		})
@@ -158,7 +155,7 @@ func (w *World) emptiedLine(m []string) string {
 }
 
 // checkEjections looks for endpoints that answer each call with an error and are not ejected. It
-// leaves out all cases that are not certain.
+// ignores uncertain cases.
 func (w *World) checkEjections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,7 +164,7 @@ func (w *World) checkEjections() {
 		for _, address := range serving {
 			c := w.conditions[address]
 			if w.answers(address) && !c.proven.IsZero() && c.answered.Sub(c.proven) > 2*d.interval {
-				c.ejected, c.out = time.Time{}, false // it has worked for a whole interval, so it is back, although no log line says so
+				c.ejected, c.out = time.Time{}, false // it has worked for a whole interval, so it must be back
 			}
 			full := d.atMost(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
 				return other != address && !w.answers(other)
@@ -180,16 +177,14 @@ func (w *World) checkEjections() {
 			}
 			if wrong := w.overdue(c, d, len(serving)); wrong != "" {
 				w.Log.Break(ruleEjected, "%s: %s", address, wrong)
-				c.ejected = time.Now() // one report is enough
+				c.ejected = time.Now()
 			}
 		}
 	}
 }
 
-// overdue returns why an endpoint should have been ejected by now, or "" if that is not certain.
-// The caller holds the lock.
 func (w *World) overdue(c *condition, d detection, endpoints int) string {
-	begin := c.since // since when nothing has changed
+	begin := c.since // the time of the last change
 	for _, t := range []time.Time{w.knownAt, w.openedAt} {
 		if t.After(begin) {
 			begin = t
@@ -200,7 +195,7 @@ func (w *World) overdue(c *condition, d detection, endpoints int) string {
 	}
 	var failed []time.Time
 	for _, e := range slices.Backward(c.ended) {
-		idle := len(failed) > 0 && failed[len(failed)-1].Sub(e.at) >= childKept // the count may have left with the child
+		idle := len(failed) > 0 && failed[len(failed)-1].Sub(e.at) >= childKept // the child may have been removed together with its counts
 		if !e.failed || !e.at.After(begin) || idle {
 			break
 		}
@@ -213,8 +208,7 @@ func (w *World) overdue(c *condition, d detection, endpoints int) string {
 	if d.percentage.enforced < 100 || d.percentage.limit == 100 || endpoints < int(d.percentage.hosts) || time.Since(begin) < 2*d.interval+time.Second {
 		return ""
 	}
-	// A sweep covered one whole interval, which began between one and two intervals ago. Its exact
-	// time is unknown, so try each possible one.
+	// The last complete interval began between one and two intervals ago. Try each possible time.
 	for start := 2 * d.interval; start >= d.interval; start -= time.Second / 2 {
 		from := time.Now().Add(-start)
 		n := 0

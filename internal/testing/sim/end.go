@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// end closes the channel and checks that this leaves no connection, goroutine or timer behind.
 func (w *World) end() {
 	w.mu.Lock()
 	cc := w.cc
@@ -18,7 +17,7 @@ func (w *World) end() {
 		w.network.SetLink(address, Link{})
 		w.backends[address].Down()
 	}
-	pass(time.Minute) // until operations of gRPC that hang have timed out
+	pass(time.Minute) // until hanging operations of gRPC have timed out
 	if open := w.network.Open(); open > 0 {
 		w.Log.Break(ruleEnd, "%d connections are still open after a minute", open)
 	}

@@ -9,17 +9,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ending is how an attempt has ended.
 type ending struct {
 	sent   time.Time
 	at     time.Time
 	failed bool
 }
 
-// history is how many endings are kept for each endpoint, which is more than an interval has.
+// history is the number of results that are kept for each endpoint. It is more than an interval
+// has.
 const history = 2000
 
-// attemptEnded learns how each attempt has ended, shortly after outlier detection does.
+// attemptEnded records the result of an attempt, shortly after outlier detection does.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -32,7 +32,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		w.mark(markKeepalive)
 	}
 	if status.Code(err) == codes.Canceled {
-		return // a cancellation tells nothing about the backend
+		return // a cancellation says nothing about the backend
 	}
 	if len(c.ended) >= history {
 		c.ended = slices.Clone(c.ended[history/2:])
@@ -44,7 +44,7 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		return
 	}
 	if !sent.After(c.failed) {
-		return // how a long stream ends tells nothing about the backend as it is now
+		return // the attempt began before the last failure, so it says nothing about the present
 	}
 	if c.answered = time.Now(); c.proven.IsZero() {
 		c.proven = c.answered
@@ -54,10 +54,9 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	}
 }
 
-// within returns three numbers for a period: how many attempts may have failed, how many have
-// certainly succeeded, and how many attempts there may have been. Attempts that have not ended may
-// be about to fail. Those that ended exactly at the beginning or the end of the period may be
-// outside of it.
+// within counts the attempts in a period: those that may have failed, those that have certainly
+// succeeded, and all. Attempts that have not ended may be about to fail. Those that ended exactly
+// at the beginning or end of the period may not belong to it.
 func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	begin := time.Now().Add(-d)
 	failed, all = c.underWay, c.underWay
@@ -75,11 +74,10 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns the most failures in a row that the last attempts may have had. A success ends a row
-// if its attempt was sent after the first failure. The first failure is not certain, because a row
-// that ejects the endpoint ends there.
+// row returns the highest possible number of consecutive failures. A success ends them only if its
+// attempt was sent after the first failure.
 func (c *condition) row() (longest int) {
-	n, sent := 0, time.Time{} // n counts failures; sent is when the last attempt that succeeded was sent
+	n, sent := 0, time.Time{}
 	for _, e := range slices.Backward(c.ended) {
 		switch {
 		case !e.failed && e.at.Before(time.Now()):

@@ -8,12 +8,12 @@ import (
 
 type event struct {
 	name   string
-	weight int // on average; each world draws its own
+	weight int // the average, around which each simulation draws its own
 	do     func(*World)
 }
 
-// repairs are the events that end faults. No world leaves one out. They are called without the
-// lock.
+// repairs are the events that end faults. Every simulation has all of them. They are called without
+// the lock.
 var repairs = []event{
 	{"backend up", 14, func(w *World) { w.each("recovers", (*World).heal) }},
 	{"priority up", 8, func(w *World) { w.eachOfTier("recovers", (*World).heal) }},
@@ -22,7 +22,7 @@ var repairs = []event{
 	{"source works", 4, (*World).restoreSource},
 }
 
-// disturbances are the other events. Each world leaves out half of them.
+// disturbances are the other events. Each simulation has half of them.
 var disturbances = []event{
 	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
 	{"priority down", 6, func(w *World) { w.eachOfTier("is killed", (*World).down) }},
@@ -61,7 +61,7 @@ func (w *World) next() {
 	n := w.rand.IntN(sum)
 	for _, e := range w.events {
 		if n -= e.weight; n < 0 {
-			w.touch() // the effects of the event may show before it returns
+			w.touch()
 			e.do(w)
 			w.mark("event: " + e.name)
 			w.touch()
@@ -70,14 +70,14 @@ func (w *World) next() {
 	}
 }
 
-// touch records that something has happened.
 func (w *World) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.happened, w.repeated = time.Now(), 0
 }
 
-// each, eachOfTier and all do something to one backend, to all of a priority, and to all.
+// each applies do to a random backend. eachOfTier applies it to a whole priority, and all to all
+// backends.
 func (w *World) each(what string, do func(*World, string)) {
 	address := w.addresses[w.rand.IntN(len(w.addresses))]
 	w.Log.Event("%s %s", address, what)
@@ -107,7 +107,6 @@ func (w *World) all(what string, do func(*World, string)) {
 	}
 }
 
-// change changes the condition of a backend. The backend counts as unreachable up to this moment.
 func (w *World) change(address string, change func(*condition)) {
 	w.mu.Lock()
 	c := w.conditions[address]
@@ -179,12 +178,10 @@ func (w *World) slow(address string) {
 	w.change(address, func(c *condition) { c.link.Delay, c.link.Rate = delay, 4096 })
 }
 
-// pause stops the process of a backend. The kernel still accepts connections.
 func (w *World) pause(address string) {
 	w.change(address, func(c *condition) { c.link.Pause = true })
 }
 
-// resume lets the process of a backend go on, if it is paused.
 func (w *World) resume(address string) {
 	w.mu.Lock()
 	paused := w.conditions[address].link.Pause
@@ -194,7 +191,7 @@ func (w *World) resume(address string) {
 	}
 }
 
-// pauseBriefly pauses a backend for up to a minute, so that keepalive may notice or not.
+// pauseBriefly pauses a backend for up to a minute. Keepalive may or may not notice.
 func (w *World) pauseBriefly(address string) {
 	w.pause(address)
 	w.touch()
@@ -203,8 +200,8 @@ func (w *World) pauseBriefly(address string) {
 	w.resume(address)
 }
 
-// sicken does nothing if a pick_first is used over several endpoints, because that one does not use
-// health checks.
+// sicken makes a backend report NOT_SERVING. pick_first over several endpoints ignores health
+// checks.
 func (w *World) sicken(address string) {
 	w.change(address, func(c *condition) { c.sick = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)
@@ -215,7 +212,7 @@ func (w *World) err(address string) {
 	w.backends[address].Answer(codes.Unavailable)
 }
 
-// errBeforeTheEnd makes everything answer with errors, as under too much load, and then kills it.
+// errBeforeTheEnd makes all backends answer with errors, as under overload, and then kills them.
 func (w *World) errBeforeTheEnd() {
 	w.all("answers UNAVAILABLE", (*World).err)
 	w.touch()

@@ -14,12 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// failoverLine checks the log line of a change of the priority in use: both priorities, the
-// duration and the reason.
+// failoverLine checks the log line of a failover: both priorities, the duration and the reason.
 func (w *World) failoverLine(m []string) string {
 	c, opened := w.opened()
 	if m[1] != w.shown || time.Since(opened) == 0 {
-		return "" // the line is that of the neighbour, or of the channel that closes
+		return "" // the line comes from another channel or from one that is closing
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +37,7 @@ func (w *World) failoverLine(m []string) string {
 	return wrong
 }
 
-// failover checks the log line of a change to a child. The caller holds the lock.
+// failover checks the log line of a failover to the child to. The caller holds the lock.
 func (w *World) failover(c *channel, m []string, to string) string {
 	what, state, why := m[2], m[7], m[9]
 	if is := c.children[to]; is != nil && !is.now() && state != is.state.String() && (state != "TRANSIENT_FAILURE" || is.state != connectivity.Connecting) {
@@ -54,7 +53,7 @@ func (w *World) failover(c *channel, m []string, to string) string {
 	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
 		return "wrong direction"
 	}
-	// A change to a higher priority may go to one that is only the last resort.
+	// A failback may go to a priority that is only a last resort.
 	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
 		return wrong
 	}
@@ -70,10 +69,9 @@ func (w *World) failover(c *channel, m []string, to string) string {
 	return wrong
 }
 
-// anotherOne matches the suffix that tells children of the same name apart.
 var anotherOne = regexp.MustCompile(`'\d+$`)
 
-// nearness matches what a title says about a near group.
+// nearness matches the description of a near group in a title.
 var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
 
 func (w *World) opened() (*channel, time.Time) {
@@ -82,7 +80,6 @@ func (w *World) opened() (*channel, time.Time) {
 	return w.channel, w.openedAt
 }
 
-// number returns -1 for a text that is not a number.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -91,13 +88,13 @@ func number(text string) int {
 	return n
 }
 
-// now reports whether a child has reported at this very moment: the order of such events is not
-// known.
+// now reports whether the child has reported at the current time. The order of such events is
+// unknown.
 func (s *seen) now() bool { return time.Since(s.told) == 0 }
 
-// named returns the children with this number and title, or why there is none. There is more than
-// one only at the moment of an update, which may not have reached the policy yet. The caller holds
-// the lock.
+// named returns the children with this number and title, or the reason why there are none. At the
+// time of an update there may be several, because the update may not have reached the policy yet.
+// The caller holds the lock.
 func (c *channel) named(index, title string) (children []string, wrong string) {
 	i := number(index)
 	add := func(priorities []string, t tree) {
@@ -116,8 +113,8 @@ func (c *channel) named(index, title string) (children []string, wrong string) {
 	return children, wrong
 }
 
-// titled reports whether a title is that of a child: its mechanism, its localities, or both. Long
-// titles are cut.
+// titled reports whether a title belongs to a child. A title names the discovery mechanism, the
+// localities, or both. Long titles are cut.
 func (c *channel) titled(child, title string, t tree) bool {
 	part := child
 	if i := strings.LastIndex(child, "/child"); i >= 0 {
@@ -133,7 +130,7 @@ func (c *channel) titled(child, title string, t tree) bool {
 	if strings.HasPrefix(title, "priority ") {
 		return true // the mechanism has no localities
 	}
-	some := strings.HasSuffix(title, " (balanced)") // localities without a share are not named
+	some := strings.HasSuffix(title, " (balanced)") // the title omits localities that get no calls
 	title = nearness.ReplaceAllString(title, "")
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
@@ -147,7 +144,6 @@ func (s *seen) poor(with settings) bool {
 	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
 }
 
-// longAgo returns why a duration in a log line is wrong, or "" if it is right.
 func longAgo(text string, opened time.Time) string {
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
 	switch {
@@ -159,8 +155,8 @@ func longAgo(text string, opened time.Time) string {
 	return ""
 }
 
-// explainsBack checks the reason of a failback. It returns what is wrong with it, or "", and
-// whether the reason is about this child.
+// explainsBack checks the reason of a failback. wrong is "" if the reason is right, and about
+// reports whether it concerns this child.
 func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	takes := strings.Contains(why, " can take calls")
 	if takes && s != nil && !s.now() && s.state != connectivity.Ready && s.state != connectivity.Idle {
@@ -170,8 +166,8 @@ func (s *seen) explainsBack(why string) (wrong string, about bool) {
 	return wrong, takes || isSo || strings.HasSuffix(why, " is given time to connect")
 }
 
-// explains returns why the reason of a failover is wrong, or "" if it is right. detects reports
-// whether the channel has ever detected outliers.
+// explains returns why the reason of a failover is wrong, or "" if it is right. detects is set if
+// the channel has ever detected outliers.
 func (s *seen) explains(why string, with settings, detects bool) string {
 	_, why, _ = strings.Cut(why, " ")
 	switch {
@@ -184,7 +180,7 @@ func (s *seen) explains(why string, with settings, detects bool) string {
 			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.tier.Condition, 100*s.tier.ReadyPart)
 		}
 	case strings.Contains(why, "has lost its connections"):
-		// Without fastFailover, only poor priorities are not waited for.
+		// Without fastFailover, calls wait for every priority that is not poor.
 		waits := !with.fast && with.minReady == 0 && !detects
 		if waits || s.state != connectivity.Connecting && s.state != connectivity.Idle {
 			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, with.fast)

@@ -9,14 +9,13 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// mishap is a fault in a world of pairs, in which there are two faults at a time. It hits the
-// endpoints of one priority. A mishap without strike and again is a setting of the client, which
-// lasts as long as the world.
+// mishap is a fault of the endpoints of one priority. If strike and again are nil, it is a setting
+// of the client.
 type mishap struct {
 	name   string
 	strike func(w *World, tier []string)
-	again  func(w *World, tier []string) // called again and again while the fault lasts
-	each   [2]time.Duration              // at an interval between these two
+	again  func(w *World, tier []string) // called repeatedly while the fault lasts
+	each   [2]time.Duration              // the shortest and the longest interval of again
 }
 
 var faultNames = strings.Fields("kill refuse hang errors some below ends resets update seldom streams source")
@@ -60,7 +59,6 @@ func faultsOf(pair string) []mishap {
 	return all
 }
 
-// hits reports whether a fault makes calls fail.
 func (f mishap) hits() bool { return f.strike != nil && f.name != "source" }
 
 func each(do func(*World, string)) func(*World, []string) {
@@ -71,7 +69,7 @@ func each(do func(*World, string)) func(*World, []string) {
 	}
 }
 
-// refuseAll makes all endpoints of a priority refuse new connections. The old ones may stay.
+// refuseAll makes all endpoints of a priority refuse new connections. Existing ones may stay.
 func (w *World) refuseAll(tier []string) {
 	reset := w.rand.IntN(2) == 0
 	for _, address := range tier {
@@ -82,8 +80,8 @@ func (w *World) refuseAll(tier []string) {
 	}
 }
 
-// hangAll makes the calls to a priority hang, loses its packets, or pauses its processes. A stream
-// without a deadline does not notice that calls hang.
+// hangAll makes the calls to a priority hang, drops its packets, or pauses its processes. A stream
+// without a deadline does not notice hanging calls.
 func (w *World) hangAll(tier []string) {
 	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).pause, (*World).hang, (*World).hang}
 	if w.pair.streams && !w.pair.limited {
@@ -102,21 +100,20 @@ func (w *World) errAll(tier []string) {
 
 func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
 
-// loseSome makes all endpoints of a priority fail except one. If there is only one, that one fails.
 func (w *World) loseSome(tier []string) {
 	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	do(w, tier[:max(1, len(tier)-1)])
 }
 
-// part draws some endpoints of a priority, and not all of them if there are several.
+// part returns random endpoints of a priority, but not all if there are several.
 func (w *World) part(tier []string) []string {
 	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
 	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
 }
 
-// endConnections ends the connections to one or all endpoints by GOAWAY, like a server that limits
-// the age of connections.
+// endConnections ends the connections to one or all endpoints with GOAWAY, like a server that
+// limits their age.
 func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
@@ -147,8 +144,8 @@ func (w *World) endConnections(tier []string) {
 }
 
 // belowSmall reports whether a priority is about to lose its last connections while an endpoint of
-// a higher one, which may be too small, answers. Calls then go to the higher one, because none need
-// wait while a priority answers. The caller holds the lock.
+// a higher one answers. Calls then go to the higher one, even if too few of its endpoints are
+// READY. The caller holds the lock.
 func (w *World) belowSmall(endpoints []string) bool {
 	for i, tier := range w.known {
 		if !slices.Contains(tier.Serving(), endpoints[0]) {
@@ -181,7 +178,6 @@ func (w *World) resetInUse(tier []string) {
 	})
 }
 
-// updateOnce publishes a change or goes back to an earlier truth.
 func (w *World) updateOnce([]string) {
 	if w.rand.IntN(3) == 0 {
 		w.older()
@@ -192,7 +188,7 @@ func (w *World) updateOnce([]string) {
 
 func (w *World) loseSource([]string) { w.failSource() }
 
-// drawTier draws a priority, usually the first, and returns its endpoints. If several is set, it
+// drawTier returns the endpoints of a random priority, usually the first. If several is set, it
 // prefers one with several endpoints.
 func (w *World) drawTier(r *rand.Rand, several bool) []string {
 	w.mu.Lock()

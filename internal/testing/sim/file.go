@@ -16,13 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// file is the source of a file: target. The file is real, and its modification times are those of
-// the world's clock. It is polled, because the system's notifications would come from outside of
-// the bubble.
+// file is the source of a file: target. The file is real, but its modification times follow the
+// simulated clock. It is polled, because notifications of the system would come from outside of the
+// bubble.
 type file struct {
 	w       *World
 	dir     string
-	list    *list // the clusters of an aggregate; nil if the file has one cluster
+	list    *list
 	truth   Truth
 	failing bool
 }
@@ -45,7 +45,6 @@ func (f *file) Target() string {
 	return "file://" + f.path()
 }
 
-// Fixed reports whether the priorities keep their positions: clusters do.
 func (f *file) Fixed() bool { return f.list != nil }
 
 func (f *file) Options() []given.Option {
@@ -55,7 +54,6 @@ func (f *file) Options() []given.Option {
 	}
 }
 
-// Sees adds the outlier detection of the clusters, if there are any.
 func (f *file) Sees(truth Truth) Truth {
 	if f.list != nil {
 		return f.list.seen(truth)
@@ -91,7 +89,6 @@ func (f *file) content() []byte {
 	return marshal(map[string]any{"clusters": list})
 }
 
-// write replaces the file in one step.
 func (f *file) write(content []byte) {
 	f.must(os.MkdirAll(f.dir, 0o700))
 	next := f.path() + ".next"
@@ -102,7 +99,7 @@ func (f *file) write(content []byte) {
 
 func (f *file) must(err error) {
 	if err != nil {
-		panic(err) // the disk of the machine is not part of the world
+		panic(err)
 	}
 }
 

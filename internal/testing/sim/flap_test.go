@@ -19,10 +19,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// recommended is the query that docs/options.md recommends.
 const recommended = "?warmStandby=1&fastFailover=true&failbackDelay=10s&failbackJitter=20s&maxFailbackDelay=30s&outlierDetection=true"
 
-// changes collects from the log how the priority in use changes.
+// changes collects the changes of the priority in use from the log.
 type changes struct {
 	slog.Handler
 	mu  sync.Mutex
@@ -72,8 +71,8 @@ func TestATierFlaps(t *testing.T) {
 	}
 }
 
-// flap returns how often the priority in use changed, and how long it took until the first one had
-// its calls back after it was stable.
+// flap returns the number of changes of the priority in use, and the time until a stable first
+// priority had its calls back.
 func flap(t *testing.T, query string) (n int, back time.Duration) {
 	network := NewNetwork(func(string, ...any) {})
 	tiers := map[string][]*Backend{}
@@ -99,7 +98,6 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 		t.Fatal(err)
 	}
 	defer cc.Close()
-	// calls makes calls for d and returns how many went to the first priority.
 	calls := func(d time.Duration) (first int) {
 		for range d / (100 * time.Millisecond) {
 			to, err := new(call).make(cc, time.Second, true)

@@ -19,45 +19,41 @@ import (
 
 type FleetConfig struct {
 	Clients  int
-	Backends int           // in each of the two priorities
-	CallEach time.Duration // time between the calls of a client
+	Backends int // in each of the two priorities
+	CallEach time.Duration
 }
 
-// Second has the counts of one second. Calls and Connections have one for each backend, those of p0
-// first.
 type Second struct {
-	Calls       []int // received
-	Connections []int // requested
-	Control     int   // connections requested from the management server
-	Failed      int   // failed calls of all clients
+	Calls       []int
+	Connections []int
+	Control     int // connections requested from the management server
+	Failed      int
 }
 
-// FleetRecord is what a run of a fleet has shown.
+// FleetRecord is the result of RunFleet.
 type FleetRecord struct {
 	Seconds []Second
 	Cost    Cost // of each client
 }
 
-// Cost is memory (heap and stacks) and goroutines.
 type Cost struct{ Bytes, Goroutines int }
 
-// What happens to a fleet, in seconds from the start.
 const (
-	FleetRestart = 60  // p0's backends restart one after another
-	FleetLoss    = 180 // p0 fails
-	FleetReturn  = 240 // p0 is back
-	FleetNoPlane = 420 // the management server fails
-	FleetPlane   = 480 // the management server is back
+	// Times of events, in seconds from the start.
+	FleetRestart = 60
+	FleetLoss    = 180
+	FleetReturn  = 240
+	FleetNoPlane = 420
+	FleetPlane   = 480
 	FleetEnd     = 600
 )
 
-// A restart begins every restartEach seconds and takes restartTakes seconds.
 const (
 	restartEach  = 20
 	restartTakes = 5
 )
 
-// fleet is many clients of one management server, each with its own connection to it.
+// fleet has many clients of one management server. Each has its own connection to it.
 type fleet struct {
 	config   FleetConfig
 	network  *Network
@@ -68,7 +64,7 @@ type fleet struct {
 	channels []*grpc.ClientConn
 }
 
-// RunFleet runs a fleet for ten minutes, in the bubble of its caller.
+// RunFleet runs a fleet for ten minutes. It must be called in a synctest bubble.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
 	before := costOfAll()
 	f, stop, err := beginFleet(config)
@@ -91,8 +87,8 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 	return record, nil
 }
 
-// FleetCost returns the cost of each client half a minute after the start, in the bubble of its
-// caller.
+// FleetCost returns the cost of each client half a minute after the start. It must be called in a
+// synctest bubble.
 func FleetCost(config FleetConfig) (Cost, error) {
 	before := costOfAll()
 	_, stop, err := beginFleet(config)
@@ -104,7 +100,6 @@ func FleetCost(config FleetConfig) (Cost, error) {
 	return costOfAll().less(before).each(config.Clients), nil
 }
 
-// costOfAll returns what the process costs now.
 func costOfAll() Cost {
 	var m runtime.MemStats
 	runtime.GC()
@@ -167,7 +162,6 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// traffic makes the calls of one client, beginning at once.
 func (f *fleet) traffic(cc *grpc.ClientConn, done <-chan struct{}) {
 	f.call(cc)
 	pause := time.NewTimer(time.Duration(rand.Int64N(int64(f.config.CallEach)))) //nolint:gosec // draws the load
@@ -189,7 +183,6 @@ func (f *fleet) call(cc *grpc.ClientConn) {
 	}
 }
 
-// befall lets the events happen that belong to a second.
 func (f *fleet) befall(second int) {
 	for i, b := range f.tiers[0] {
 		switch second {
@@ -217,7 +210,6 @@ func (f *fleet) befall(second int) {
 
 func (f *fleet) refuse(address string) { f.network.SetLink(address, Link{Refuse: true}) }
 
-// totals are the calls and connections since the start.
 type totals map[string][2]int
 
 func (f *fleet) totals() totals {
@@ -231,7 +223,6 @@ func (f *fleet) totals() totals {
 	return now
 }
 
-// second returns the difference of two totals.
 func (f *fleet) second(before, now totals) Second {
 	count := func(address string, what int) int { return now[address][what] - before[address][what] }
 	s := Second{Failed: count(controlAddress, 0), Control: count(controlAddress, 1)}

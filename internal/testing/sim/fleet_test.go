@@ -53,7 +53,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// connectionCost returns what a connection to a backend costs, both of its ends together.
+// connectionCost returns the cost of a connection to a backend, including the server's end.
 func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	t.Helper()
 	const few, many = 1, 5
@@ -71,7 +71,6 @@ func connectionCost(t *testing.T, config FleetConfig) (each Cost) {
 	return costs[1].less(costs[0]).each(many - few)
 }
 
-// Each further connection adds only a bounded amount to the cost of a client.
 func TestFleetCost(t *testing.T) {
 	each := connectionCost(t, FleetConfig{Clients: 40, Backends: 3, CallEach: 2 * time.Second})
 	t.Logf("%d KB and %d goroutines a connection", each.Bytes>>10, each.Goroutines)
@@ -80,7 +79,6 @@ func TestFleetCost(t *testing.T) {
 	}
 }
 
-// table returns a record as comma-separated values. Its first line describes the fleet.
 func table(c FleetConfig, r FleetRecord, connection Cost) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d,%d,%d,%d,%d,%d,%d\n", c.Clients, c.Backends, c.CallEach/time.Millisecond, r.Cost.Bytes, r.Cost.Goroutines, connection.Bytes, connection.Goroutines)

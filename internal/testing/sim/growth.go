@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// leastPart is the least share of its weight that an endpoint has in slow start, as in Envoy's
+// leastPart is the initial share of its weight that an endpoint gets in slow start, as in Envoy's
 // slow_start.
 const leastPart = 0.1
 
 // checkGrowth disconnects an endpoint of the priority in use, and checks that its share of the
-// calls grows again as it should.
+// calls grows again as in slow start.
 func (w *World) checkGrowth(q quiet) {
 	locality, back := w.replaceable(q)
 	if back.Address == "" {

@@ -17,14 +17,14 @@ import (
 type hosts struct {
 	dns     *dns
 	refresh time.Duration
-	first   int // the number of the first entry
+	first   int
 
 	mu        sync.Mutex
-	addresses [][]string // by entry
+	addresses [][]string
 	fault     fault
 }
 
-// newHosts returns names for the priorities. first is the number of the first name.
+// newHosts creates a DNS name for each priority. first is the number of the first name.
 func newHosts(w *World, truth Truth, first int) *hosts {
 	h := &hosts{dns: &w.dns, refresh: time.Duration(5+w.rand.IntN(56)) * time.Second, first: first, addresses: make([][]string, len(truth))}
 	h.Publish(truth)
@@ -44,7 +44,6 @@ func (h *hosts) Options() []given.Option {
 	return []given.Option{given.Sources(failover.WithResolvers(h.dns))}
 }
 
-// Sees keeps only the addresses of each name.
 func (h *hosts) Sees(Truth) Truth {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,15 +82,13 @@ func (h *hosts) Restore() {
 // An address is removed after the second lookup that lacks it.
 func (h *hosts) Lag() time.Duration { return 2*h.refresh*11/10 + time.Second }
 
-// Before Lag begins, a lookup without an answer and the pause after it may have to end.
+// A lookup without an answer and the pause after it may have to end before Lag begins.
 func (h *hosts) Recovery() time.Duration { return resolveTimeout + h.refresh*11/10 + h.Lag() }
 
-// Fixed reports whether the priorities keep their positions: entries do.
 func (h *hosts) Fixed() bool { return true }
 
 func (h *hosts) Close() {}
 
-// lookUp returns the addresses of a name and the current fault of the DNS servers.
 func (h *hosts) lookUp(name string) ([]string, fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

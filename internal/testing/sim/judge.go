@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// noticed is how many failures in a row each endpoint needs before its priority counts as failing.
+// noticed is the number of consecutive failures of each endpoint after which a priority counts as
+// failing.
 const noticed = 5
 
-// judge checks one rule: if any priority answers, the one in use answers. It knows the world and
-// how calls end, and no decision of the product. Its methods are called with the lock of the world
-// held.
+// judge checks one rule: if any priority answers, the one in use answers. It knows the state of the
+// backends and the results of calls, but no decision of the policies. Callers of its methods hold
+// World.mu.
 //
-// A priority answers if one of its endpoints could be reached for settings.longEnough and calls to
-// it succeed. A priority in use with one such endpoint is not blamed, because the choice between
-// its endpoints is another matter.
+// A priority answers if one of its endpoints has been reachable for settings.longEnough and calls
+// to it succeed. The judge does not check the choice among the endpoints of a priority.
 type judge struct {
 	w     *World
 	tiers map[string]*tierState // by the endpoints of the priority
 	order []string              // the keys of tiers, the highest priority first
 	of    map[string]*tierState // by endpoint
-	made  int                   // how many calls were made
+	made  int
 
-	changed moment    // the last event, or when a failure was last noticed
-	inUse   string    // the key of the priority that gets the calls
-	other   string    // the key of the priority that got the last calls, if that was another one
-	row     int       // how many calls it got
-	moves   int       // since the last event
-	resets  int       // since the last event
+	changed moment // the last event, or when a failure was last noticed
+	inUse   string // the key of the priority that gets the calls
+	other   string // the key of the priority that got the last calls, if that was another one
+	row     int    // how many calls other got
+	moves   int    // since the last event
+	resets  int
 	away    time.Time // until then, calls may go elsewhere, because the priority in use reconnects
 	to      []string
 }
@@ -39,17 +39,17 @@ type moment struct {
 	made int
 }
 
-// tierState is how the calls to one priority go.
+// tierState has the results of the calls to one priority.
 type tierState struct {
 	key       string
 	endpoints []string
 	created   time.Time
 	since     moment // when the condition of one of its endpoints last changed
 	failures  map[string]int
-	known     map[string]time.Time // when an endpoint had failed often enough to be noticed
+	known     map[string]time.Time // when an endpoint had failed often enough
 	noticed   moment               // when all connected endpoints had failed often enough; zero before that
 	slow, few tokens               // allowances for trial calls
-	blamed    int                  // how many calls were blamed
+	blamed    int
 }
 
 func latest(a, b time.Time) time.Time {
@@ -66,8 +66,8 @@ func (j *judge) now() moment { return moment{time.Now(), j.made} }
 // happen records an event after which calls may fail for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told handles an update of the channel. A priority that has the same endpoints as before counts as
-// the same priority.
+// told handles an update of the channel. A priority with the same endpoints as before counts as the
+// same.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
@@ -98,7 +98,6 @@ func (j *judge) told(truth Truth) {
 	j.tiers, j.of, j.order = tiers, of, order
 }
 
-// turned records that the condition of an endpoint has changed.
 func (j *judge) turned(address string) {
 	c := j.w.conditions[address]
 	c.turned = time.Now()
@@ -118,7 +117,6 @@ func (s *tierState) turn(now moment) {
 	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
 }
 
-// sent records where an attempt was sent.
 func (j *judge) sent(address string) {
 	if time.Now().After(j.away) {
 		j.to = append(j.to, address)
@@ -137,7 +135,7 @@ func (j *judge) sent(address string) {
 		j.other, j.row = s.key, 0
 	}
 	if j.row++; j.row < 3 {
-		return // a trial
+		return
 	}
 	j.inUse, j.other, j.row = s.key, "", 0
 	if j.moves++; j.moves == j.mostMoves()+1 {
@@ -145,7 +143,7 @@ func (j *judge) sent(address string) {
 	}
 }
 
-// mostMoves is how often calls may move to another priority. They may leave each priority and
+// mostMoves returns how often calls may move to another priority. They may leave a priority and
 // return when timers fire, when an endpoint connects later, and when connections end.
 func (j *judge) mostMoves() int {
 	pairs := len(j.tiers) + j.resets
@@ -157,7 +155,7 @@ func (j *judge) mostMoves() int {
 	return 2 * pairs
 }
 
-// ended records how a call has ended. to is "" if it was not sent.
+// ended records the result of a call. to is "" if the call was not sent.
 func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	s := j.of[to]
 	switch {
@@ -172,7 +170,7 @@ func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	}
 }
 
-// fails counts a failed call, and reports whether this one shows that all endpoints fail.
+// fails counts a failed call. It returns true for the call that shows that all endpoints fail.
 func (s *tierState) fails(w *World, address string, now moment) bool {
 	if s.failures[address]++; s.failures[address] == noticed {
 		s.known[address] = now.at
@@ -189,25 +187,24 @@ func (s *tierState) works(w *World) bool {
 	return slices.ContainsFunc(s.endpoints, func(address string) bool {
 		c := *w.conditions[address]
 		if c.link.Refuse && !w.network.Connected(address).IsZero() {
-			c.link.Refuse = false // the connections that it has stay
+			c.link.Refuse = false // existing connections still work
 		}
 		return c.works()
 	})
 }
 
-// blame reports a broken rule if another priority answers.
 func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 	r, why := j.answering(sentAt)
 	if r == "" {
 		return
 	}
-	if s.blamed++; s.blamed == 1 { // one report is enough
+	if s.blamed++; s.blamed == 1 {
 		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; the failure was detectable %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
 	}
 }
 
-// answering returns an endpoint that has answered since the given time, as the channel must know,
-// and how it knows that. It returns "" if there is none.
+// answering returns an endpoint that the channel must know to answer since the given time, and how
+// it knows that. It returns "" if there is none.
 func (j *judge) answering(since time.Time) (address, why string) {
 	for _, r := range j.tiers {
 		for _, address := range r.endpoints {
@@ -225,8 +222,7 @@ func (j *judge) answering(since time.Time) (address, why string) {
 	return "", ""
 }
 
-// cutShort reports whether all calls to an endpoint may end early, because its connections are
-// reset before it answers.
+// cutShort reports whether resets of connections may end all calls to an endpoint early.
 func (j *judge) cutShort(c *condition, at time.Time) bool {
 	return j.w.pair != nil && at.Sub(c.reset) < 3*j.w.pair.takes
 }
@@ -249,16 +245,16 @@ func (j *judge) proven(r *tierState, c *condition, address string, at time.Time)
 	})
 }
 
-// patience is how long after an event another priority may take to get the calls: timers must fire,
-// the priority must connect, and each of its endpoints must be tried and swept.
+// patience returns how long it may take after an event until another priority gets the calls.
+// Timers must fire, the priority must connect, and outlier detection must try each of its
+// endpoints.
 func (j *judge) patience(r *tierState) time.Duration {
 	return j.w.settings.patience(len(j.tiers)) + time.Duration(len(r.endpoints)+2)*byTarget.interval
 }
 
-// calls is how many calls this takes, at least: eleven for each trial.
+// calls returns how many calls this takes: eleven for each trial.
 func (j *judge) calls(r *tierState) int { return 11 * (len(r.endpoints) + 1) }
 
-// unsent judges a call that failed before it was sent.
 func (j *judge) unsent(c *call, err error) {
 	if c.start.Sub(j.changed.at) < j.w.settings.patience(len(j.tiers)) || j.made-j.changed.made < j.calls(&tierState{endpoints: j.w.addresses[:1]}) {
 		return

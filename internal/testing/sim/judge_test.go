@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// judged is a world of two priorities with one endpoint each, whose calls the test makes up.
+// judged has two priorities with one endpoint each. The tests make up its calls.
 type judged struct {
 	t *testing.T
 	w *World
@@ -39,7 +39,6 @@ func newJudged(t *testing.T) judged {
 	return judged{t, w}
 }
 
-// calls makes n calls to an endpoint, one a second, which succeed or fail.
 func (j judged) calls(n int, to string, succeed bool) {
 	var err error
 	if !succeed {
@@ -86,8 +85,8 @@ func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
 	})
 }
 
-// Calls are not judged while no priority answers, nor before there was enough time and enough calls
-// to find out that the other priority answers again.
+// Failed calls are not blamed while no priority answers, or before the channel can know that
+// another priority answers again.
 func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
@@ -118,7 +117,6 @@ func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
 	})
 }
 
-// A call that is not sent is judged once the timers have fired.
 func TestCallsThatWaitAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)

@@ -24,12 +24,12 @@ const kubeServices = "abcdefgh"
 type kube struct {
 	api  *apiServer
 	stop context.CancelFunc
-	wake chan struct{} // wakes the controller
-	rand *rand.Rand    // for the controller
+	wake chan struct{}
+	rand *rand.Rand
 
 	mu      sync.Mutex
 	truth   Truth
-	layout  int       // increased to change how endpoints are spread over slices
+	layout  int       // a new value spreads the endpoints over other slices
 	deleted time.Time // when the controller last deleted a Service
 }
 
@@ -44,7 +44,7 @@ func newKube(w *World, truth Truth) *kube {
 	return k
 }
 
-// kubeService returns the Service of a priority for a weight, and the weight in its label.
+// kubeService returns the Service for endpoints of this weight, and the weight in its label.
 func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	if weight > 2 {
 		return kubeServices[2*tier+1:][:1], 3
@@ -52,7 +52,6 @@ func kubeService(tier int, weight uint32) (name string, labelled uint32) {
 	return kubeServices[2*tier:][:1], 1
 }
 
-// Target names all Services, also those that do not exist yet.
 func (k *kube) Target() string {
 	return "k8s://sim/" + strings.Join(strings.Split(kubeServices, ""), ",")
 }
@@ -61,9 +60,8 @@ func (k *kube) Options() []given.Option {
 	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
 }
 
-// Sees returns the truth as the source sees it: each endpoint has the weight of its Service, and
-// regions and empty priorities and localities are left out. If no endpoint is ready, terminating
-// ones take the calls.
+// Sees gives each endpoint the weight of its Service, and leaves out regions and empty priorities
+// and localities. If no endpoint is ready, terminating ones take the calls.
 func (k *kube) Sees(truth Truth) Truth {
 	seen, last := Truth{}, len(truth.serving()) == 0
 	for i, tier := range truth {
@@ -101,11 +99,11 @@ func (k *kube) Publish(truth Truth) {
 func (k *kube) Fail(r *rand.Rand) string { return k.api.fail(trouble(1 + r.IntN(int(troubles)-1))) }
 func (k *kube) Restore()                 { k.api.restore() }
 
-// At most: to write all slices, between two deletions of slices of a Service, and before the
-// Service is created again.
+// The longest times: to write all slices, between two deletions of a Service's slices, and before
+// the Service is created again.
 const (
 	kubeWrites = 8 * time.Second
-	kubeApart  = 3 * time.Second // at most 9 s for four slices, which is shorter than deleted slices still count
+	kubeApart  = 3 * time.Second // at most 9 s for four slices, while deleted slices still count
 	kubeAgain  = 8 * time.Second
 )
 
@@ -113,18 +111,17 @@ const (
 // begin a new watch if one has ended meanwhile.
 func (k *kube) Lag() time.Duration { return kubeWrites + 10*time.Second + 3*time.Second }
 
-// Recovery is the sum of the longest backoff before a watch of a version that is gone, another
-// backoff after it, and the time for a whole list.
+// Recovery is the sum of two backoffs, a watch of a version that no longer exists, and the time for
+// a whole list.
 func (k *kube) Recovery() time.Duration {
 	return 144*time.Second + longestWatch + 144*time.Second + time.Minute + k.Lag()
 }
 
-// Fixed reports whether the priorities keep their positions: an empty priority does not exist here.
+// Fixed returns false, because empty priorities do not exist here.
 func (k *kube) Fixed() bool { return false }
 
 func (k *kube) Close() { k.stop() }
 
-// wanted returns the slices that the controller wants. The first Service always has one.
 func (k *kube) wanted() map[string]kubeSlice {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,8 +141,8 @@ func (k *kube) wanted() map[string]kubeSlice {
 	return all
 }
 
-// control writes the slices that are wanted. Sometimes it moves endpoints to other slices, or
-// deletes a Service and creates it again. A channel must not notice either.
+// control writes the wanted slices. Sometimes it moves endpoints to other slices, or deletes a
+// Service and creates it again. A channel must not notice either.
 func (k *kube) control(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -164,8 +161,8 @@ func (k *kube) control(ctx context.Context) {
 	}
 }
 
-// write writes slices one by one: it first adds endpoints, then removes some, and then deletes
-// slices without any.
+// write writes slices one by one. It first adds endpoints, then removes others, and then deletes
+// empty slices.
 func (k *kube) write(ctx context.Context) {
 	want := k.wanted()
 	names := slices.Sorted(maps.Keys(want))
@@ -195,7 +192,7 @@ func (k *kube) put(ctx context.Context, name string, s kubeSlice) {
 	}
 }
 
-// rest waits for up to most or, half of the times, not at all.
+// rest waits for a random time of up to most. In half of the cases, it does not wait.
 func (k *kube) rest(ctx context.Context, most time.Duration) {
 	if k.rand.IntN(2) == 0 {
 		return
@@ -235,8 +232,8 @@ func (k *kube) again(ctx context.Context) {
 	pause(kubeAgain)
 }
 
-// deletes reports whether a Service may be missing because the controller has deleted it. Channels
-// that know it do not notice, but a new watch does.
+// deletes reports whether a Service may be missing because the controller has deleted it. Only new
+// watches notice.
 func (k *kube) deletes() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -255,7 +252,6 @@ type kubeEndpoint struct {
 	draining      bool
 }
 
-// json returns the slice as an API server writes it.
 func (s kubeSlice) json(name string, version int) string {
 	named := func(names []string) (all []any) {
 		for _, n := range names {

@@ -15,20 +15,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// living is the world that gets the product's log. Only one world runs at a time.
+// living is the world that receives the product's log. Only one world runs at a time.
 var living atomic.Pointer[World]
 
-// Listen sends the product's log to the world that runs. It must be called once, before gRPC is
-// used.
+// Listen sends the product's log to the current world. Call it once, before gRPC is used.
 func Listen() { grpclog.SetLoggerV2(logs{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)}) }
 
 type logs struct{ grpclog.LoggerV2 }
 
-// line is a form of the product's log lines, and a function that checks whether such a line is
-// true.
+// line is a pattern of log lines, and a function that checks whether such a line is true.
 type line struct {
 	form  *regexp.Regexp
-	check func(w *World, m []string) string // returns what is wrong, or ""
+	check func(w *World, m []string) string
 }
 
 var lines = []line{
@@ -58,8 +56,7 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no call can be made$`), (*World).goneLine},
 	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
-	// All channels of a world have the same options, even options that matter only to one kind of
-	// source.
+	// All channels have the same options, even those that only one kind of source uses.
 	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).sliceLine},
 	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
@@ -69,10 +66,10 @@ var lines = []line{
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
 }
 
-// longestTarget is about how many bytes of a target the lines of priority have.
+// longestTarget is the approximate length at which the priority policy cuts a target in its log
+// lines.
 const longestTarget = 250
 
-// said checks a line that the product logged.
 func (w *World) said(level, text string) {
 	w.Log.Event("%s %s", level, text)
 	w.markLine(text)
@@ -91,7 +88,6 @@ func (w *World) said(level, text string) {
 	w.Log.Break(ruleNames, "%q: unknown log line", text)
 }
 
-// toldLine checks the log line about an update of the channel.
 func (w *World) toldLine(m []string) string {
 	if m[1] != w.target {
 		return ""
@@ -106,7 +102,6 @@ func (w *World) toldLine(m []string) string {
 // settling is how long a file may seem to be half written, and how long a source may be silent.
 const settling = 5 * time.Second
 
-// keptLine checks the log line about a stored answer.
 func (w *World) keptLine(m []string) string {
 	age, err := time.ParseDuration(m[2])
 	if err != nil {
@@ -119,11 +114,10 @@ func (w *World) keptLine(m []string) string {
 		return "" // a new channel may take the file for incomplete
 	}
 	if n := part[*names](w); n != nil && n.everEmpty() {
-		return "" // a name without addresses does not confirm the answer, unlike the other names
+		return "" // a name without addresses does not confirm the stored answer
 	}
-	// If a channel opens while another one closes, it may wait for the answer of that one, which
-	// nothing else has confirmed. If no channel got an update while all sources worked, it is not
-	// known when the answer was confirmed.
+	// The age of the answer is unknown if no channel got an update while all sources worked, or if
+	// the channel opened while another one closed.
 	if last.IsZero() {
 		return w.sourceLine(m)
 	}
@@ -147,8 +141,7 @@ func (w *World) sourceLine([]string) string {
 	return ""
 }
 
-// renewedLine checks the log line about the answers of temporary channels, which are more than the
-// store may have.
+// renewedLine checks the log line about too many stored answers, which temporary channels cause.
 func (w *World) renewedLine([]string) string {
 	if s := part[*edsSource](w); s.passers <= 100 {
 		return fmt.Sprintf("only %d other channels were opened", s.passers)
@@ -169,11 +162,11 @@ func (w *World) quietLine(m []string) string {
 	return ""
 }
 
-// emptyLine checks the log line that a mechanism has no addresses.
+// emptyLine checks the log line that a discovery mechanism has no addresses.
 func (w *World) emptyLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // two updates may be on their way
+	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // two updates may be in flight
 		if i := int(m[1][0] - '0'); i >= len(t) || len(t[i].Serving()) == 0 {
 			return ""
 		}
@@ -190,7 +183,6 @@ func (w *World) emptyHostLine(m []string) string {
 	return w.emptyLine(m)
 }
 
-// goneLine checks the log line about a service without records.
 func (w *World) goneLine([]string) string {
 	s := part[*records](w)
 	s.mu.Lock()
@@ -201,7 +193,7 @@ func (w *World) goneLine([]string) string {
 	return ""
 }
 
-// emptyClusterLine checks the log line about a mechanism without usable endpoints.
+// emptyClusterLine checks the log line about a discovery mechanism without usable endpoints.
 func (w *World) emptyClusterLine([]string) string {
 	m, _ := w.source.(*mixed)
 	if k, is := w.source.(*kube); is && k.deletes() || m != nil && m.deletes() {
@@ -222,7 +214,6 @@ func (w *World) emptyClusterLine([]string) string {
 	return "endpoints can take calls: " + w.truth.String()
 }
 
-// rejectedLine checks the log line about a child without endpoints.
 func (w *World) rejectedLine(m []string) string {
 	c := w.channelNow()
 	c.mu.Lock()
@@ -243,22 +234,21 @@ func (w *World) rejectedLine(m []string) string {
 }
 
 // failsInPart reports whether a priority may refuse its update although it has endpoints. A
-// locality without endpoints refuses its update. weighted_target returns that error if its other
-// localities have failed, because their endpoints are ejected. Outlier detection still reports
-// READY while all endpoints are ejected, so there is such a line.
+// locality without endpoints refuses its update, and weighted_target returns that error if the
+// endpoints of all other localities are ejected.
 func (t Tier) failsInPart() bool {
 	return t.detection().ejects() && slices.ContainsFunc(t, func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
 }
 
 var anOldError = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
 
-// refusedAddress matches the error of a refused resource, whose addresses do not exist.
+// refusedAddress matches the error of a refused resource. Its addresses do not exist.
 var refusedAddress = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is that of `)
 
 var anAddress = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
-// blames returns why the error of a connection is wrong, or "" if it is right. The channel must
-// have known the endpoints in the error, and they must have been unreachable not long ago.
+// blames returns why a connection error is wrong, or "" if it is right. The channel must have known
+// the endpoints in it, and they must have been unreachable recently.
 func (w *World) blames(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,7 +275,7 @@ func (logs) ErrorDepth(_ int, args ...any) { hear("error:", args) }
 
 func (logs) FatalDepth(_ int, args ...any) { panic(fmt.Sprint(args...)) }
 
-// hear gets the product's log lines, and leaves out gRPC's own.
+// hear passes on the product's log lines and drops gRPC's own.
 func hear(level string, args []any) {
 	w := living.Load()
 	if w == nil || len(args) < 2 || args[0] != "[understudy]" {

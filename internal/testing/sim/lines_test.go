@@ -22,7 +22,7 @@ func TestALineOfALongTarget(t *testing.T) {
 	}
 }
 
-// A channel that opens while a Service is deleted finds no endpoints, which is no mistake.
+// A channel that opens while a Service is deleted may log that it found no endpoints.
 func TestALineAboutADeletedService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kube{deleted: time.Now()}

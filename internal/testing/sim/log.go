@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// Log records what happens in a world, so that it can be read after a rule was broken. Its methods
-// may be called by several goroutines.
+// Log records the events of a simulation. Its methods may be called concurrently.
 type Log struct {
-	mu    sync.Mutex
-	begin time.Time
-	lines []string
-	// broken has the reports of broken rules, up to maxBroken.
+	mu     sync.Mutex
+	begin  time.Time
+	lines  []string
 	broken []string
 	// repeated is the last text given to Repeat, and times is how often it came.
 	repeated string
@@ -30,7 +28,7 @@ func (l *Log) Event(format string, args ...any) {
 	l.add("", format, args...)
 }
 
-// Repeat adds a line if what is new, and otherwise counts how often it came.
+// Repeat adds a line, unless what is the same as last time. It then only counts the repetition.
 func (l *Log) Repeat(what, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

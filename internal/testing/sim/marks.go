@@ -12,11 +12,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// A mark is a situation that the worlds of a run must reach: a rule proves nothing if the situation
-// that it is for never happens. A world counts once for each mark that it reaches.
+// A mark is a situation that some simulation must reach. Otherwise the checks for that situation
+// prove nothing. Each simulation counts at most once for a mark.
 
-// Marks counts how many worlds have reached each mark. Its methods may be called by several
-// goroutines.
+// Marks counts how many simulations have reached each mark. Its methods may be called concurrently.
 type Marks struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -33,7 +32,6 @@ func (m *Marks) add(reached map[string]bool) {
 	}
 }
 
-// Unreached returns the marks that no world has reached.
 func (m *Marks) Unreached() (names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,8 +43,6 @@ func (m *Marks) Unreached() (names []string) {
 	return names
 }
 
-// String returns a table with a line for each mark: how many worlds, the mark, and where it is
-// counted.
 func (m *Marks) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,10 +53,8 @@ func (m *Marks) String() string {
 	return b.String()
 }
 
-// mark is a mark and where it is counted.
 type mark struct{ name, where string }
 
-// Marks that several places in the code name.
 const (
 	markHealed       = "end: everything recovers"
 	markCore         = "end: a permanent core"
@@ -82,9 +76,9 @@ const (
 	markSecondServer = "bound: the second management server"
 )
 
-// bounds are the marks that are not generated. Two kinds are left out: bounds that a world of an
-// hour cannot reach (an answer is stored for an hour), and those that cannot be seen from outside,
-// which are the longest ejection, HushOfPart and the waits within one source.
+// bounds are the marks that are listed by hand. It leaves out bounds that an hour cannot reach, and
+// bounds that cannot be seen from outside: the longest ejection, HushOfPart and the waits within
+// one source.
 var bounds = []mark{
 	{markHealed, "conclude"},
 	{markCore, "judgeCore"},
@@ -106,7 +100,7 @@ var bounds = []mark{
 	{markSecondServer, "watch, from its connections"},
 }
 
-// loggedMarks are the marks that count when the product logs a line.
+// loggedMarks are reached when the product logs a line that matches form.
 var loggedMarks = []struct {
 	name string
 	form *regexp.Regexp
@@ -131,17 +125,14 @@ var loggedMarks = []struct {
 	{"wait: a resource is rejected", regexp.MustCompile(`eds: rejected version`)},
 }
 
-// rowMark returns the mark of a row in docs/tiers.md's order of last resorts.
 func rowMark(row int) string { return fmt.Sprintf("row %d of the order of last resorts", row) }
 
-// pairMark returns the mark of two faults in a world of pairs.
 func pairMark(names []string) string {
 	in := slices.DeleteFunc(slices.Clone(faultNames), func(name string) bool { return !slices.Contains(names, name) })
 	return "pair: " + strings.Join(in, "+")
 }
 
-// sights are the faults that ordinary worlds can have at the same time, in the order of their
-// names.
+// sights are the faults that may coincide, in the order of their names.
 var sights = []struct {
 	name string
 	is   func(c *condition) bool
@@ -157,13 +148,12 @@ var sights = []struct {
 	{"hangs", func(c *condition) bool { return c.hang }},
 }
 
-// sourceSight is the fault of the source, which is not one of an endpoint.
 const sourceSight = "source"
 
 func sightMark(a, b string) string { return "together: " + a + ", " + b }
 
-// eventNames are the names of all events. They are repeated here, because the events let time pass:
-// internal/arch would take a test that uses them for one that waits.
+// eventNames repeats the names of all events. A test that used the events themselves would count as
+// one that sleeps.
 var eventNames = []string{
 	"backend up", "priority up", "everything up", "resume", "source works", "backend down",
 	"priority down", "reset", "half open", "go away", "blackhole", "priority blackhole",
@@ -196,7 +186,7 @@ func allMarks() (all []mark) {
 	return all
 }
 
-// mark counts this world for a mark.
+// mark records that this world has reached a mark.
 func (w *World) mark(name string) {
 	w.marked.mu.Lock()
 	defer w.marked.mu.Unlock()
@@ -217,7 +207,7 @@ func (m *marked) all() map[string]bool {
 	return maps.Clone(m.reached)
 }
 
-// markLine counts the marks of a line that the product has logged.
+// markLine records the marks that a log line shows.
 func (w *World) markLine(text string) {
 	for _, m := range loggedMarks {
 		if m.form.MatchString(text) {
@@ -226,8 +216,7 @@ func (w *World) markLine(text string) {
 	}
 }
 
-// lookAround counts the pairs of faults that exist now, among the channel's endpoints and its
-// source.
+// lookAround records which faults exist at the same time.
 func (w *World) lookAround() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +226,7 @@ func (w *World) lookAround() {
 	if w.pair != nil {
 		return
 	}
-	seen := make([][]string, len(sights)) // the endpoints with each fault
+	seen := make([][]string, len(sights))
 	for _, address := range w.known.serving() {
 		for i, s := range sights {
 			if s.is(w.conditions[address]) {
@@ -260,7 +249,7 @@ func (w *World) lookAround() {
 	}
 }
 
-// markBack counts what a change to a higher priority shows. The caller holds the lock.
+// markBack records what a failback shows. The caller holds the lock.
 func (c *channel) markBack(entered *seen) {
 	s := c.w.settings
 	if entered == nil || entered.state != connectivity.Ready || s.failback == 0 {
@@ -278,7 +267,7 @@ func (c *channel) markBack(entered *seen) {
 	}
 }
 
-// markParts counts priorities whose READY share is between minReady and minReadyRecovery. The
+// markParts records priorities whose READY share is between minReady and minReadyRecovery. The
 // caller holds the lock.
 func (c *channel) markParts() {
 	s := c.w.settings
@@ -289,7 +278,7 @@ func (c *channel) markParts() {
 	}
 }
 
-// markFirst counts how a channel got its first update. The caller holds the lock.
+// markFirst records how a channel got its first update. The caller holds the lock.
 func (w *World) markFirst() {
 	if w.known != nil {
 		return

@@ -11,9 +11,9 @@ var marksFlag = flag.Int("sim.marks", 0, "run so many worlds, half of them of pa
 
 var marks Marks
 
-// TestMarks requires that enough worlds reach each mark. Half of them are worlds of pairs. A quarter
-// of the others has an eds: target and a quarter a list of sources, because some bounds exist only
-// there. The other tests only count.
+// TestMarks requires that enough simulations reach each mark. Half of them have pairs of faults. A
+// quarter of the others has an eds: target and a quarter a list of sources, because some bounds
+// exist only there.
 func TestMarks(t *testing.T) {
 	if *marksFlag == 0 {
 		return
@@ -34,8 +34,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A mark that no world has reached is reported. Each mark has its own name, and says where it is
-// counted.
+// A mark that no simulation has reached is reported. Each mark has a unique name and says where it
+// is counted.
 func TestMissingMarks(t *testing.T) {
 	names := make(map[string]bool)
 	for _, m := range allMarks() {

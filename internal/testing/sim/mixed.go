@@ -13,16 +13,16 @@ import (
 // mixed is a failover: target of several sources, each with its own priorities.
 type mixed struct {
 	parts  []mixedPart
-	nested int // entries from this one on are in a list within the list; 0 if there is none
+	nested int // the entries from this one on form a nested list; 0 if there is none
 }
 
 type mixedPart struct {
 	Source
-	tiers   int // how many priorities it has; the last source has all that are left
+	tiers   int // the number of its priorities; the last source has all that are left
 	failing bool
 }
 
-// newMixed draws different sources for truth, in any order.
+// newMixed spreads the priorities over different sources in random order.
 func newMixed(w *World, config Config) *mixed {
 	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
@@ -63,7 +63,6 @@ func (m *mixed) Options() []given.Option {
 	return all
 }
 
-// split divides truth among the sources.
 func (m *mixed) split(truth Truth) []Truth {
 	own := make([]Truth, len(m.parts))
 	for i, p := range m.parts {
@@ -82,7 +81,7 @@ func (m *mixed) redetect(r *rand.Rand) {
 	}
 }
 
-// lacks reports whether a source has no usable endpoints in truth.
+// lacks reports whether a source has no usable endpoints.
 func (m *mixed) lacks(truth Truth) bool {
 	for i, own := range m.split(truth) {
 		if len(m.parts[i].Sees(own).serving()) == 0 {
@@ -92,7 +91,7 @@ func (m *mixed) lacks(truth Truth) bool {
 	return false
 }
 
-// deletes reports whether a Service of one of the sources may be missing at present.
+// deletes reports whether a Service of one of the sources may be missing.
 func (m *mixed) deletes() bool {
 	return slices.ContainsFunc(m.parts, func(p mixedPart) bool {
 		k, is := p.Source.(*kube)
@@ -136,10 +135,8 @@ func (m *mixed) Restore() {
 	}
 }
 
-// Lag is that of the slowest source.
 func (m *mixed) Lag() time.Duration { return m.longest(Source.Lag) }
 
-// Recovery is that of the slowest source.
 func (m *mixed) Recovery() time.Duration { return m.longest(Source.Recovery) }
 
 func (m *mixed) longest(of func(Source) time.Duration) time.Duration {
@@ -156,8 +153,7 @@ func (m *mixed) Close() {
 	}
 }
 
-// part returns the source of type T in the world, which may be one of several, or the zero value if
-// there is none.
+// part returns the source of type T, or the zero value if there is none.
 func part[T Source](w *World) (found T) {
 	all := []Source{w.source}
 	if m, ok := w.source.(*mixed); ok {
@@ -171,5 +167,4 @@ func part[T Source](w *World) (found T) {
 	return found
 }
 
-// Fixed reports whether the priorities keep their positions: entries do.
 func (m *mixed) Fixed() bool { return true }

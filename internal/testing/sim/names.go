@@ -16,20 +16,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// names is the source of a failover: target of names. It is also the resolver of these names.
+// names is the source and the resolver of a failover: target with names.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
-	last      [][]string // the last addresses of each entry, which are never none
+	last      [][]string // the last addresses of each entry, never empty
 	failing   bool
 	watchers  map[*nameResolver]bool
-	first     int // the number of the first entry
+	first     int
 	parts     int
-	empty     time.Time // since when an entry has no addresses; zero if all have some
-	was       bool      // an entry has ever been without addresses
+	empty     time.Time // since when an entry has had no addresses; zero if all have some
+	was       bool      // an entry was without addresses at some time
 }
 
-// newNames returns names for the priorities. first is the number of the first name.
+// newNames creates a name for each priority. first is the number of the first name.
 func newNames(truth Truth, first int) *names {
 	n := &names{first: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), last: make([][]string, len(truth)), parts: len(truth)}
 	n.set(truth)
@@ -60,7 +60,6 @@ func (n *names) set(truth Truth) {
 
 func (n *names) partName(i int) string { return "p" + strconv.Itoa(n.first+i) }
 
-// Fixed reports whether the priorities keep their positions: names do.
 func (n *names) Fixed() bool { return true }
 
 func (n *names) Target() string {
@@ -139,7 +138,7 @@ func (n *names) Restore() {
 	}
 }
 
-// Lag is unlimited while a name has no addresses: a channel that opens then uses the last
+// Lag is unlimited while a name has no addresses. A channel that opens then uses the last
 // addresses, which are stored for an hour.
 func (n *names) Lag() time.Duration {
 	n.mu.Lock()
@@ -186,10 +185,9 @@ func (w *nameResolver) send() {
 	for _, address := range addresses {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	_ = w.cc.UpdateState(state) // an error would ask for another resolution, and there is no other answer
+	_ = w.cc.UpdateState(state) // an error would ask for another resolution, which gives the same answer
 }
 
-// ResolveNow does nothing, because changes are pushed.
 func (w *nameResolver) ResolveNow(resolver.ResolveNowOptions) {}
 
 func (w *nameResolver) Close() {

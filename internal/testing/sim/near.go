@@ -10,17 +10,16 @@ import (
 	"strings"
 )
 
-// nearby is the channel's preference for near endpoints and the location of its client. Its methods
-// compute docs/near.md a second time, apart from the product.
+// nearby has the channel's preference for near endpoints, and the location of its client. Its
+// methods implement docs/near.md independently of the library.
 type nearby struct {
 	prefer             string // "zone", "node", "hints", "balance", or "" for none
 	zone, region, node string
 	least              int            // zoneMinEndpoints; 0 if it is not set
 	callers            map[string]int // zoneCallers; nil if it is not set
-	listed             bool           // zones without endpoints have callers, too
+	listed             bool           // zones without endpoints have callers
 }
 
-// newNearby draws a preference. Two of three worlds have none.
 func newNearby(r *rand.Rand) nearby {
 	if r.IntN(3) > 0 {
 		return nearby{}
@@ -32,7 +31,7 @@ func newNearby(r *rand.Rand) nearby {
 		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
 	}
 	switch r.IntN(6) {
-	case 0: // the client does not know its region
+	case 0:
 	case 1:
 		n.region = regionOf(string(rune('a' + r.IntN(6)))) // the region may have no such zone
 	default:
@@ -41,7 +40,6 @@ func newNearby(r *rand.Rand) nearby {
 	return n
 }
 
-// set writes the preference into the query of a target.
 func (n nearby) set(given url.Values) {
 	if n.prefer == "" {
 		return
@@ -71,8 +69,7 @@ func regionOf(zone string) string {
 	return "far"
 }
 
-// placeOf returns the region and the name of a zone in the channel's form, "region/zone". An
-// unknown region is "".
+// placeOf splits "region/zone". The region is "" if it is unknown.
 func placeOf(zone string) (region, name string) {
 	if region, name, told := strings.Cut(zone, "/"); told {
 		return region, name
@@ -80,13 +77,12 @@ func placeOf(zone string) (region, name string) {
 	return regionOf(zone), zone
 }
 
-// digit returns the last digit of an address without its port.
 func digit(address string) int {
 	host, _, _ := strings.Cut(address, ":")
 	return int(host[len(host)-1] - '0')
 }
 
-// nodeOf, forNodes and forZones return the node and the hints of an endpoint.
+// nodeOf returns the node of an endpoint. forNodes and forZones return its hints.
 func nodeOf(address string) string { return "n" + strconv.Itoa(digit(address)%3) }
 
 func forNodes(address string) []string {
@@ -103,7 +99,6 @@ func forZones(address string) []string {
 	return []string{string(rune('a' + digit(address)%5)), string(rune('a' + (digit(address)+1)%5))}
 }
 
-// groups returns the near groups of all priorities in order, and for each group its priority.
 func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 	for i, tier := range truth {
 		split := Truth{tier}
@@ -119,10 +114,9 @@ func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 	return groups, of
 }
 
-// ranks is the number of distances: same node, same zone, same region, and the rest.
 const ranks = 4
 
-// split returns the near groups of a priority. A group with too few usable endpoints is joined with
+// split returns the near groups of a priority. It joins a group with too few usable endpoints with
 // the next one.
 func (n nearby) split(tier Tier) (groups Truth) {
 	rank := n.ranking(tier)
@@ -144,7 +138,7 @@ func (n nearby) split(tier Tier) (groups Truth) {
 	return groups
 }
 
-// ranking returns the function that gives the distance of an endpoint.
+// ranking returns a function for the distance of an endpoint.
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
 		return func(zone, address string) int {
@@ -179,8 +173,8 @@ func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	return func(string, string) int { return 3 }
 }
 
-// part returns what a priority has at the given distances. The weight of a locality is divided in
-// proportion to its usable endpoints.
+// part returns the localities of a priority at the given distances. It divides the weight of a
+// locality in proportion to the usable endpoints.
 func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 	const finer = 1 << 20 // more precise than the weights of localities
 	all := func(string) bool { return true }
@@ -203,7 +197,7 @@ func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
 	return part
 }
 
-// placelessLine checks the log line that nothing can be preferred.
+// placelessLine checks the log line that prefer has no effect.
 func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:

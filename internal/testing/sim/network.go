@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Network carries bytes between clients and the hosts of the world. A host is an address such as
-// "10.0.0.1:443".
+// Network carries bytes between clients and hosts. A host is an address such as "10.0.0.1:443".
 type Network struct {
 	event func(format string, args ...any)
 
@@ -20,30 +19,27 @@ type Network struct {
 	hosts map[string]*host
 }
 
-// Link is the network path to a host.
 type Link struct {
 	// Refuse makes new connections fail at once.
 	Refuse bool
-	// LoseOut loses the packets of clients, and LoseIn those of the host. Connections hang, and
-	// none is made.
+	// LoseOut drops the packets of clients, and LoseIn those of the host. Connections hang, and no
+	// new ones are made.
 	LoseOut, LoseIn bool
-	// Pause stops the process of the host: connections are made, and nothing is read or sent.
+	// Pause stops the process of the host. Connections are made, but nothing is read or sent.
 	Pause bool
-	// Delay is how long each write takes to arrive.
 	Delay time.Duration
-	// Rate bounds the bytes per second in each direction of a connection. 0 means any number.
+	// Rate limits the bytes per second in each direction of a connection. 0 means no limit.
 	Rate int
 }
 
-// host is one address: its listener, its link and its connections.
 type host struct {
 	link     Link
-	listener *listener // nil if nothing listens
+	listener *listener
 	conns    map[*conn]bool
 	dials    int
 }
 
-// NewNetwork returns a network without hosts. event logs what happens to connections.
+// NewNetwork returns a network without hosts. It calls event to log events of connections.
 func NewNetwork(event func(format string, args ...any)) *Network {
 	return &Network{event: event, hosts: make(map[string]*host)}
 }
@@ -57,7 +53,7 @@ func (n *Network) host(address string) *host {
 	return h
 }
 
-// SetLink changes the link to a host, also for the connections that it has.
+// SetLink changes the link to a host. Existing connections change, too.
 func (n *Network) SetLink(address string, link Link) {
 	n.mu.Lock()
 	n.host(address).link = link
@@ -73,7 +69,7 @@ func (n *Network) Reset(address string) {
 	}
 }
 
-// HalfOpen breaks the host's end of its connections, and clients do not learn of it.
+// HalfOpen breaks the host's end of its connections. Clients do not notice.
 func (n *Network) HalfOpen(address string) {
 	for _, c := range n.connections(address) {
 		c.reset(false)
@@ -86,7 +82,7 @@ func (n *Network) connections(address string) []*conn {
 	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
-// Dials returns how many connections to a host were ever requested, and how many are open.
+// Dials returns how many connections to a host were requested so far, and how many are open.
 func (n *Network) Dials(address string) (asked, open int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +102,6 @@ func (n *Network) Open() int {
 
 var errRefused = errors.New("connection refused")
 
-// Connected returns when the oldest open connection to a host was made, or zero if there is none.
 func (n *Network) Connected(address string) (oldest time.Time) {
 	for _, c := range n.connections(address) {
 		if oldest.IsZero() || c.begin.Before(oldest) {
@@ -147,8 +142,8 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c.client(), nil
 }
 
-// reach waits until packets arrive in both directions, while the link may change. Lost packets are
-// sent again every second, roughly as in TCP.
+// reach waits until packets arrive in both directions. Lost packets are sent again every second,
+// roughly as in TCP.
 func (n *Network) reach(ctx context.Context, h *host) error {
 	for arrives := false; ; {
 		n.mu.Lock()
@@ -173,7 +168,6 @@ func (n *Network) reach(ctx context.Context, h *host) error {
 	}
 }
 
-// Listen fails if the host already has a listener.
 func (n *Network) Listen(address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -193,7 +187,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListener removes the listener of a host. Connections that were accepted stay open.
+// closeListener removes the listener of a host. Accepted connections stay open.
 func (n *Network) closeListener(address string) {
 	n.mu.Lock()
 	l := n.host(address).listener
@@ -205,14 +199,13 @@ func (n *Network) closeListener(address string) {
 
 type listener struct {
 	address addr
-	queue   chan *conn // connections that were not accepted yet
+	queue   chan *conn
 	left    func()
 	once    sync.Once
 	done    chan struct{}
 }
 
-// offer puts a connection into the queue. If the listener is closed, it resets the connection, as
-// it has reset those in the queue.
+// offer puts a connection into the queue, or resets it if the listener is closed.
 func (l *listener) offer(c *conn) bool {
 	if l.closed() {
 		return false
@@ -249,7 +242,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close resets the connections that were not accepted, as a kernel does.
+// Close resets the connections that were not accepted, like a kernel.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.left()

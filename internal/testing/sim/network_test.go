@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A connection to a paused host is made, but nothing arrives until the host goes on.
+// A connection to a paused host is made, but nothing arrives until the host resumes.
 func TestPausedHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNetwork(func(string, ...any) {})
@@ -38,7 +38,6 @@ func TestPausedHost(t *testing.T) {
 	})
 }
 
-// A backend that stops frees its address at once, even if its server has not begun to serve.
 func TestABackendThatStopsBeforeItServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBackend(NewNetwork(func(string, ...any) {}), firstTier, func(string) {})
@@ -49,8 +48,7 @@ func TestABackendThatStopsBeforeItServes(t *testing.T) {
 	})
 }
 
-// A listener that closes resets the connections that were not accepted, as a kernel does. Those
-// that were accepted stay open.
+// Accepted connections stay open.
 func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewNetwork(func(string, ...any) {})

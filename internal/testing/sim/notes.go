@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// idle reports whether a field was ever set without the other field, and so had no effect.
+// idle reports whether a field was ever set without the other one, and so had no effect.
 func (d *detections) idle(field, without string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +49,6 @@ func (w *World) uselessLine([]string) string {
 	return ""
 }
 
-// clusters returns the outlier detection of the clusters of each source.
 func (w *World) clusters() (all []*detections) {
 	if s := part[*edsSource](w); s != nil && s.list != nil {
 		all = append(all, s.list.detections)

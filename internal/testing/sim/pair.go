@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// pair configures a world in which two faults occur together.
+// pair configures a simulation in which two faults occur together.
 type pair struct {
 	faults          []mishap
 	each            time.Duration // between two calls
 	deadline        time.Duration
-	takes           time.Duration // how long an answer takes
+	takes           time.Duration
 	seldom, streams bool
-	limited         bool            // streams have a deadline
-	stay            int             // decides when the client cancels a stream
-	calls           *sync.WaitGroup // calls that have not ended
+	limited         bool // streams have a deadline
+	stay            int  // decides when the client cancels a stream
+	calls           *sync.WaitGroup
 	done            chan struct{}
 }
 
-// choosePair draws a world in which two faults occur together. If calls fail, only outlierDetection
-// notices.
+// choosePair sets two faults that occur together. If calls fail, only outlier detection notices.
 func (w *World) choosePair(name string) {
 	p := &pair{faults: faultsOf(name)}
 	has := p.has
@@ -47,9 +46,9 @@ func (w *World) choosePair(name string) {
 	}
 	p.limited = p.streams && (has("hang") || w.rand.IntN(2) == 0)
 	p.stay = w.rand.IntN(4)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // a connection and a call take so many round trips
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // time for a connection and a call
 	if !w.hitBy(p) {
-		hitting := []int{0, 1, 2, 3, 4} // indices of the faults that make calls fail
+		hitting := []int{0, 1, 2, 3, 4}
 		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
 	}
 	for _, address := range w.addresses {
@@ -64,10 +63,9 @@ func (p *pair) has(name string) bool {
 	return slices.ContainsFunc(p.faults, func(f mishap) bool { return f.name == name })
 }
 
-// hitBy reports whether a fault of the pair makes calls fail.
 func (w *World) hitBy(p *pair) bool { return slices.ContainsFunc(p.faults, mishap.hits) }
 
-// livePair lets both faults occur together, again and again. In between, it checks which priority
+// livePair makes both faults occur together, again and again. In between, it checks which priority
 // gets the calls.
 func (w *World) livePair(length time.Duration) {
 	end := time.Now().Add(length)
@@ -80,7 +78,6 @@ func (w *World) livePair(length time.Duration) {
 	}
 }
 
-// struck is a fault that has begun.
 type struck struct {
 	mishap
 	tier []string
@@ -88,7 +85,6 @@ type struck struct {
 	each time.Duration
 }
 
-// strikeAll begins the faults of a pair, in any order.
 func (w *World) strikeAll() (all []*struck) {
 	first := w.drawTier(w.rand, false)
 	for _, i := range w.rand.Perm(len(w.pair.faults)) {
@@ -134,7 +130,7 @@ func (w *World) episode() {
 	}
 }
 
-// markPair counts a pair of faults that have lasted. A fault that hits nothing does not count.
+// markPair records a pair of faults. A fault without endpoints does not count.
 func (w *World) markPair(all []*struck) {
 	var names []string
 	for _, s := range all {
@@ -149,7 +145,7 @@ func (w *World) markPair(all []*struck) {
 	}
 }
 
-// sustain lets faults last for longer than anything that they may cause.
+// sustain waits longer than the effects of the faults may take.
 func (w *World) sustain(all []*struck) {
 	w.mu.Lock()
 	longest := 2*w.settings.patience(3) + 8*byTarget.interval
@@ -180,8 +176,8 @@ func (w *World) madeNow() int {
 	return w.judge.made
 }
 
-// inBurst does something while many calls are made. Sometimes, and always if the client makes few
-// calls, it makes no calls.
+// inBurst calls do while many calls are made. It makes no calls if the client makes few, and
+// sometimes otherwise.
 func (w *World) inBurst(do func()) {
 	calls := func(n int) {
 		for range n {
@@ -202,8 +198,8 @@ func (w *World) inBurst(do func()) {
 	calls(n)
 }
 
-// checkHealed waits after the last fault until nothing changes any more, and checks which priority
-// gets the calls.
+// checkHealed waits after the last fault until nothing changes any more, and then checks which
+// priority gets the calls.
 func (w *World) checkHealed() {
 	for begin := time.Now(); !w.rested(); pass(w.pair.each) {
 		if time.Since(begin) > 100*longestUnrest {
@@ -220,8 +216,7 @@ func (w *World) checkHealed() {
 	w.checkInUse()
 }
 
-// rested reports whether nothing has changed since the last event, for long enough and for enough
-// calls.
+// rested reports whether there was enough time and enough calls since the last change.
 func (w *World) rested() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,7 +225,7 @@ func (w *World) rested() bool {
 	return time.Since(j.changed.at) > wait && j.made-j.changed.made > 11*(len(j.of)+2)
 }
 
-// checkInUse checks where the last calls went, once the world has settled.
+// checkInUse checks where the last calls went, if nothing changes any more.
 func (w *World) checkInUse() {
 	if !w.rested() {
 		return
@@ -241,7 +236,7 @@ func (w *World) checkInUse() {
 	kept := func(address string) bool { return !w.connects(address) && !w.network.Connected(address).IsZero() }
 	cut := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
 	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) || slices.ContainsFunc(w.known.serving(), cut) {
-		return // a connection from before a refusal is still used, and an endpoint whose connections are always reset never answers
+		return // an old connection is still used, or an endpoint never answers because its connections are always reset
 	}
 	w.calls.Checks++
 	var endpoints []string
@@ -257,7 +252,6 @@ func (w *World) checkInUse() {
 	}
 }
 
-// pairTraffic makes the calls of a world of pairs until done is closed.
 func (w *World) pairTraffic(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // draws the load
 	for {

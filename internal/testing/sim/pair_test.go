@@ -10,8 +10,8 @@ import (
 
 var pairFlag = flag.String("sim.pair", "", "pairs of simultaneous faults, such as kill+hang,hang+ends, or all; empty for none")
 
-// TestPairs runs each pair of faults in as many worlds as -sim.seeds says, or new worlds of one
-// pair for as long as -sim.for says.
+// TestPairs simulates each pair of faults -sim.seeds times, or one pair with new seeds for
+// -sim.for.
 func TestPairs(t *testing.T) {
 	all := pairs()
 	if len(all) != 66 {
@@ -34,7 +34,7 @@ func TestPairs(t *testing.T) {
 	begin := time.Now()
 	for i := 0; *runFor > 0 && time.Since(begin) < *runFor; i++ {
 		if seed := first + uint64(i); !live(t, seed, all[seed%uint64(len(all))]) {
-			return // one failure is enough
+			return
 		}
 	}
 	for i := 0; *runFor == 0 && i < *seeds; i++ {

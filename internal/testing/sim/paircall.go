@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// pairCall makes one call of a world of pairs and judges it.
 func (w *World) pairCall(wait bool) {
 	w.mu.Lock()
 	cc, j := w.cc, w.judge
@@ -32,7 +31,7 @@ func (w *World) pairCall(wait bool) {
 	to, at := c.sent()
 	w.mu.Lock()
 	w.calls.add(to, err)
-	if to == "" || status.Code(err) != codes.Canceled { // if not, the client has canceled the call
+	if to == "" || status.Code(err) != codes.Canceled { // the client has not canceled the call
 		j.ended(c, to, at, err)
 	}
 	w.mu.Unlock()
@@ -54,17 +53,16 @@ func (c *Calls) add(to string, err error) {
 	}
 }
 
-// firstMessage is how long a client without a deadline waits for the first message of a stream, at
-// most.
+// firstMessage is how long a client without a deadline waits for the first message of a stream.
 const firstMessage = 2 * time.Minute
 
-// pairStream begins a stream and waits for its answer. rest waits for the end of the stream, which
-// the backend ends or the client cancels, perhaps after hours. A deadline may end it earlier.
+// pairStream begins a stream and waits for its answer. rest waits until the backend or the client
+// ends the stream, which may take hours.
 func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand) (rest func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	length, first := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
 	if w.pair.stay == 2 {
-		length = 4 * time.Hour // longer than any quiet time of a world
+		length = 4 * time.Hour // longer than the faults last
 	}
 	if w.pair.limited {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)
@@ -93,8 +91,6 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand
 	}, nil
 }
 
-// enough draws when a client cancels a stream of this length: never, always before its end, or
-// every second stream.
 func (p *pair) enough(length time.Duration, r *rand.Rand) time.Duration {
 	if p.stay == 0 || p.stay == 3 && r.IntN(2) == 0 {
 		return 2 * length

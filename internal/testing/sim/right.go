@@ -2,11 +2,10 @@ package sim
 
 import "slices"
 
-// right returns the priorities that may be in use once the world has settled, in order. By gRFC
+// right returns the priorities that may be in use when nothing changes any more, in order. By gRFC
 // A56, this is the highest one that can be reached. There may be several if the READY share of a
-// priority is between minReady and minReadyRecovery, or if calls to some endpoints fail and these
-// may or may not be ejected. There is none if no endpoint can be reached. The caller holds the
-// lock.
+// priority is between minReady and minReadyRecovery, or if endpoints may or may not be ejected.
+// There is none if no endpoint can be reached. The caller holds the lock.
 func (w *World) right(truth Truth) []int {
 	var some, all []int
 	detects := false
@@ -34,11 +33,10 @@ func (w *World) right(truth Truth) []int {
 	return all
 }
 
-// connects reports whether an endpoint can be reached, which is all that gRFC A56 sees.
+// connects reports whether an endpoint can be reached. gRFC A56 considers nothing else.
 func (w *World) connects(address string) bool { return w.conditions[address].connects() }
 
-// answers reports whether an endpoint can be reached and cannot be ejected. Only outlier detection
-// sees the difference.
+// answers reports whether an endpoint can be reached and cannot be ejected.
 func (w *World) answers(address string) bool {
 	c := w.conditions[address]
 	for _, tier := range w.known {
@@ -49,8 +47,9 @@ func (w *World) answers(address string) bool {
 	return c.connects()
 }
 
-// part returns how much of a priority's weight has endpoints that are up. With pickFirst, one
-// endpoint gets all calls of a locality, so the locality counts completely or not at all.
+// part returns the fraction of a priority's weight that belongs to endpoints that are up. With
+// pickFirst, one endpoint gets all calls of a locality, so the locality counts completely or not at
+// all.
 func (s settings) part(t Tier, up func(address string) bool) float64 {
 	part, whole := 0.0, 0.0
 	for _, l := range t {

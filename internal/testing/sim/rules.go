@@ -44,7 +44,6 @@ func (w *World) sentTo(address string) {
 	}
 }
 
-// call makes one call and checks it against the rules.
 func (w *World) call(wait bool) {
 	w.mu.Lock()
 	deadline, cc := w.settleTime(), w.cc
@@ -54,7 +53,7 @@ func (w *World) call(wait bool) {
 	}
 	if w.checking || cc == nil {
 		w.mu.Unlock()
-		return // a check counts its own calls, or the channel is being replaced
+		return // checks count their own calls, or the channel is being replaced
 	}
 	w.calls.Made++
 	w.mu.Unlock()
@@ -85,7 +84,7 @@ func (w *World) call(wait bool) {
 		return
 	}
 	switch {
-	case short: // no rule requires an answer
+	case short:
 	case wait:
 		w.checkWait(c, deadline, err)
 	default:
@@ -93,7 +92,6 @@ func (w *World) call(wait bool) {
 	}
 }
 
-// checkWait checks a wait-for-ready call that was never sent.
 func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 	if status.Code(err) != codes.DeadlineExceeded {
 		w.Log.Break(ruleWait, "a queued call ended before its deadline: %v", err)
@@ -107,7 +105,7 @@ func (w *World) checkWait(c *call, deadline time.Duration, err error) {
 	}
 }
 
-// checkError checks a call that may fail at once and was never sent.
+// checkError checks a call without wait-for-ready that was never sent.
 func (w *World) checkError(c *call, err error) {
 	text := status.Convert(err).Message()
 	if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
@@ -123,7 +121,7 @@ func (w *World) checkError(c *call, err error) {
 }
 
 // reachableSince returns an endpoint that the channel has known since the given time and could have
-// reached, or "" if there is none.
+// reached, or "".
 func (w *World) reachableSince(t time.Time) string {
 	if w.knownAt.After(t) {
 		return ""
@@ -144,9 +142,9 @@ func (w *World) setChecking(checking bool) {
 	w.checking = checking
 }
 
-// checkQuiet checks a world that has settled: the right priority must get all calls, divided by
-// weight. It returns false if the channel has got an update meanwhile. That may happen because
-// calls to a slow endpoint take long.
+// checkQuiet checks that the right priority gets all calls, divided by weight. It returns false if
+// the channel has received an update meanwhile, which may happen because calls to a slow endpoint
+// take long.
 func (w *World) checkQuiet() (calm bool) {
 	q := w.newQuiet()
 	if len(q.right) == 0 {
@@ -166,7 +164,7 @@ func (w *World) checkQuiet() (calm bool) {
 }
 
 // sample makes calls and counts where they went. It returns false if one went to a wrong endpoint,
-// or if the channel has got an update meanwhile.
+// or if the channel has received an update meanwhile.
 func (w *World) sample(q quiet) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
@@ -189,19 +187,19 @@ func (w *World) sample(q quiet) (map[string]int, bool) {
 	return counts, true
 }
 
-// quiet is what is expected of a world that has settled.
+// quiet is the expected behaviour while nothing changes.
 type quiet struct {
-	right     []int                // priorities that may be in use
-	endpoints []string             // the endpoints of these
-	shares    []share              // expected shares; nil if they are not certain
-	calls     int                  // how many calls to make
-	balanced  []map[string]float64 // the shares that are possible if calls are balanced between zones
-	slack     float64              // how far balanced may be off
-	known     time.Time            // when the last update was
+	right     []int
+	endpoints []string
+	shares    []share // nil if they are not certain
+	calls     int
+	balanced  []map[string]float64 // all possible shares if calls are balanced between zones
+	slack     float64              // the allowed deviation from balanced
+	known     time.Time
 }
 
-// newQuiet returns what is expected now. It also records the priority in use, for checking later
-// failovers.
+// newQuiet returns what is expected now. It also records the priority in use, which later failovers
+// are compared with.
 func (w *World) newQuiet() quiet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,20 +230,20 @@ func (w *World) newQuiet() quiet {
 	return q
 }
 
-// sure reports whether it is certain which endpoints are in use. The caller holds the lock.
+// sure reports whether the endpoints in use are certain. The caller holds the lock.
 func (q quiet) sure(w *World) bool {
 	uncertain := func(address string) bool { return w.connects(address) && !w.answers(address) }
 	return len(q.right) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
 }
 
-// disturbed reports whether the channel has got an update meanwhile, from a source that is late.
+// disturbed reports whether the channel has received an update meanwhile.
 func (w *World) disturbed(q quiet) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.knownAt != q.known
 }
 
-// checkConnections looks for connections that are not needed. The caller holds the lock.
+// checkConnections looks for unnecessary connections. The caller holds the lock.
 func (w *World) checkConnections() {
 	for _, address := range w.addresses {
 		// A call that hangs keeps the connection to a removed endpoint open until its deadline.

@@ -1,9 +1,9 @@
 // Package sim is a simulator for tests. It runs a channel with its source, its backends and the
-// network between them under testing/synctest. A seed draws the faults, and rules judge what
+// network between them under testing/synctest. A seed determines the faults, and rules check what
 // happens.
 //
-// What is expected follows from the faults and from a model of gRFC A56, and never from a decision
-// of the product.
+// The expectations follow from the faults and from a model of gRFC A56, and never from a decision
+// of the library.
 package sim
 
 import (
@@ -12,18 +12,18 @@ import (
 )
 
 type Config struct {
-	Length    time.Duration // in simulated time
-	EventEach time.Duration // on average, without quiet times
+	Length    time.Duration // simulated time
+	EventEach time.Duration // on average, except while nothing may happen
 	CallEach  time.Duration
-	Kind      string // of the source; "" lets the seed draw it
+	Kind      string // the kind of source; "" for a random one
 	Dir       string // the directory for the files of sources
-	PickFirst bool   // the target has pickFirst
-	Pair      string // of faults, such as "kill+hang"; "" for a world in which anything happens
+	PickFirst bool
+	Pair      string // two faults such as "kill+hang"; "" for any faults
 	Marks     *Marks // counts what the world reaches; may be nil
 }
 
-// Run runs a world, and returns its log and what became of its calls. It must be called in a
-// bubble, and by one goroutine at a time.
+// Run runs a simulation, and returns its log and the counts of its calls. It must be called in a
+// synctest bubble, and by one goroutine at a time.
 func Run(seed uint64, config Config) (*Log, Calls, error) {
 	w, err := newWorld(seed, config)
 	if err != nil {
@@ -55,7 +55,6 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	return w.Log, w.calls, nil
 }
 
-// live lets events happen again and again.
 func (w *World) live(config Config) {
 	end := time.Now().Add(config.Length)
 	for time.Now().Before(end) {
@@ -72,11 +71,11 @@ func (w *World) live(config Config) {
 	}
 }
 
-// pass lets time pass in the bubble of the world.
+// pass lets simulated time pass.
 func pass(d time.Duration) { <-time.After(d) }
 
-// unsettled reports whether the last event may still have consequences. An update of the source may
-// reach the channel long after it.
+// unsettled reports whether the last event may still have effects. An update of the source may
+// reach the channel much later.
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,10 +83,10 @@ func (w *World) unsettled() bool {
 	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
 }
 
-// longestUnrest is how long sources and timers may be busy after the last event.
+// longestUnrest is the longest time that sources and timers may be busy after the last event.
 const longestUnrest = 2 * time.Hour
 
-// quiet waits until the world must have settled, and then checks it.
+// quiet waits until nothing changes any more, and then runs the checks.
 func (w *World) quiet() {
 	for begin := time.Now(); w.unsettled(); pass(5 * time.Second) {
 		if time.Since(begin) > longestUnrest {
@@ -103,7 +102,6 @@ func (w *World) quiet() {
 	w.channel.settle(sure)
 }
 
-// traffic makes calls until done is closed.
 func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.WaitGroup) {
 	ticker := time.NewTicker(each)
 	defer ticker.Stop()
@@ -117,7 +115,7 @@ func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.Wa
 	}
 }
 
-// watch checks, every second, what must always hold.
+// watch checks every second the rules that must always hold.
 func (w *World) watch(done <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

@@ -10,18 +10,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// settings are the options of the channel that a seed draws. They are parameters of its target.
+// settings are the random options of the channel. They are parameters of its target.
 type settings struct {
 	timing
 
 	failover, failback, slowStart time.Duration
 
-	// longestFailback is not less than failback: the delay doubles while a priority comes and goes.
+	// longestFailback is at least failback. The delay doubles while a priority comes and goes.
 	longestFailback time.Duration
 	// jitter is the window of a random delay, which the model of gRFC A56 does not predict.
 	jitter time.Duration
 
-	minReady, recovery float64 // recovery is not less than minReady
+	minReady, recovery float64 // recovery is at least minReady
 
 	// detects is outlierDetection in the target: "true", "false", or "" if the clusters decide.
 	detects string
@@ -30,26 +30,26 @@ type settings struct {
 	pickFirst bool
 
 	standbys int
-	fast     bool // fastFailover
+	fast     bool
 
-	near nearby // the preference for near endpoints
+	near nearby
 }
 
-// The values that may be drawn for minReady and minReadyRecovery. No priority of a world can have
-// exactly such a share, so rounding does not matter.
+// Possible values of minReady and minReadyRecovery. No priority can have exactly such a share, so
+// rounding does not matter.
 var (
 	minReadies = []float64{0.353, 0.553}
 	recoveries = []float64{0, 0.797}
 )
 
-// choosePlace sets the preference and fits the other options to it.
 func (s *settings) choosePlace(near nearby, r *rand.Rand) {
 	if s.near = near; s.near.prefer == "balance" {
 		s.chooseBalance(r)
 	}
 }
 
-// newSettings draws options. On average, every second world has only those of gRFC A56.
+// newSettings returns random options. Every second simulation has only those of gRFC A56, on
+// average.
 func newSettings(r *rand.Rand) settings {
 	s := settings{failover: failoverTime, timing: newTiming(r)}
 	if r.IntN(2) == 0 {
@@ -81,7 +81,7 @@ func newSettings(r *rand.Rand) settings {
 	return s
 }
 
-// within returns the target with the options as parameters.
+// within adds the options to the target as parameters.
 func (s settings) within(target string) string {
 	given := url.Values{}
 	if s.failover != failoverTime {
@@ -129,11 +129,11 @@ func (s settings) within(target string) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// childKept is how long gRFC A56 keeps the child of a priority that is not used.
+// childKept is how long gRFC A56 keeps an unused child.
 const childKept = 15 * time.Minute
 
-// model returns the configuration for the model of gRFC A56. The priority policy has taps below it
-// and not pick_first, so it takes a child with one endpoint for one with a single connection.
+// model returns the configuration for the model of gRFC A56. The policy sees taps instead of
+// pick_first below it, so it assumes that a child with one endpoint has a single connection.
 func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 	priorities := t.priorities
 	config := prioritymodel.Config{
@@ -159,13 +159,13 @@ func (s settings) model(t tree, truth Truth) prioritymodel.Config {
 }
 
 // modelled reports whether the model of gRFC A56 can predict the priority in use. It cannot if the
-// result depends on a random number or on the order of two simultaneous events: a priority may be
-// too small for an instant. detects reports whether the channel has ever detected outliers.
+// result depends on a random number or on the order of two simultaneous events. detects is set if
+// the channel has ever detected outliers.
 func (s settings) modelled(detects bool) bool {
 	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !detects)
 }
 
-// patience is how long after the last event the right priority is in use at the latest.
+// patience is the longest time after the last event until the right priority is in use.
 func (s settings) patience(priorities int) time.Duration {
 	if s.near.prefer == "balance" { // zones fail one after another
 		priorities += 2 * int(s.longestAttempt()/s.failover)
@@ -173,13 +173,12 @@ func (s settings) patience(priorities int) time.Duration {
 	return time.Duration(priorities)*s.failover + s.keepalive + s.keepaliveTimeout + s.longestAttempt() + s.longestBackoff() + 5*time.Second
 }
 
-// rest is how long changes may go on after patience, apart from ejections.
+// rest is how long changes may continue after patience, apart from ejections.
 func (s settings) rest() time.Duration {
 	return max(s.failback, s.longestFailback) + s.jitter + s.slowStart
 }
 
-// choosePickFirst sets pickFirst. It unsets outlierDetection=true and slowStart, which cannot be
-// set together with it.
+// choosePickFirst sets pickFirst. It unsets the options that cannot be combined with it.
 func (s *settings) choosePickFirst() {
 	s.pickFirst, s.slowStart = true, 0
 	if s.near.prefer == "balance" {

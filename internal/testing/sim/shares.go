@@ -2,14 +2,12 @@ package sim
 
 import "math"
 
-// share is a fraction of the calls, and the endpoints that may get it: with pickFirst one of a
-// locality's, and otherwise a single one.
+// share is a fraction of the calls. One of its endpoints gets it.
 type share struct {
 	endpoints []string
 	part      float64
 }
 
-// shares returns the shares of those endpoints of a priority that are up.
 func (s settings) shares(t Tier, up func(address string) bool) []share {
 	var all []share
 	byAddress := t.Shares(up)
@@ -32,7 +30,6 @@ func (s settings) shares(t Tier, up func(address string) bool) []share {
 	return all
 }
 
-// checkShares compares counts of calls with the weights.
 func (w *World) checkShares(q quiet, counts map[string]int) {
 	for _, s := range q.shares {
 		n, several := 0, 0
@@ -50,7 +47,7 @@ func (w *World) checkShares(q quiet, counts map[string]int) {
 	}
 }
 
-// share returns the share of one endpoint. It is not for pickFirst.
+// share returns the share of one endpoint. It does not work with pickFirst.
 func (q quiet) share(address string) float64 {
 	for _, s := range q.shares {
 		if s.endpoints[0] == address {

@@ -26,7 +26,6 @@ var (
 	keepLogs  = flag.Bool("sim.log", false, "also keep the event logs of worlds that pass")
 )
 
-// TestWorlds runs worlds and checks the rules. It keeps the log of each world that breaks one.
 func TestWorlds(t *testing.T) {
 	if *day {
 		*length, *eventEach = 24*time.Hour, 4*time.Minute
@@ -41,16 +40,15 @@ func TestWorlds(t *testing.T) {
 			return
 		}
 		if !live(t, first+uint64(i), "") && *runFor > 0 {
-			return // one failure is enough
+			return
 		}
 	}
 }
 
-// longestLife is how long a world may take in real time. A simulated day takes a few seconds.
-// Without this limit, a world that waits for something that never comes would not end.
+// longestLife limits the real time of a simulation. A simulated day takes a few seconds. Without
+// the limit, a simulation that waits for something that never comes would not end.
 const longestLife = 10 * time.Minute
 
-// live runs one world, and reports whether it has kept the rules.
 func live(t *testing.T, seed uint64, pair string) bool {
 	name := strings.Join(strings.Fields(fmt.Sprint("seed ", seed, " ", pair, " ", *kind)), " ")
 	return t.Run(name, func(t *testing.T) {

@@ -11,22 +11,20 @@ import (
 
 type Source interface {
 	Target() string
-	// Options returns the options that the source needs. It is called once.
 	Options() []given.Option
-	// Sees returns as much of truth as the source can express.
+	// Sees returns what a channel learns of truth. Some sources cannot express all of it.
 	Sees(truth Truth) Truth
 	// Publish publishes truth, at once or when the source works again. It does not block.
 	Publish(truth Truth)
 	// Fail makes the source fail in a random way until Restore, and describes the fault.
 	Fail(r *rand.Rand) string
-	// Restore ends the fault and publishes the last truth again.
+	// Restore ends the fault and publishes the last endpoints again.
 	Restore()
-	// Lag is how long it takes, at most, from Publish to the update of the channel while the source
-	// works.
+	// Lag is the longest time from Publish to the update of the channel while the source works.
 	Lag() time.Duration
-	// Recovery is how long it takes, at most, from Restore to the update of the channel.
+	// Recovery is the longest time from Restore to the update of the channel.
 	Recovery() time.Duration
-	// Fixed reports whether a priority keeps its number when it has no endpoints.
+	// Fixed reports whether a priority keeps its number while it has no endpoints.
 	Fixed() bool
 	Close()
 }
@@ -38,8 +36,6 @@ func (w *World) newSource(kind string, config Config) Source {
 	return w.newLeaf(kind, w.truth, 0, config)
 }
 
-// newLeaf returns a source for a part of the truth. first is the number of the first priority in
-// it.
 func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Source {
 	switch kind {
 	case "eds":
@@ -61,7 +57,7 @@ var kinds = []string{"failover", "dns", "eds", "eds", "file", "srv", "kubernetes
 func split(address string) (string, uint32) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		panic(err) // the world makes no invalid addresses
+		panic(err)
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// The checks in this file are about connections that are neither those of the priority in use nor
-// those to the management server in use.
+// The checks in this file are about spare connections: those to standbys, and those to the second
+// management server.
 
-// checkStandbys checks that the standbys are connected: the warmStandby priorities below the one in
-// use.
+// checkStandbys checks that the warmStandby priorities below the one in use are connected.
 func (w *World) checkStandbys(q quiet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,7 +18,7 @@ func (w *World) checkStandbys(q quiet) {
 	inUse := w.knownOf[q.right[0]]
 	for i := range w.known {
 		if of := w.knownOf[i]; of <= inUse || of > inUse+w.settings.standbys {
-			continue // near groups of the priority in use are no standbys
+			continue
 		}
 		for _, s := range w.settings.shares(w.known[i], w.connects) {
 			w.mark(markStandby)
@@ -40,6 +39,6 @@ func (w *World) connected(address string) bool {
 func (w *World) checkServers() {
 	if _, open := w.network.Dials(secondAddress); open > 0 && !w.divided {
 		w.Log.Break(ruleServer, "it has %d connections, although the source has worked for %v", open, time.Since(w.wellSince))
-		w.divided = true // one report is enough
+		w.divided = true
 	}
 }

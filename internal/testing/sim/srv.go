@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	_ "github.com/understudy-lb/understudy/discovery/srv" // registers the scheme
+	_ "github.com/understudy-lb/understudy/discovery/srv"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 const service = "sim"
 
-// records is the source of an srv: target: the DNS servers of the world.
+// records is the source of an srv: target. It is a fake DNS server.
 type records struct {
 	refresh time.Duration
 
@@ -77,13 +77,12 @@ func (s *records) Restore() {
 	s.fault = none
 }
 
-// A record is removed after the second lookup that lacks it.
 func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
 
-// Before Lag begins, a lookup without an answer and the pause after it may have to end.
+// A lookup without an answer and the pause after it may have to end before Lag begins.
 func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
 
-// Fixed reports whether the priorities keep their positions: an empty priority has no records.
+// Fixed returns false, because an empty priority has no records.
 func (s *records) Fixed() bool { return false }
 
 func (s *records) Close() {}
@@ -105,12 +104,11 @@ func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, &net.SRV{Target: "."}) // there is no such service
+		found = append(found, &net.SRV{Target: "."})
 	}
 	return name, found, nil
 }
 
-// LookupNetIP returns the address of a host, which is in its name.
 func (s *records) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
 	s.mu.Lock()
 	fault := s.fault

@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// Each world has its own choice of faults and their frequencies, and a channel with its own times.
-// The reason is that a fault which hides another one does so only in some worlds.
+// Each simulation has its own choice of faults, their frequencies, and timeouts. A fault that hides
+// another one then does so only in some simulations.
 
-// attemptTime is the shortest timeout of one connection attempt.
 const attemptTime = 20 * time.Second
 
-// timing has the times of a channel and of its calls, which a seed draws. The rules use them, too.
+// timing has the random timeouts and intervals of a channel and its calls.
 type timing struct {
-	maxBackoff                  time.Duration // without gRPC's jitter
+	maxBackoff                  time.Duration
 	keepalive, keepaliveTimeout time.Duration
-	hang                        time.Duration // the deadline of the calls by which outlier detection notices that a server hangs
+	hang                        time.Duration // the deadline of calls to a hanging server, after which outlier detection notices
 }
 
-// shortestKeepalive is the shortest interval between pings, for gRPC, too.
+// shortestKeepalive is the shortest interval between pings that gRPC allows.
 const shortestKeepalive = 10 * time.Second
 
-// newTiming draws the times. gRPC's longest backoff is 120 s by default.
+// newTiming returns random values. gRPC's longest backoff is 120 s by default.
 func newTiming(r *rand.Rand) timing {
 	seconds := func(values ...int) time.Duration {
 		return time.Duration(values[r.IntN(len(values))]) * time.Second
@@ -40,20 +39,19 @@ func (t timing) String() string {
 	return fmt.Sprintf("backoff up to %v, keepalive %v and %v, short deadlines of %v", t.maxBackoff, t.keepalive, t.keepaliveTimeout, t.hang)
 }
 
-// longestBackoff is the longest backoff with gRPC's jitter of 20 %.
 func (t timing) longestBackoff() time.Duration { return t.maxBackoff * 6 / 5 }
 
-// longestAttempt is the longest timeout of one connection attempt, which is never shorter than the
+// longestAttempt is the longest timeout of a connection attempt. It is never shorter than the
 // backoff after it.
 func (t timing) longestAttempt() time.Duration { return max(attemptTime, t.longestBackoff()) }
 
-// longEnough is how long it takes, at most, to connect to an endpoint that can be reached: the
-// longest backoff and the longest attempt.
+// longEnough is the longest time until a reachable endpoint is connected: the longest backoff and
+// the longest attempt.
 func (t timing) longEnough() time.Duration {
 	return t.longestBackoff() + t.longestAttempt() + 3*time.Second
 }
 
-// drawEvents draws the events of a world: half of the faults and all repairs, with new weights.
+// drawEvents returns half of the faults and all repairs, with random weights.
 func drawEvents(r *rand.Rand) []event {
 	drawn := slices.Clone(disturbances)
 	r.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// tapName is the name of a policy that observes the policy below it and passes everything on.
+// tapName is the name of a policy that observes its child policy and passes everything on.
 const tapName = "sim_tap"
 
 func init() { balancer.Register(tapBuilder{}) }
 
-// channels has the channels of the worlds that run, by number. A tap finds its own there.
-var channels sync.Map // int to *channel
+// channels has the channels by number. A tap finds its channel there.
+var channels sync.Map
 
-// tapJSON is the configuration of a tap: the channel, the child of the priority policy ("" for that
-// policy itself), and the policy below the tap.
+// tapJSON is the configuration of a tap. Child is the child of the priority policy, or "" for the
+// priority policy itself. Config is the policy below the tap.
 type tapJSON struct {
 	Channel int             `json:"channel"`
 	Child   string          `json:"child"`
@@ -51,7 +51,7 @@ func (tapBuilder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancing
 	return c, nil
 }
 
-// Build returns a tap. It builds the policy below it when it gets its first configuration.
+// Build returns a tap. The tap builds its child policy when it gets its first configuration.
 func (tapBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return &tap{cc: cc, opts: opts}
 }
@@ -60,7 +60,7 @@ type tap struct {
 	cc   balancer.ClientConn
 	opts balancer.BuildOptions
 
-	channel *channel // nil before the first configuration
+	channel *channel
 	child   string
 	inner   balancer.Balancer
 }
@@ -85,7 +85,7 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 	return t.inner.UpdateClientConnState(state)
 }
 
-// dawdle lets other goroutines run, so that more may happen during the update of a child.
+// dawdle lets other goroutines run, so that more can happen during the update of a child.
 func dawdle() {
 	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // the seed does not determine the interleaving
 		runtime.Gosched()
@@ -100,7 +100,7 @@ func (t *tap) ResolverError(err error) {
 	t.cc.UpdateState(balancer.State{ConnectivityState: failing, Picker: failed{err}})
 }
 
-func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {} // gRPC calls listeners instead
+func (t *tap) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (t *tap) ExitIdle() {
 	if t.inner != nil {
@@ -115,7 +115,6 @@ func (t *tap) Close() {
 	}
 }
 
-// failed is the picker of a channel without a configuration.
 type failed struct{ err error }
 
 func (f failed) Pick(balancer.PickInfo) (balancer.PickResult, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// teller is a builder of the product that observes the updates of its resolvers.
+// teller wraps a resolver builder and observes the updates of its resolvers.
 type teller struct {
 	resolver.Builder
 	channel *channel
@@ -30,8 +30,8 @@ func (t *teller) Build(target resolver.Target, cc resolver.ClientConn, opts reso
 	return t.Builder.Build(target, &toldConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
 }
 
-// toldConn observes the updates of a channel. It puts a tap above and one below the priority
-// policy.
+// toldConn observes the updates of a channel. It inserts a tap above the priority policy and one
+// below.
 type toldConn struct {
 	resolver.ClientConn
 	channel *channel
@@ -40,7 +40,6 @@ type toldConn struct {
 	trees map[*serviceconfig.ParseResult]tree
 }
 
-// ParseServiceConfig puts the taps into the config and parses it.
 func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	if strings.Contains(text, awaiting.Config) { // the config has no policy to observe
 		return c.ClientConn.ParseServiceConfig(text)
@@ -49,7 +48,7 @@ func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	result := c.ClientConn.ParseServiceConfig(t.text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.trees) // only the last tree is in use
+	clear(c.trees)
 	c.trees[result] = t
 	return result
 }
@@ -75,16 +74,15 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	return err
 }
 
-// tree is what the world needs of a generated configuration.
+// tree is the part of a generated configuration that the checks use.
 type tree struct {
-	text       string // the configuration with the taps
+	text       string
 	priorities []string
-	of         []int                        // the source's priority of each priority; nil if they are the same
-	weights    map[string]map[string]uint32 // by child and locality
-	detections map[string]detection         // by child
+	of         []int // for each priority, its index in the source; nil if they are the same
+	weights    map[string]map[string]uint32
+	detections map[string]detection
 }
 
-// numbers returns the source's priority of each priority.
 func (t tree) numbers() []int {
 	if t.of != nil {
 		return t.of
@@ -96,10 +94,8 @@ func (t tree) numbers() []int {
 	return numbers
 }
 
-// config is a policy's configuration by field, of which this file reads only a few.
 type config map[string]json.RawMessage
 
-// tap parses a service config and puts the taps in.
 func (c *channel) tap(text string) tree {
 	t := tree{weights: make(map[string]map[string]uint32), detections: make(map[string]detection)}
 	service := parse[config](json.RawMessage(text))
@@ -121,7 +117,6 @@ func (c *channel) tap(text string) tree {
 	return t
 }
 
-// weightsIn returns the weights of localities, however deep they are.
 func weightsIn(policies json.RawMessage) map[string]uint32 {
 	for name, policy := range parse[[]map[string]config](policies)[0] {
 		if name != "understudy_weighted_target" {
@@ -138,7 +133,6 @@ func weightsIn(policies json.RawMessage) map[string]uint32 {
 	return nil
 }
 
-// tapped returns the configuration of a tap above the given policies.
 func (c *channel) tapped(child string, policies json.RawMessage) json.RawMessage {
 	return marshal([]any{map[string]any{tapName: tapJSON{c.id, child, policies}}})
 }
@@ -146,7 +140,7 @@ func (c *channel) tapped(child string, policies json.RawMessage) json.RawMessage
 func parse[T any](text json.RawMessage) T {
 	var v T
 	if err := json.Unmarshal(text, &v); err != nil {
-		panic(err) // the product's configuration has another form now
+		panic(err)
 	}
 	return v
 }
@@ -154,12 +148,11 @@ func parse[T any](text json.RawMessage) T {
 func marshal(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the text was parsed before
+		panic(err)
 	}
 	return text
 }
 
-// truth combines the tree and the endpoints.
 func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 	truth := make(Truth, len(t.priorities))
 	for _, e := range endpoints {

@@ -2,9 +2,8 @@ package sim
 
 import "time"
 
-// tokens bound the trial calls to a priority that fails. There are more of them with each call and
-// with time. Several trials may come together: calls run at the same time, and calls of different
-// times may end with their connection.
+// tokens limit the trial calls to a priority that fails. They grow with each call and with time.
+// Several trials may come together, because calls run concurrently.
 type tokens struct {
 	n    float64
 	last moment
@@ -13,7 +12,7 @@ type tokens struct {
 const mostTokens = 3
 
 func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
-	now = moment{latest(now.at, t.last.at), max(now.made, t.last.made)} // calls do not end in the order in which they began
+	now = moment{latest(now.at, t.last.at), max(now.made, t.last.made)} // calls may end in any order
 	t.n += float64(now.made-t.last.made) * perCall
 	if per > 0 {
 		t.n += float64(now.at.Sub(t.last.at)) / float64(per)
@@ -21,8 +20,8 @@ func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
 	t.n, t.last = min(t.n, mostTokens), now
 }
 
-// trial reports whether a call to a priority that fails may be a trial: one call in ten, and not
-// more than one in a hundred and one an interval.
+// trial reports whether a call to a failing priority may be a trial. There is one for
+// each hundred calls and one for each interval, but never more than one in ten calls.
 func (s *tierState) trial(now moment) bool {
 	s.slow.grow(now, 0.1, 0)
 	s.few.grow(now, 0.01, byTarget.interval)

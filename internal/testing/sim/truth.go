@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Truth is what a source has: its priorities, the highest one first. Once it was published, it must
-// not be changed.
+// Truth has the endpoints that the source should report: its priorities, the highest one first. It
+// must not change after it was published.
 type Truth []Tier
 
 type Tier []Locality
@@ -23,7 +23,7 @@ type Locality struct {
 	Zone      string
 	Weight    uint32
 	Endpoints []Endpoint
-	Detection detection // the outlier detection of the locality's cluster, as the channel sees it
+	Detection detection
 }
 
 // Endpoint is one address. If it drains, it gets no calls.
@@ -33,7 +33,6 @@ type Endpoint struct {
 	Draining bool
 }
 
-// Clone returns a copy that may be changed.
 func (t Truth) Clone() Truth {
 	c := make(Truth, len(t))
 	for i, tier := range t {
@@ -45,8 +44,8 @@ func (t Truth) Clone() Truth {
 	return c
 }
 
-// String returns one line: the localities by zone and weight, and their endpoints, with draining
-// ones in parentheses.
+// String returns one line with the localities by zone and weight, and their endpoints. Draining
+// endpoints are in parentheses.
 func (t Truth) String() string {
 	tiers := make([]string, len(t))
 	for i, tier := range t {
@@ -67,7 +66,6 @@ func (t Truth) String() string {
 	return strings.Join(tiers, "; ")
 }
 
-// addresses returns how many different addresses there are.
 func (t Tier) addresses() int {
 	different := make(map[string]bool)
 	for _, l := range t {
@@ -78,7 +76,6 @@ func (t Tier) addresses() int {
 	return len(different)
 }
 
-// Serving returns the addresses that may get calls.
 func (t Tier) Serving() []string {
 	var addresses []string
 	for _, l := range t {
@@ -91,7 +88,7 @@ func (t Tier) Serving() []string {
 	return addresses
 }
 
-// flat returns a priority without localities, like that of a name.
+// flat returns a priority without localities.
 func flat(addresses []string) Tier {
 	l := Locality{Weight: 1}
 	for _, address := range addresses {
@@ -100,8 +97,7 @@ func flat(addresses []string) Tier {
 	return Tier{l}
 }
 
-// Shares returns the share of the calls of each endpoint while only those that are up can be
-// reached: the share of its locality, times its own share in the locality.
+// Shares returns each endpoint's share of the calls. Only endpoints that are up get calls.
 func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	shares := make(map[string]float64)
 	localities := 0.0
@@ -121,7 +117,6 @@ func (t Tier) Shares(up func(address string) bool) map[string]float64 {
 	return shares
 }
 
-// load returns the weight of all endpoints that are up.
 func (l Locality) load(up func(address string) bool) float64 {
 	sum := 0.0
 	for _, e := range l.Endpoints {
@@ -150,7 +145,6 @@ func (t Truth) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// hintsOf returns the node and the hints of an endpoint as metadata.
 func hintsOf(address string) *corev3.Metadata {
 	fields := map[string]any{"node": nodeOf(address)}
 	for name, list := range map[string][]string{"forNodes": forNodes(address), "forZones": forZones(address)} {
@@ -162,7 +156,7 @@ func hintsOf(address string) *corev3.Metadata {
 	}
 	hints, err := structpb.NewStruct(fields)
 	if err != nil {
-		panic(err) // the metadata is only text
+		panic(err)
 	}
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"understudy.dev": hints}}
 }

@@ -13,8 +13,8 @@ func (w *World) update() {
 	w.publish(w.changed())
 }
 
-// updateAndBack publishes a change, and at once the previous truth again. A source does that when
-// it is read in the middle of a write.
+// updateAndBack publishes a change and then the old endpoints again. A source does that when it is
+// read in the middle of a write.
 func (w *World) updateAndBack() {
 	w.mu.Lock()
 	truth := w.truth
@@ -23,8 +23,8 @@ func (w *World) updateAndBack() {
 	w.publish(truth)
 }
 
-// drainedAbove adds a priority without usable endpoints above all others, or removes it. By gRFC
-// A56, the priority in use stays.
+// drainedAbove adds or removes a priority without usable endpoints above all others. By gRFC A56,
+// the priority in use stays.
 func (w *World) drainedAbove() {
 	w.mu.Lock()
 	truth := w.truth
@@ -37,7 +37,6 @@ func (w *World) drainedAbove() {
 	w.publish(append(Truth{drained}, truth...))
 }
 
-// detectAnew changes the outlier detection of a cluster, with or without a change of its endpoints.
 func (w *World) detectAnew() {
 	redetect(w.source, w.rand)
 	if w.rand.IntN(3) == 0 {
@@ -50,9 +49,9 @@ func (w *World) detectAnew() {
 	w.publish(truth)
 }
 
-// updateOnTime publishes an update at the very moment when the failover timer of the first priority
-// fires. The second priority, which was empty, then has endpoints. Sometimes the lower priorities
-// cannot be reached, either, so that the state of the second one matters.
+// updateOnTime publishes an update at the very time when the failover timer of the first priority
+// fires. The update adds endpoints to the second priority. Sometimes the lower priorities cannot be
+// reached, so that the state of the second one matters.
 func (w *World) updateOnTime() {
 	truth := w.newTruth()
 	w.Log.Event("an update coincides with a timer")
@@ -76,7 +75,7 @@ func (w *World) updateOnTime() {
 	w.publish(truth)
 }
 
-// older makes the source go back to an earlier truth, like a replica that lags.
+// older publishes an earlier version of the endpoints, like a replica that lags.
 func (w *World) older() {
 	w.mu.Lock()
 	history := w.history
@@ -88,7 +87,7 @@ func (w *World) older() {
 }
 
 func (w *World) failSource() {
-	w.restoreSource() // one fault at a time
+	w.restoreSource()
 	w.mu.Lock()
 	w.faulty = "it fails"
 	w.mu.Unlock()
@@ -107,7 +106,6 @@ func (w *World) restoreSource() {
 	w.source.Restore()
 }
 
-// reopen closes the channel and opens another one, in either order.
 func (w *World) reopen() {
 	w.Log.Event("the channel is closed and opened again")
 	w.mu.Lock()

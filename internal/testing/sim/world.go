@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 
-	_ "github.com/understudy-lb/understudy/discovery/file" // registers the scheme
+	_ "github.com/understudy-lb/understudy/discovery/file"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
@@ -24,41 +24,36 @@ const (
 	failoverTime  = 10 * time.Second // gRFC A56's
 )
 
-// condition is the condition of a backend and of the link to it.
 type condition struct {
 	up     bool
-	sick   bool // reports NOT_SERVING
+	sick   bool
 	hang   bool
 	answer codes.Code
 	link   Link
 	// since is when the backend was last unreachable or last changed.
-	since time.Time
-	// turned is when the backend last changed how it answers calls.
+	since  time.Time
 	turned time.Time
 	// proven is when a call to the backend first succeeded after a failure.
 	proven time.Time
-	// shown is when a call succeeded in a later interval. The interval in which a priority was
-	// emptied does not count.
+	// shown is when a call succeeded in a later interval. It does not count the interval in which
+	// all endpoints were ejected.
 	shown time.Time
 	// reset is when the connections of the backend were last reset during calls.
 	reset time.Time
-	// failed is when a call to the backend last failed, and answered is when one last succeeded.
+	// failed is when a call to the backend last failed. answered is when one last succeeded.
 	failed, answered time.Time
-	// ended has how the last attempts at this backend ended, and underWay counts those that have
-	// not ended.
+	// ended has the results of the last attempts, and underWay counts the attempts that have not
+	// ended.
 	ended    []ending
 	underWay int
-	// ejected is when the log last reported the backend's ejection since the channel opened. It is
-	// zero once the backend must be back.
-	ejected time.Time
-	// out reports whether the log has reported an ejection from any priority since then.
+	ejected  time.Time // when an ejection was last logged; zero once the backend must be back
+	// out reports whether an ejection has been logged since the channel opened.
 	out bool
 }
 
-// forget drops what calls have shown about the endpoint.
 func (c *condition) forget() { c.proven, c.shown = time.Time{}, time.Time{} }
 
-// look is as much of a condition as calls can see.
+// look is the part of a condition that calls can observe.
 type look struct {
 	connects, works bool
 	answer          codes.Code
@@ -66,21 +61,19 @@ type look struct {
 
 func (c *condition) look() look { return look{c.connects(), c.works(), c.answer} }
 
-// suspect reports whether calls to the backend have failed so recently that it may still be
-// ejected.
+// suspect reports whether the backend may still be ejected because of recent failures.
 func (c *condition) suspect(d detection) bool {
 	return time.Since(c.since) < d.rest() || time.Since(c.failed) < d.rest()
 }
 
-// connects reports whether a connection can be made and used, however calls are answered. This is
-// all that gRFC A56 sees.
 func (c *condition) connects() bool {
 	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn && !c.link.Pause
 }
 
 func (c *condition) works() bool { return c.connects() && !c.hang && c.answer == codes.OK }
 
-// World is one channel with its source, network and backends, in one synctest bubble.
+// World is a simulation of one channel with its source, network and backends. It runs in one
+// synctest bubble.
 type World struct {
 	Log      *Log
 	rand     *rand.Rand
@@ -88,71 +81,69 @@ type World struct {
 	dns      dns
 	source   Source
 	target   string
-	shown    string // the target as it is in logs
+	shown    string
 	settings settings
-	// events are those that the seed has not left out, with their weights.
+	// events has the chosen events with their weights.
 	events []event
-	// builders are the product's. They store answers while a channel is idle.
+	// builders are the library's. They store answers while a channel is idle.
 	builders   []resolver.Builder
-	goroutines int // how many there were before the first channel
+	goroutines int
 
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
-	channels   []*channel // also closed ones, which may still get updates
+	channels   []*channel // includes closed ones, which may still get updates
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
-	truth      Truth   // the last truth that was published
-	history    []Truth // those published before
+	truth      Truth
+	history    []Truth
 
-	happened  time.Time // when the last event was
-	known     Truth     // the channel's last update; nil if there was none
-	knownOf   []int     // the source's priority of each priority in known
-	before    Truth     // the update before known
+	happened  time.Time
+	known     Truth // the last update of the channel; nil before the first one
+	knownOf   []int // for each priority in known, its index in the source
+	before    Truth
 	knownAt   time.Time
-	repeated  int                  // how often the same update was accepted since the last event
-	openedAt  time.Time            // when the channel was opened
-	lastTold  time.Time            // when any channel was last updated while the source worked
-	gone      map[string]time.Time // addresses that were removed from the channel, and when
-	ever      map[string]bool      // addresses that any channel has had
-	announced string               // the last log line before an update
+	repeated  int
+	openedAt  time.Time
+	lastTold  time.Time            // the last update of any channel while the source worked
+	gone      map[string]time.Time // when each address was removed from the channel
+	ever      map[string]bool      // addresses that any channel had
+	announced string
 
-	faulty    string // what is wrong with the source; "" for nothing
-	wellSince time.Time
-	changedAt time.Time // when the source last changed
-	lowest    int       // the priority in use when the world was last quiet; -1 if there was none
-	vital     []string  // the endpoints of that priority and of those above it
-	disagrees bool      // the channel's update is not what the source has
-	divided   bool      // the second management server was in use for too long
-	detected  time.Time // when the channel's outlier detection last changed
-	phased    time.Time // until then, ejected endpoints of some priority may come back without a log line
-	checking  bool      // calls pause
-	calls     Calls
-	link      Link   // the link to a backend that works
-	pair      *pair  // the pair of faults; nil in other worlds
-	judge     *judge // nil in other worlds
-	marked    marked // what the world has reached
-	// dialFailed is when the last connection attempt to each backend failed.
+	faulty     string // the current fault of the source; "" for none
+	wellSince  time.Time
+	changedAt  time.Time
+	lowest     int // the priority in use at the last check; -1 if there was none
+	vital      []string
+	disagrees  bool
+	divided    bool      // a connection to the second management server was reported
+	detected   time.Time // when the channel's outlier detection last changed
+	phased     time.Time // until then, ejected endpoints may come back without a log line
+	checking   bool
+	calls      Calls
+	link       Link
+	pair       *pair  // nil unless two faults occur together
+	judge      *judge // nil unless pair is set
+	marked     marked // what has been reached
 	dialFailed map[string]time.Time
 }
 
-// Calls counts how calls ended, the product's failovers, and the checks in quiet times.
+// Calls counts the results of calls, the failovers, and the checks.
 type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
 
 func (c Calls) String() string {
 	return fmt.Sprintf("%d calls: %d answered, %d failed, %d were never sent; %d failovers; %d checks in quiet periods", c.Made, c.Answered, c.Failed, c.Waited, c.Failovers, c.Checks)
 }
 
-// nobody is an address without a backend.
 const nobody = "10.0.1.1:443"
 
-// rand returns the random generator of the world. Each pair of faults has a different one.
+// rand returns a random generator. Each pair of faults has a different one.
 func (c Config) rand(seed uint64) *rand.Rand {
 	own := uint64(0)
 	if c.Pair != "" {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(c.Pair)) // a hash never fails
+		_, _ = h.Write([]byte(c.Pair))
 		own = h.Sum64()
 	}
 	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // draws a schedule of faults, not a secret
@@ -176,7 +167,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	if config.Pair == "" {
 		near = newNearby(w.rand)
 	}
-	w.settings.near = near // the preference depends on the localities of the source
+	w.settings.near = near
 	w.truth = w.newTruth()
 	kind := config.Kind
 	if drawn := kinds[w.rand.IntN(len(kinds))]; kind == "" {
@@ -212,8 +203,8 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	return w, w.dial()
 }
 
-// breakSource lets the source of some channels fail before they open, so that they wait for their
-// first answer. Only a list of sources waits for one of them while another has answered.
+// breakSource lets the sources of some channels fail before they open. Only a list of sources waits
+// for one of them after another has answered.
 func (w *World) breakSource(kind string) {
 	if kind == "mixed" && w.rand.IntN(2) == 0 || kind != "mixed" && w.rand.IntN(4) == 0 {
 		w.failSource()
@@ -232,7 +223,7 @@ func (w *World) addBackends() {
 	w.conditions[nobody] = &condition{}
 }
 
-// dial opens a channel, and from then on drops the updates of the one before.
+// dial opens a channel. Later updates of the previous channel are ignored.
 func (w *World) dial() error {
 	c := newChannel(w)
 	observer := &observer{sentTo: w.sentTo, ended: w.attemptEnded, failover: c.failover}
@@ -272,7 +263,6 @@ func (w *World) dial() error {
 	return nil
 }
 
-// isOpen reports whether a channel is the world's and does not close.
 func (w *World) isOpen(c *channel) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,10 +275,9 @@ func (w *World) channelNow() *channel {
 	return w.channel
 }
 
-// detects reports whether the channel detects outliers in any priority. The caller holds the lock.
 func (w *World) detects() bool { return w.known.detects() }
 
-// rest is how long changes may go on after settleTime. The caller holds the lock.
+// rest is how long changes may continue after settleTime. The caller holds the lock.
 func (w *World) rest() time.Duration {
 	longest := time.Duration(0)
 	for _, tier := range w.known {
@@ -297,15 +286,14 @@ func (w *World) rest() time.Duration {
 	return w.settings.rest() + longest
 }
 
-// settleTime is how long it takes, at most, until the world as it is now has settled. The caller
-// holds the lock.
+// settleTime is the longest time until nothing changes any more. The caller holds the lock.
 func (w *World) settleTime() time.Duration {
 	wait := w.settings.patience(max(len(w.truth), len(w.known)))
 	for _, c := range w.conditions {
 		if c.hang && c.link.LoseIn != c.link.LoseOut {
-			// When the deadlines of calls pass, the server resets their streams, which keepalive
-			// takes for activity.
-			return 2 * wait // the deadline of an earlier call, and the usual time
+			// When the deadlines of calls pass, the server resets their streams. Keepalive counts
+			// this as activity.
+			return 2 * wait // one for the deadline of an earlier call, and one as usual
 		}
 	}
 	return wait

@@ -1,4 +1,4 @@
-// Package testcert makes certificates. For tests only.
+// Package testcert creates certificates. For tests only.
 package testcert
 
 import (
@@ -25,10 +25,9 @@ type Authority struct {
 	made int64
 }
 
-// Pair is the PEM files of a certificate and its key.
+// Pair has the paths of a certificate and its key in PEM format.
 type Pair struct{ Certificate, Key string }
 
-// New returns an authority. Its files are removed when the test ends.
 func New(t *testing.T) *Authority {
 	t.Helper()
 	a := &Authority{t: t, key: newKey(t), dir: t.TempDir()}
@@ -42,17 +41,15 @@ func New(t *testing.T) *Authority {
 	return a
 }
 
-// File is the PEM file of the authority's own certificate.
 func (a *Authority) File() string { return filepath.Join(a.dir, "ca.pem") }
 
-// Pool returns a pool that has only the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// Pair makes a certificate for a server or client with these names or IP addresses. It replaces a
+// Pair creates a certificate for a server or client with these names or IP addresses. It replaces a
 // pair with the same file name.
 func (a *Authority) Pair(file string, names ...string) Pair {
 	a.t.Helper()

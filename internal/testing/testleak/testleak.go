@@ -1,4 +1,5 @@
-// Package testleak finds goroutines that the tests of a package leave behind. For tests only.
+// Package testleak detects goroutines that are still running after the tests of a package. For
+// tests only.
 package testleak
 
 import (
@@ -10,11 +11,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end: on a busy machine, it takes seconds to close a
-// file notifier.
+// patience is how long goroutines may take to end. On a busy machine, closing a file notifier takes
+// seconds.
 const patience = 30 * time.Second
 
-// Main runs the tests of a package and fails if a goroutine of theirs does not end.
+// Main runs the tests of a package. It fails if one of their goroutines does not end.
 func Main(m *testing.M) {
 	code := m.Run()
 	for end := time.Now().Add(patience); code == 0; {

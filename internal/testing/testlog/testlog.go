@@ -1,4 +1,4 @@
-// Package testlog keeps what gRPC and this module log. For tests only.
+// Package testlog records the log lines of gRPC and this module. For tests only.
 package testlog
 
 import (
@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// Log keeps log lines. Its methods may be called by several goroutines.
+// Log keeps log lines. Its methods may be called concurrently.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
 }
 
 // Keep sends the log to a new Log instead of standard error. It must be called before anything is
-// logged: in TestMain, or as the value of a package variable.
+// logged, in TestMain or for a package variable.
 func Keep() *Log {
 	l := &Log{}
 	// gRPC writes lines of any severity to the first writer.
@@ -26,14 +26,12 @@ func Keep() *Log {
 	return l
 }
 
-// KeepWarnings is Keep for warnings and errors. It discards all other lines.
 func KeepWarnings() *Log {
 	l := &Log{}
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, l, io.Discard))
 	return l
 }
 
-// Take returns the lines since its last call.
 func (l *Log) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +47,6 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Count returns how many lines contain all of texts.
 func (l *Log) Count(texts ...string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,8 +68,7 @@ func holdsAll(line string, texts []string) bool {
 	return true
 }
 
-// Wait waits until a line contains all of texts, and fails the test if there is none within
-// patience.
+// Wait waits until a line contains all texts. It fails the test if there is none within patience.
 func (l *Log) Wait(t *testing.T, patience time.Duration, texts ...string) {
 	t.Helper()
 	deadline := time.After(patience)

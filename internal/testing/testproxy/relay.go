@@ -7,16 +7,14 @@ import (
 	"testing"
 )
 
-// Relay forwards bytes between clients and a server. While it is cut, it forwards nothing, as if
-// all packets were lost. When it is mended, the data arrives late, as with TCP. Its methods may be
-// called by several goroutines.
+// Relay forwards bytes between clients and a server. While it is cut, it holds them back, as if all
+// packets were lost. They arrive after Mend, as with TCP. Its methods may be called concurrently.
 type Relay struct {
-	// Address is where clients connect.
 	Address string
 
 	server   string
 	listener net.Listener
-	ended    chan struct{} // closed by Close
+	ended    chan struct{}
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -24,7 +22,6 @@ type Relay struct {
 	conns  []net.Conn
 }
 
-// StartRelay starts a relay to a server, which runs until the test ends.
 func StartRelay(t *testing.T, server string) *Relay {
 	t.Helper()
 	r, err := NewRelay(server)
@@ -55,7 +52,7 @@ func NewRelay(server string) (*Relay, error) {
 	return r, nil
 }
 
-// Close ends the relay and its connections. It may be called once.
+// Close ends the relay and its connections. It must be called only once.
 func (r *Relay) Close() {
 	close(r.ended)
 	r.listener.Close() //nolint:errcheck // the relay is ending
@@ -87,8 +84,7 @@ func (r *Relay) Mend() {
 	}
 }
 
-// keep registers a connection, so that Close closes it. If the relay is already closed, keep closes
-// it.
+// keep registers a connection for Close. If the relay is already closed, it closes the connection.
 func (r *Relay) keep(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +111,6 @@ func (r *Relay) serve(client net.Conn) {
 	back.Wait()
 }
 
-// pass forwards bytes until one side closes its connection.
 func (r *Relay) pass(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// echo starts a server that sends back each line.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +33,6 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// What is sent while a relay is cut arrives when it is mended, and nothing is lost.
 func TestRelay(t *testing.T) {
 	r := StartRelay(t, echo(t))
 	conn, err := net.Dial("tcp", r.Address)

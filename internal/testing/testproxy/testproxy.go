@@ -12,10 +12,9 @@ import (
 	"testing"
 )
 
-// Proxy is a proxy for CONNECT. It knows the names given to Route and no others. Its methods may be
-// called by several goroutines.
+// Proxy is an HTTP CONNECT proxy. It knows only the names given to Route. Its methods may be called
+// concurrently.
 type Proxy struct {
-	// URL is the value of HTTPS_PROXY.
 	URL string
 
 	mu     sync.Mutex
@@ -23,7 +22,6 @@ type Proxy struct {
 	asked  []string
 }
 
-// Start starts a proxy that runs until the test ends.
 func Start(t *testing.T) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,14 +46,12 @@ func Start(t *testing.T) *Proxy {
 	return p
 }
 
-// Route makes the proxy connect requests for name (host:port) to address.
 func (p *Proxy) Route(name, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.routes[name] = address
 }
 
-// Asked returns the names in the requests, sorted, each once.
 func (p *Proxy) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +59,6 @@ func (p *Proxy) Asked() []string {
 	return slices.Compact(asked)
 }
 
-// route records a request for name and returns the address to connect to.
 func (p *Proxy) route(name string) (address string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package toldtest has a source that a test controls, and channels and servers for its endpoints.
-// For tests only, in a synctest bubble.
+// It works only in a synctest bubble. For tests only.
 package toldtest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// Source is a source that reports what the test calls on its Receiver. The Receiver is set while a
+// Source is a source that a test controls through its Receiver. The Receiver is set while a
 // channel is open.
 type Source struct{ Receiver *discovery.Receiver }
 
@@ -27,8 +27,8 @@ func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Open opens a channel to story:///name with these mechanisms. The channel closes when the test
-// ends.
+// Open opens a channel to story:///name with these discovery mechanisms. The channel closes when
+// the test ends.
 func Open(t *testing.T, name string, parts []discovery.Mechanism, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, options...)
@@ -43,7 +43,6 @@ func Open(t *testing.T, name string, parts []discovery.Mechanism, options []give
 	return cc
 }
 
-// Serve serves a health service until the test ends.
 func Serve(t *testing.T, checks healthpb.HealthServer, options ...grpc.ServerOption) *bufconn.Listener {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
