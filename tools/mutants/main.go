@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// noticing lists more packages whose tests run for a room, the quickest first.
+// noticing lists further packages whose tests run for a room, the fastest first.
 var noticing = map[string][]string{
 	"internal/core/priority":           {"./priority", "./internal/testing/prioritymodel"},
 	"internal/core/weightedtarget":     {"./weightedtarget", "./internal/topology"},
@@ -70,7 +70,7 @@ func main() {
 	}
 }
 
-// equivalent reads the mutants that behave like the original. Each line is the name of one, " # "
+// equivalent reads the names of mutants that behave like the original. Each line has a name, " # "
 // and the reason.
 func equivalent(file string) (map[string]bool, error) {
 	text, err := os.ReadFile(file)
@@ -82,18 +82,18 @@ func equivalent(file string) (map[string]bool, error) {
 	return known, err
 }
 
-// A fate is what becomes of a mutant.
+// A fate is the result of a mutant.
 type fate string
 
 const (
 	uncompiled fate = "uncompiled"
 	killed     fate = "killed"
-	hung       fate = "hung" // the tests did not end
+	hung       fate = "hung"
 	survived   fate = "survived"
 	same       fate = "equivalent"
 )
 
-// try tests mutants of a room and prints the survivors.
+// try tests mutants of a room and prints those that no test noticed.
 func try(room string, n int, match string, random *rand.Rand, known map[string]bool) error {
 	all, err := mutantsOf(filepath.Join("..", room))
 	if err != nil {
@@ -120,7 +120,7 @@ func try(room string, n int, match string, random *rand.Rand, known map[string]b
 	return nil
 }
 
-// tryThese counts what becomes of mutants until none is left to try.
+// tryThese counts the results of mutants until left returns 0.
 func tryThese(room string, mutants []*mutant, tests []*suite, known map[string]bool, count map[fate]int, left func() int) (err error) {
 	scratch, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -156,7 +156,7 @@ func tryThese(room string, mutants []*mutant, tests []*suite, known map[string]b
 	return nil
 }
 
-// runAlone runs the tests of a program with only this mutant.
+// runAlone runs the tests of a program that has only this mutant.
 func (m *mutant) runAlone(tests []*suite) (end fate, err error) {
 	scratch, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -173,7 +173,7 @@ func (m *mutant) runAlone(tests []*suite) (end fate, err error) {
 	return runAll(tests, p, 0)
 }
 
-// runAll runs the tests of one package after the other until a mutant is noticed.
+// runAll runs the tests of each package until the mutant is noticed.
 func runAll(tests []*suite, p *program, number int) (fate, error) {
 	for i, s := range tests {
 		if end, err := s.run(p, number); err != nil || end != survived {

@@ -12,23 +12,22 @@ import (
 	"strings"
 )
 
-// A mutant is a Go file with a change in one place.
 type mutant struct {
 	file, pkg      string
 	line           int
-	function       *ast.FuncDecl // nil if the place is outside of the bodies of functions
-	from, to       string        // the line
+	function       *ast.FuncDecl // nil outside of functions
+	from, to       string        // the text of the line
 	original, code []byte        // of the file
 	set            *token.FileSet
 
-	number     int // in a woven program
+	number     int
 	uncompiled bool
 }
 
 func (m *mutant) offset(pos token.Pos) int { return m.set.Position(pos).Offset }
 
-// String returns the name of the mutant in its room. The name has the function and the text of the
-// line, and not its number, so that it stays the same when other lines change.
+// String returns the name of the mutant in its room. The name contains the function and the text of
+// the line, and not its number. It stays the same when other lines change.
 func (m *mutant) String() string {
 	function := "package"
 	if m.function != nil {
@@ -45,7 +44,6 @@ var operators = map[token.Token][]token.Token{
 	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL},
 }
 
-// mutantsOf returns all mutants of the files in a directory, except for tests.
 func mutantsOf(dir string) ([]*mutant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -75,7 +73,6 @@ func mutantsOf(dir string) ([]*mutant, error) {
 	return all, nil
 }
 
-// walker collects the mutants of a file.
 type walker struct {
 	base  mutant
 	found []*mutant
@@ -103,7 +100,7 @@ func (w *walker) visit(node ast.Node) bool {
 		}
 	case *ast.IfStmt:
 		w.replace(n.Cond.Pos(), int(n.Cond.End()-n.Cond.Pos()), "!("+w.text(n.Cond)+")")
-	case *ast.ExprStmt: // leave out a call whose result is not used
+	case *ast.ExprStmt: // remove a call whose result is not used
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
 	case *ast.IncDecStmt, *ast.BranchStmt:
 		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
@@ -119,14 +116,13 @@ func (w *walker) text(node ast.Node) string {
 	return string(w.base.original[w.base.offset(node.Pos()):w.base.offset(node.End())])
 }
 
-// replace adds a mutant in which the text at a position is replaced.
 func (w *walker) replace(pos token.Pos, length int, with string) {
 	m, all, at := w.base, w.base.original, w.base.offset(pos)
 	begin, end := bytes.LastIndexByte(all[:at], '\n')+1, at+length
 	end += bytes.IndexByte(append(all[end:len(all):len(all)], '\n'), '\n')
 	m.line = m.set.Position(pos).Line
 	if m.function != nil && pos < m.function.Body.Pos() {
-		m.function = nil // the copy of a function must have the same signature
+		m.function = nil // the copy of the function must have the same signature
 	}
 	m.code = bytes.Join([][]byte{all[:at], []byte(with), all[at+length:]}, nil)
 	m.from = strings.Join(strings.Fields(string(all[begin:end])), " ")

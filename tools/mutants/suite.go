@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// longest is the time limit for a build, and for the tests of a package without a mutant.
+// longest limits the time of a build, and of the tests of a package without a mutant.
 const longest = 10 * time.Minute
 
-// A suite is the tests of a package.
 type suite struct {
 	dir   string // of the package
 	flags []string
-	limit time.Duration // after which the tests are considered to hang; 0: not yet known
-	fails bool          // without a mutant, so the tests show nothing
+	limit time.Duration // the tests hang if they take longer; 0 if it is not yet known
+	fails bool          // the tests fail even without a mutant, so they show nothing
 }
 
-// suitesOf returns the tests of packages. Tests that draw their input draw the same for each
-// mutant, and do not leave it in a file, which other tests would read.
+// suitesOf returns the tests of packages. Tests with random input use the same input for each
+// mutant, and do not save it to a file that other tests would read.
 func suitesOf(patterns []string) ([]*suite, error) {
 	var all []*suite
 	for _, pattern := range patterns {
@@ -42,8 +41,8 @@ func suitesOf(patterns []string) ([]*suite, error) {
 	return all, nil
 }
 
-// run runs the tests of a program with one of its mutants. The first time, it runs them also
-// without any. Tests that fail then are not used again.
+// run runs the tests of a program with one of its mutants. The first time, it also runs them
+// without a mutant, and does not use tests that fail then.
 func (s *suite) run(p *program, number int) (fate, error) {
 	test, err := p.test(s)
 	if err != nil || test == "" {

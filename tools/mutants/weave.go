@@ -24,7 +24,7 @@ import (
 //	func (c *Child) State() State { switch mutant { case 7: return c.State_7() }; return c.state }
 //	func (c *Child) State_7() State { return c.state + 1 }
 
-// chooser is the file that is added to the package.
+// chooser is a file that is added to the package.
 const chooser = `package %s
 
 import (
@@ -35,8 +35,8 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// weave returns the program with all those of the mutants that compile, and removes the others.
-// Mutants outside functions are not in it.
+// weave returns a program with all mutants that compile, and marks the others. It leaves out
+// mutants outside of functions.
 func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 	for {
 		p := &program{scratch: scratch, replace: map[string]string{}}
@@ -69,7 +69,7 @@ func weave(dir, scratch string, mutants []*mutant) (*program, error) {
 
 var compileError = regexp.MustCompile(`(?m)([^/\s]+\.go):(\d+):\d+: `)
 
-// markUncompiled finds the mutants that the compiler's errors are about.
+// markUncompiled marks the mutants that have compiler errors.
 func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	for _, match := range compileError.FindAllStringSubmatch(out, -1) {
 		line, err := strconv.Atoi(match[2])
@@ -80,8 +80,8 @@ func markUncompiled(out string, copies map[string][]*mutant) (found bool) {
 	return found
 }
 
-// weaveFile returns the code of a file with mutants of its functions. It adds to copies which line
-// belongs to which mutant.
+// weaveFile returns the code of a file with the mutants of its functions. It stores the mutant of
+// each line in copies.
 func weaveFile(mutants []*mutant, copies map[string][]*mutant) []byte {
 	byFunction := map[*ast.FuncDecl][]*mutant{}
 	for _, m := range mutants {
@@ -115,7 +115,7 @@ type edit struct {
 	text           string
 }
 
-// dispatch returns the edits of a function that make it call its mutants.
+// dispatch returns the edits that make a function call its mutants.
 func dispatch(mutants []*mutant) (edits []edit) {
 	m, function := mutants[0], mutants[0].function
 	names := func(list *ast.FieldList) (names []string) {
@@ -161,14 +161,13 @@ func dispatch(mutants []*mutant) (edits []edit) {
 	return append(edits, edit{m.offset(function.Body.Lbrace) + 1, 0, text.String()})
 }
 
-// A program is a set of changed files, and the tests that were built with them.
+// A program has changed files, and tests that were built with them.
 type program struct {
-	scratch string            // a directory
-	replace map[string]string // the changed files, for go's -overlay
+	scratch string
+	replace map[string]string // the changed files, for go's -overlay flag
 	tests   map[*suite]string // "" if a package has no tests
 }
 
-// put changes or adds a file.
 func (p *program) put(file string, code []byte) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
