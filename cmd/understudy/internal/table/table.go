@@ -14,6 +14,7 @@ import (
 // Align is the alignment of a column.
 type Align int
 
+// The alignments of a column.
 const (
 	Left Align = iota
 	Right
