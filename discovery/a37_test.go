@@ -21,16 +21,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// TestA37 runs the scenarios in testdata/a37: what a channel with several discovery mechanisms
-// receives. Mechanisms named eds… push clusters, and those named dns… are polled. The output of
-// a command is what the channel received and what the sources were asked:
+// TestA37 runs the scenarios in testdata/a37. Each one builds a channel with several discovery
+// mechanisms (gRFC A37). Mechanisms named eds… push clusters, and those named dns… are polled. The
+// output of a command shows the updates of the channel and the re-resolutions that the sources were
+// asked for:
 //
 //	build eds dns     build a channel with these mechanisms, in this order
 //	cluster eds       eds sends a cluster: one line per locality, "PRIORITY LOCALITY ADDRESS…", and
 //	                  lines "drop CATEGORY PERCENT"
 //	endpoints dns a:1 dns answers with these endpoints
 //	fail dns          dns fails with the given text
-//	pass 10s          time passes
+//	pass 10s          wait for 10 s
 //	resolve-now [a]   the policies request re-resolution for child a; without a, the channel does
 //	call              print the error of a call to each child without endpoints
 func TestA37(t *testing.T) {
@@ -102,19 +103,18 @@ func (s *a37) build(t *testing.T, names []string) {
 		s.sources[name] = source
 		part := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
 		if strings.HasPrefix(name, "eds") {
-			part.Source = &source.scripted // scripted itself has no ResolveNow
+			part.Source = &source.scripted // without ResolveNow
 		}
 		parts = append(parts, part)
 	}
 	s.resolver = build(t, of(parts), s)
 }
 
-// policyAsks requests a re-resolution for a child in the way of the priority policy.
+// policyAsks requests a re-resolution for a child, as the priority policy does.
 func (s *a37) policyAsks(child string) {
 	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }
 
-// UpdateState records one line for each priority.
 func (s *a37) UpdateState(state resolver.State) error {
 	s.last = hierarchy.Unseal(state)
 	config := s.configured()

@@ -9,12 +9,12 @@ import (
 // Answer is the set of endpoints that a source has found. Channels share answers, so an answer and
 // everything it points to must not be modified after it is passed to a Receiver.
 type Answer struct {
-	// Priorities are the priorities in order, the highest first. Calls use the first priority that
-	// can take them (gRFC A56). Include priorities without usable endpoints as well, so that the
+	// Priorities lists the priorities, the highest first. Calls use the first priority that can
+	// take them (gRFC A56). Include priorities without usable endpoints as well, so that the
 	// indices of the other priorities do not change.
 	Priorities []Priority
-	// Drops are applied in order to the calls of each priority. Each drop applies to the calls that
-	// the previous drops let through.
+	// Drops apply to the calls of each priority, in order. Each drop applies to the calls that the
+	// previous drops let through.
 	Drops []Drop
 	// Resolved holds the endpoints of a gRPC resolver, with their attributes. They form a single
 	// priority with a single locality, and Priorities is ignored. FromResolver sets this field.
@@ -87,8 +87,8 @@ type Endpoint struct {
 	// Weight is the endpoint's share of the calls, relative to the other endpoints of its locality.
 	// 0 means the same as 1. The sum over a locality is at most 4,294,967,295.
 	Weight uint32
-	// Health is the endpoint's health according to the source. Endpoints with the zero value can
-	// take calls.
+	// Health is the endpoint's health according to the source. An endpoint with the zero value,
+	// Unknown, can take calls.
 	Health Health
 	// Hostname is the name in the server's certificate, or "" if unknown. It has no effect unless
 	// Mechanism.TrustNames is set.
@@ -100,7 +100,7 @@ type Endpoint struct {
 	ForZones, ForNodes []string
 }
 
-// Health is the health of an endpoint according to its source.
+// Health says whether an endpoint can take calls, according to its source.
 type Health int
 
 // The values of Health. Unknown and Healthy endpoints can take calls.

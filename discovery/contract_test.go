@@ -15,8 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A source may confirm its last answer instead of sending it again. The channel then gets no
-// update.
 func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -38,7 +36,7 @@ func TestAnAnswerIsConfirmedWithoutRepeatingIt(t *testing.T) {
 	})
 }
 
-// Confirm does nothing until the source has sent an answer since its start.
+// Confirm has no effect before the source's first answer.
 func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -54,7 +52,7 @@ func TestNothingIsConfirmedThatTheSourceDidNotSay(t *testing.T) {
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
 			time.Sleep(40 * time.Minute)
 			r = build(t, b, cc)
-			s.Fail(errors.New("down")) // the channel now uses the stored answer
+			s.Fail(errors.New("down"))
 			s.Confirm()
 			r.Close()
 			if got := cc.take(); got != want {
@@ -85,7 +83,7 @@ func TestToConfirmEndsAFailureThatCallsSee(t *testing.T) {
 	})
 }
 
-// If a source has no result after 2 s, the text of Trying is logged, once.
+// If a source has no result after 2 s, the text of Trying is logged once.
 func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -112,8 +110,8 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 	})
 }
 
-// All other mechanisms have failed. The errors of calls then also contain what the last one is
-// waiting for, which is the text of Trying.
+// If the first of two sources has failed, the errors of calls also say what the second one is
+// waiting for. This is the text of Trying.
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
@@ -128,8 +126,7 @@ func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	})
 }
 
-// The text of a failure that is marked with Mistake says that it is a mistake. The mark has no
-// other effect.
+// Mistake changes only the text of a failure.
 func TestAMistakeIsShownAsOne(t *testing.T) {
 	s, cc := &scripted{}, &channel{}
 	r := build(t, one(s), cc)
@@ -146,7 +143,7 @@ func TestAMistakeIsShownAsOne(t *testing.T) {
 	}
 }
 
-// A failure that is marked with Refused counts as a refused answer in the metrics.
+// The metrics count a failure that is marked with Refused as a refused answer.
 func TestAFailureThatRefusesAnAnswerIsCountedSo(t *testing.T) {
 	metrics, s := &lbtest.Recorder{}, &scripted{}
 	r, err := one(s).Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})

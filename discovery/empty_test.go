@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// shapes are answers with endpoints. Each comes with answers of the same form that have no
-// endpoints.
+// shapes lists kinds of answers, each with endpoints and without.
 var shapes = map[string]struct {
 	some   discovery.Answer
 	empty  []discovery.Answer
@@ -70,8 +69,8 @@ func TestAnEmptyAnswerThatNobodyMeansIsAFailure(t *testing.T) {
 	}
 }
 
-// An answer without endpoints whose field Empty is set replaces the last answer, even after the
-// channel was idle.
+// If Empty is set, an answer without endpoints replaces the last answer, even after the channel was
+// idle.
 func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 	for about, shape := range shapes {
 		t.Run(about, func(t *testing.T) {
@@ -79,7 +78,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 				empty := shape.empty[0]
 				empty.Empty = true
 				some := shape.some
-				some.Empty = true // no effect on an answer with endpoints
+				some.Empty = true
 				s, cc := &scripted{}, &channel{}
 				b := one(s)
 				r := build(t, b, cc)

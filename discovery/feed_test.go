@@ -37,7 +37,7 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	if seen := cc.take(); seen != "" || cc.parsed != parsed {
 		t.Errorf("channel saw %q and parsed %d more, want nothing", seen, cc.parsed-parsed)
 	}
-	s.say("10.0.0.2:1") // other endpoints, the same configuration
+	s.say("10.0.0.2:1")
 	if cc.take() == "" || cc.parsed != parsed {
 		t.Errorf("parsed %d more for the same config", cc.parsed-parsed)
 	}
@@ -67,7 +67,6 @@ func TestAResolversAnswersInTheSameSlice(t *testing.T) {
 	}
 }
 
-// building is a builder that calls a function in Build. Its resolvers do nothing.
 type building func(resolver.ClientConn)
 
 func (building) Scheme() string { return "building" }
@@ -77,8 +76,8 @@ func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 	return ended{}, nil
 }
 
-// The priorities of the first mechanism come before those of the second (gRFC A37). The children of
-// each mechanism have their own names, re-resolution and authority.
+// The priorities of the first discovery mechanism come before those of the second (gRFC A37). Each
+// mechanism has its own child names, re-resolution and authority.
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &channel{}
@@ -153,7 +152,7 @@ func TestFailures(t *testing.T) {
 	s.say("10.0.0.1:1")
 	s.Fail(errors.New("the failure of TestFailures"))
 	s.Fail(errors.New("the failure of TestFailures"))
-	s.say("10.0.0.1:1") // ends the failure
+	s.say("10.0.0.1:1")
 	s.Fail(errors.New("the failure of TestFailures"))
 	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
@@ -203,8 +202,8 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 	}
 }
 
-// If no mechanism has a usable endpoint, the log and the channel's error give the name of each
-// mechanism and its reason.
+// If no discovery mechanism has a usable endpoint, the log and the channel's error name each
+// mechanism with its reason.
 func TestWhatIsEmptyIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, first, second := &channel{}, &scripted{}, &scripted{}
@@ -229,7 +228,6 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 	})
 }
 
-// The children of two mechanisms never have the same name, whatever the names of the mechanisms.
 func TestMechanismsShareNoNames(t *testing.T) {
 	cc := &channel{}
 	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
@@ -254,7 +252,6 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	}
 }
 
-// Failures that differ only in the client's port are the same failure.
 func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)

@@ -14,8 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// asking builds resolvers that parse a service config and then send one address, each a different
-// one.
 type asking struct {
 	built  int
 	parsed *serviceconfig.ParseResult
@@ -32,14 +30,13 @@ func (a *asking) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bui
 	return ended{}, nil
 }
 
-// ended is a resolver that sends no more answers.
 type ended struct{}
 
 func (ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (ended) Close()                                {}
 
-// splitting is a source that sends a list of mechanisms. The only one in it is a gRPC resolver. If
-// the source is started again, it fails.
+// splitting is a source that sends a list with one discovery mechanism, which is a gRPC resolver.
+// It fails when it is started again.
 type splitting struct {
 	target *discovery.Target
 	by     resolver.Builder
@@ -58,8 +55,8 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// When a channel closes, its list of mechanisms is stored for the next channel. The gRPC resolvers
-// in the list do not keep the closed channel in memory.
+// When a channel closes, its list of discovery mechanisms is stored for the next channel. The gRPC
+// resolvers in the list do not keep the closed channel in memory.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
 	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
@@ -92,7 +89,6 @@ func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	}
 }
 
-// awaitGone collects garbage until gone is closed.
 func awaitGone(t *testing.T, gone <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {

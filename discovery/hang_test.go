@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// When an idle channel becomes active again, its source hangs. After two seconds, the channel gets
-// the stored answer.
+// If a channel leaves idle mode and its source hangs, the channel gets the stored answer after two
+// seconds.
 func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -39,7 +39,7 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 			t.Errorf("after two seconds the channel saw %q, want %q", got, known)
 		}
 		<-time.After(time.Minute)
-		s.Fail(errors.New("cannot be reached")) // the source stops hanging and fails
+		s.Fail(errors.New("cannot be reached"))
 		if got := cc.take(); got != "" || logged.Count(line) != before+1 {
 			t.Errorf("the channel saw %q, and the log says %d times what is used; want nothing, and once", got, logged.Count(line)-before)
 		}
@@ -75,7 +75,8 @@ func TestASourceThatAnswersInTime(t *testing.T) {
 	})
 }
 
-// Each of several sources has two seconds. One that hangs does not delay the others any longer.
+// Each of two sources has two seconds to answer. A source that hangs delays the other one no longer
+// than that.
 func TestOneOfTwoSourcesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
@@ -96,8 +97,8 @@ func TestOneOfTwoSourcesHangs(t *testing.T) {
 	})
 }
 
-// The source of a list hangs. After two seconds, the stored list is used, which leaves its
-// mechanisms little time to answer. One that answers quickly is still used with its new answer.
+// A source that sends a list of discovery mechanisms hangs. After two seconds, the stored list is
+// used. A mechanism of that list which answers quickly is used with its new answer.
 func TestAListOfPartsHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs, looksUp, cc := &scripted{}, &scripted{}, &channel{}
@@ -147,7 +148,6 @@ func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	}
 }
 
-// lastOf returns the first address in the last update.
 func lastOf(cc *channel) string {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()

@@ -54,7 +54,6 @@ func startBackend(name string) *backend {
 	return b
 }
 
-// caller makes calls until one reaches b, and returns the name of b.
 func (b *backend) caller(conn *grpc.ClientConn) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -70,7 +69,7 @@ func (b *backend) caller(conn *grpc.ClientConn) string {
 	}
 }
 
-// channel is a fake channel that records each update as a line.
+// channel is a resolver.ClientConn that records each update as a line.
 type channel struct {
 	resolver.ClientConn
 	mu       sync.Mutex
@@ -86,7 +85,6 @@ func (c *channel) add(format string, args ...any) {
 	c.lines = append(c.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns the lines since its last call.
 func (c *channel) take() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +94,7 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the state until there is an answer
+	if awaiting.Is(state) { // there is no answer yet
 		return nil
 	}
 	var endpoints []string
@@ -132,10 +130,10 @@ func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfi
 // scripted is a source that answers when the test tells it to.
 type scripted struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver // the same receiver, without waiting for the update of the channel
+	raw     *discovery.Receiver // does not wait for the update of the channel
 	inStart func(*scripted)
 	closed  int
-	refuses string // the error of Start, or "" for none
+	refuses string // the error of Start, or ""
 }
 
 func (*scripted) Check(bool) error { return nil }
@@ -159,7 +157,6 @@ func (s *scripted) say(addresses ...string) error {
 	return s.Update(flat.Answer(endpoints...))
 }
 
-// resolving is a scripted source that supports ResolveNow.
 type resolving struct {
 	scripted
 	onAsk func()
@@ -199,7 +196,6 @@ func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Res
 	return r
 }
 
-// failure returns the errors of calls to priorities without endpoints.
 func (c *channel) failure() (text string) {
 	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.last)).Failures {
 		text += why

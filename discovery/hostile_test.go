@@ -37,7 +37,7 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-// If a source cannot be started, its mechanism fails and the others work. If it is the only one,
+// If a source cannot be started, only its own discovery mechanism fails. If it is the only one,
 // Build fails.
 func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	bad := &scripted{refuses: "no such thing"}
@@ -67,8 +67,8 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	}
 }
 
-// When an idle channel becomes active again, its source cannot be started. The channel uses the
-// stored answer.
+// If a channel leaves idle mode and its source cannot be started, the channel uses the stored
+// answer.
 func TestASourceThatDoesNotStartAgain(t *testing.T) {
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	b, cc := one(s), &channel{}
@@ -117,7 +117,6 @@ func TestCloseFromInsideAnUpdate(t *testing.T) {
 	})
 }
 
-// A source may call its receiver from inside ResolveNow.
 func TestCallsBackFromInsideACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, s := &channel{}, &resolving{}

@@ -70,8 +70,8 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// losing is a source that lost its server and has not noticed. Confirmed returns the time of the
-// loss.
+// losing is a source that has lost its server without noticing. Its Confirmed returns the time of
+// the loss.
 type losing struct {
 	scripted
 	lost time.Time
@@ -107,7 +107,7 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 	})
 }
 
-// After a failure, the source confirms the stored answer, which is then stored again.
+// An answer that is confirmed after a failure is stored again.
 func TestRecoveryAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
@@ -129,7 +129,7 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 		r.Close()
 		broken.Store(true)
 		<-time.After(50 * time.Minute)
-		r = build(t, b, cc) // uses the answer that was stored after the recovery
+		r = build(t, b, cc)
 		synctest.Wait()
 		r.Close()
 		want := strings.TrimSuffix(strings.Repeat(`state 10.0.0.1:1["child0" "/"]`+"\n", 3), "\n")

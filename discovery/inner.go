@@ -24,7 +24,6 @@ type inner struct {
 	opts    resolver.BuildOptions
 }
 
-// Start implements Source.
 func (i inner) Start(r *Receiver) (Started, error) {
 	cc := i.cc
 	if c, ok := cc.(interface{ Channel() resolver.ClientConn }); ok {
@@ -66,7 +65,6 @@ func (c *innerConn) under() (way func()) {
 	return func() { c.calls.Add(-1) }
 }
 
-// UpdateState implements resolver.ClientConn.
 func (c *innerConn) UpdateState(state resolver.State) error {
 	endpoints := make([]resolver.Endpoint, len(state.Endpoints)) // a copy, because the resolver may reuse its slice
 	for i, e := range state.Endpoints {
@@ -84,12 +82,10 @@ func (c *innerConn) UpdateState(state resolver.State) error {
 	return c.r.Update(Answer{Resolved: endpoints})
 }
 
-// NewAddress implements resolver.ClientConn.
 func (c *innerConn) NewAddress(addresses []resolver.Address) {
-	_ = c.UpdateState(resolver.State{Addresses: addresses}) // NewAddress cannot return an error
+	_ = c.UpdateState(resolver.State{Addresses: addresses})
 }
 
-// ReportError implements resolver.ClientConn.
 func (c *innerConn) ReportError(err error) {
 	defer c.under()()
 	c.r.Fail(err)

@@ -11,13 +11,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// If an option of the target contradicts one of the program, the target's applies, and the log says
-// so once.
+// A target's option overrides the program's. The log says so once.
 func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
 		opt       given.Option
-		want, not string // parts of the service config that must and must not be there
+		want, not string // substrings of the service config that must and must not appear
 		note      string
 	}{
 		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, emptied, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},
@@ -45,7 +44,7 @@ func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	}
 }
 
-// An option for a source that no mechanism uses is logged.
+// An option for a source is logged if the target does not use that source.
 func TestAnOptionOfAnotherSourceIsLogged(t *testing.T) {
 	type other struct{}
 	build := func(opts ...given.Option) int {

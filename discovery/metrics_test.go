@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The metrics count new answers, refused answers and failures.
 func TestUpdatesAreCounted(t *testing.T) {
 	metrics := &lbtest.Recorder{}
 	cc, a, b := &channel{}, &scripted{}, &scripted{}
@@ -34,7 +33,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 		}
 	}
 	then("a", "accepted", func() { a.say("10.0.0.1:1") })
-	then("a", "", func() { a.say("10.0.0.1:1") }) // the same answer again
+	then("a", "", func() { a.say("10.0.0.1:1") })
 	then("a", "accepted", func() { a.say("10.0.0.2:1") })
 	then("b", "failed", func() { b.Fail(errors.New("timeout")) })
 	then("b", "refused", func() { b.Update(discovery.Answer{}) })

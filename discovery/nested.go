@@ -11,11 +11,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Parts returns the mechanisms of inner, a target nested in t, such as an entry of a failover
-// target. The builder by parses inner. It must come from Register or from a source of this module;
-// if it is nil, Parts uses the builder registered for inner's scheme. The options of t also apply
-// to inner, except those of policies, which apply to the whole target. Each mechanism has its own
-// authority, regardless of t's.
+// Parts returns the discovery mechanisms of inner, a target nested in t, such as an entry of a
+// failover target. The builder must come from Register or from a source of this module. If it is
+// nil, Parts uses the builder registered for inner's scheme. The options of t also apply to inner,
+// except those of policies, which apply to the whole target. Each mechanism has its own authority,
+// regardless of t's.
 func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
 	if by == nil {
 		by = resolver.Get(inner.URL.Scheme)
@@ -44,8 +44,8 @@ func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism,
 	return parts, nil
 }
 
-// nested returns the options of a nested target: those of the enclosing target, which override
-// those of the target's builder.
+// nested returns the options of a nested target. Those of the enclosing target override those of
+// the nested target's builder.
 func nested(b, outer options.Program) options.Program {
 	if outer.Refresh != 0 {
 		b.Refresh = outer.Refresh

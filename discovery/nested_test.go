@@ -18,8 +18,8 @@ func withShelf(name string) given.Option {
 	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
-// looked returns a builder of a source that looks up names. It writes the refresh interval and
-// removeAfter that the source gets to said.
+// looked returns a builder whose source looks up names. The source writes its refresh interval and
+// removeAfter to said.
 func looked(said *string, opts ...given.Option) given.Resolvers {
 	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
@@ -28,8 +28,8 @@ func looked(said *string, opts ...given.Option) given.Resolvers {
 	}, opts...)
 }
 
-// The options of lookups are taken from the mechanism's own parameters, the target's parameters,
-// the program, the mechanism's builder and the source's defaults, in this order.
+// The options of lookups come from the nested target's parameters, the target's parameters, the
+// program, the nested target's builder and the source's defaults, in this order.
 func TestOptionsOfParts(t *testing.T) {
 	for _, test := range []struct {
 		part, query  string
@@ -60,8 +60,8 @@ func TestOptionsOfParts(t *testing.T) {
 	}
 }
 
-// The options of policies are those of the whole target. The builder of a mechanism cannot change
-// them, and in the query of a mechanism they are an error.
+// The options of policies apply to the whole target. The builder of a nested target cannot change
+// them, and in its query they are an error.
 func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	var said string
 	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))

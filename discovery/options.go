@@ -33,7 +33,7 @@ func OwnOptions[T any](t *Target, defaults T) T {
 	return defaults
 }
 
-// unasked returns a note for each option of a source that the target does not use.
+// unasked returns a note for each source option that no source of the target has read.
 func (t *Target) unasked() (notes []string) {
 	for _, given := range t.given.Sources {
 		o, ok := given.(SourceOption)

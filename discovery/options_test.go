@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// configFor returns the service config that a channel to the target gets.
 func configFor(t *testing.T, text string, opts ...given.Option) string {
 	t.Helper()
 	cc := &channel{}
@@ -25,12 +24,11 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 	return cc.config()
 }
 
-// emptied is the beginning of an outlier detection configuration that has only defaults.
+// emptied is the beginning of the default configuration of outlier detection.
 const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
 
-// A parameter of the target applies before an option of the program.
 func TestWhatPoliciesAreTold(t *testing.T) {
 	options := []given.Option{
 		given.Set("FailoverTimeout", 3*time.Second), given.Set("FailbackDelay", time.Minute), given.Set("SlowStart", 30*time.Second),
@@ -143,7 +141,7 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("%s: authority %q, want %q", test.target, got, test.want)
 		}
 	}
-	// The option Authority applies instead of the authority of each mechanism.
+	// The option Authority overrides the authority of each discovery mechanism.
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	cc := &channel{}
 	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
@@ -191,7 +189,7 @@ func TestMistakesOfAParser(t *testing.T) {
 	}
 }
 
-// A source cannot read a parameter that all targets have, because that one is for the channel.
+// A source must not read a parameter that all targets have.
 func TestASourceHasNoCommonParameter(t *testing.T) {
 	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
 		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

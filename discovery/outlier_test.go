@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// outliers returns an OutlierDetection whose interval has this many seconds.
 func outliers(t *testing.T, seconds int64) string {
 	t.Helper()
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}})
@@ -25,8 +24,8 @@ func outliers(t *testing.T, seconds int64) string {
 	return read.JSON()
 }
 
-// intervals lists the priorities in the last service config with the interval of their outlier
-// detection, which is 10s if there is none.
+// intervals lists the outlier detection interval of each priority in the last service config. If
+// there is none, it is 10s.
 func (l *lab) intervals() string {
 	var all []string
 	for _, m := range regexp.MustCompile(`"([^"]*)":\{"config":\[\{"understudy_outlier_detection":\{"interval":"([^"]*)"`).FindAllStringSubmatch(l.cc.config(), -1) {
@@ -35,8 +34,8 @@ func (l *lab) intervals() string {
 	return strings.Join(all, ", ")
 }
 
-// The outlier detection of a mechanism applies to all its priorities (gRFC A50). If nothing else
-// changes, the policies get an update and the mechanism's source goes on.
+// The outlier detection of a discovery mechanism applies to all its priorities (gRFC A50). If only
+// the outlier detection changes, the policies get an update and the source is not restarted.
 func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -66,8 +65,8 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	if a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// Mechanism a gets another source and another outlier detection. The old endpoints stay in use
-	// until the new source answers, and the new outlier detection already applies to them.
+	// Discovery mechanism a gets another source and another outlier detection. The old endpoints
+	// stay in use until the new source answers, but the new outlier detection applies at once.
 	next := &scripted{}
 	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
@@ -110,8 +109,7 @@ func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	}
 }
 
-// The configuration is JSON. If it is invalid, the mechanism fails, and the error names the
-// mechanism.
+// If the configuration is invalid, the discovery mechanism fails with an error that names it.
 func TestOutlierDetectionInJSON(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}

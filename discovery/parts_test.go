@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// lab is a channel with one source. That source sends lists of mechanisms (Receiver.Parts).
+// lab is a channel whose source sends lists of discovery mechanisms (Receiver.Parts).
 type lab struct {
 	t     *testing.T
 	cc    *channel
@@ -27,7 +27,6 @@ func newLab(t *testing.T, opts ...given.Option) *lab {
 	return l
 }
 
-// parts sends a list. Its arguments are names, each followed by its source.
 func (l *lab) parts(namesAndSources ...any) {
 	var list []discovery.Mechanism
 	for i := 0; i < len(namesAndSources); i += 2 {
@@ -43,8 +42,8 @@ func (l *lab) saw(want string) {
 	}
 }
 
-// The mechanisms of a list are in priority order. The channel gets nothing before the first one has
-// answered.
+// The discovery mechanisms of a list are in priority order. The channel gets no update before the
+// first one has answered.
 func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
@@ -54,13 +53,11 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	l.saw("")
 	a.say("10.0.0.1:1")
 	l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
-	// The same list again changes nothing.
 	l.parts("a", a, "b", b)
 	if l.saw(""); a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// The next list has another order and a new first mechanism. That one is left out until it has
-	// answered.
+	// The next list has a new first entry, c. It is left out until it has answered.
 	c := &scripted{}
 	l.parts("c", c, "b", b, "a", a)
 	l.saw("")
@@ -69,8 +66,8 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
 		t.Errorf("config %s does not have all priorities in order", l.cc.config())
 	}
-	// The source of a mechanism that is no longer in the list is closed. What it still reports has
-	// no effect.
+	// The source of an entry that is no longer in the list is closed. Its later reports have no
+	// effect.
 	l.parts("c", c, "a", a)
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	b.say("10.0.0.9:1")
@@ -79,7 +76,7 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	}
 }
 
-// The list before stays in use until a mechanism of the new one has answered.
+// The old list stays in use until an entry of the new list has answered.
 func TestPartsMakeBeforeBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -92,14 +89,14 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		l.saw("")
 		b.Fail(errors.New("no b"))
 		l.saw("")
-		a.say("10.0.0.2:1") // a is still in use, so the channel gets its answer
+		a.say("10.0.0.2:1")
 		l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
 		c.say("10.0.0.3:1")
 		l.saw(`state 10.0.0.3:1["c/child0" "/"]`)
 		if a.closed != 1 {
 			t.Errorf("a was closed %d times", a.closed)
 		}
-		// A list waits for a slow mechanism until the failover timeout has passed.
+		// A list waits for a slow entry until the failover timeout has passed.
 		d, e := &scripted{}, &scripted{}
 		l.parts("d", d, "e", e)
 		e.say("10.0.0.5:1")
@@ -113,7 +110,6 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 	})
 }
 
-// A source may send a list after an answer, and an answer after a list.
 func TestPartsAndAnswersInTurn(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}
@@ -121,7 +117,7 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	l.saw(`state 10.0.0.1:1["child0" "/"]`)
 	l.parts("a", a)
 	l.saw("")
-	l.whole.say("10.0.0.1:1") // this answer replaces the list
+	l.whole.say("10.0.0.1:1")
 	a.say("10.0.0.7:1")
 	l.saw(`state 10.0.0.1:1["child0" "/"]`)
 	l.parts("a", a)
@@ -134,8 +130,8 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	}
 }
 
-// A new list gives a mechanism another source. Its old answer stays in use until the new source has
-// answered, even if the new source fails first.
+// If a new list gives a discovery mechanism another source, its old answer stays in use until the
+// new source has answered, even if the new source fails first.
 func TestPartWithAnotherSource(t *testing.T) {
 	l := newLab(t)
 	one, two, three := &scripted{}, &scripted{}, &scripted{}
@@ -161,7 +157,8 @@ func TestPartWithAnotherSource(t *testing.T) {
 	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
 }
 
-// A new list changes the sources of two mechanisms. The channel gets both changes in one update.
+// If a new list changes the sources of two discovery mechanisms, the channel gets both changes in
+// one update.
 func TestPartsChangeTogether(t *testing.T) {
 	l := newLab(t)
 	now := func(address string) *scripted {
@@ -178,8 +175,8 @@ func TestPartsChangeTogether(t *testing.T) {
 	l.saw(`state 10.3.0.1:1["a/child0" "/"] 10.3.0.2:1["b/child0" "/"]`)
 }
 
-// The error of a mechanism contains its name. If no mechanism has an address, calls fail with all
-// of these errors.
+// The error of a discovery mechanism contains its name. If no mechanism has an address, calls fail
+// with all of these errors.
 func TestErrorsOfParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -202,8 +199,7 @@ func TestErrorsOfParts(t *testing.T) {
 	})
 }
 
-// A mechanism ignores requests for re-resolution if its source has no ResolveNow. Others pass them
-// on.
+// Requests for re-resolution reach only the sources that have a ResolveNow.
 func TestPartsResolveOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -242,8 +238,8 @@ func TestPartsInStart(t *testing.T) {
 	}
 }
 
-// If a mechanism sends a list, the names of the mechanisms in it begin with its own name, and they
-// have its authority.
+// If a discovery mechanism sends a list, the entries have its authority, and their names begin with
+// its name.
 func TestPartsWithinAPart(t *testing.T) {
 	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
 	r := build(t, of([]discovery.Mechanism{
@@ -266,7 +262,7 @@ func TestPartsWithinAPart(t *testing.T) {
 	}
 }
 
-// While a channel is idle, its list and the answers of the mechanisms in it are stored.
+// While a channel is idle, its list of discovery mechanisms and their answers are stored.
 func TestPartsAndIdleness(t *testing.T) {
 	whole, a := &scripted{}, &scripted{}
 	b := one(whole)

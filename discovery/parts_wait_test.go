@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// A new list may wait for the whole failover timeout, even if the list before has already waited.
+// A new list may wait for the full failover timeout, even if the previous list has already waited.
 func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	for name, between := range map[string]func(l *lab, a *scripted){
 		"taken back":         func(l *lab, a *scripted) { l.parts("a", a) },
@@ -53,7 +53,7 @@ func TestTimeToWaitIsThatOfTheList(t *testing.T) {
 	}
 }
 
-// If a new list arrives before each failover timeout has passed, one of them still takes effect.
+// Even if new lists keep arriving within the failover timeout, one of them takes effect.
 func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -104,7 +104,7 @@ func TestPartReplacedWhileItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
-		part := &waits{rest: func() { time.Sleep(time.Second) }} // so that the test can replace the mechanism
+		part := &waits{rest: func() { time.Sleep(time.Second) }}
 		l.whole.raw.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 		time.Sleep(2 * time.Second)
 		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))

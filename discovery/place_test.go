@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// If the client does not know its location, a preference has no effect. The log says so once, and
-// names mistakes in the environment variables. Without a preference, nothing is logged.
+// If the client does not know its location, the option prefer has no effect. The log says so once,
+// and names mistakes in the environment variables. Without the option, nothing is logged.
 func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	const note, wrong = "the location of this client is unknown", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {
@@ -75,7 +75,7 @@ func TestZonesWithCallersThatTheSourceDoesNotName(t *testing.T) {
 	}
 }
 
-// If the endpoints have no localities, a preference has no effect, and the log says so once.
+// If the endpoints have no localities, the option prefer has no effect, and the log says so once.
 func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	const note = "prefer=zone has no effect on endpoints without localities"
 	source, before := &scripted{}, logged.Count(note)
@@ -96,13 +96,13 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	}
 }
 
-// The log also says so once if the endpoints lack what the preference needs: a zone, a region, a
-// node or hints.
+// The option prefer also has no effect if the endpoints lack the zone, region, node or hints that
+// it needs. The log says so once.
 func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 	for _, test := range []struct {
 		prefer string
 		of     discovery.Locality
-		lacks  string // what the endpoints lack; "" if the preference has an effect
+		lacks  string
 	}{
 		{"zone", discovery.Locality{}, "zone"},
 		{"zone&region=r", discovery.Locality{}, "zone or region"},

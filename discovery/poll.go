@@ -22,7 +22,6 @@ type poller struct {
 	ask      func(context.Context) (Answer, error)
 }
 
-// Start implements Source.
 func (p poller) Start(r *Receiver) (Started, error) {
 	if err := p.Check(false); err != nil {
 		return Started{}, err
@@ -32,7 +31,6 @@ func (p poller) Start(r *Receiver) (Started, error) {
 	return Started{Close: cancel}, nil
 }
 
-// Check implements Source.
 func (p poller) Check(bool) error {
 	if p.interval <= 0 {
 		return fmt.Errorf("the poll interval is %v, want more than 0", p.interval)

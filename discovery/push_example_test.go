@@ -30,7 +30,6 @@ func (b *board) put(machines ...string) {
 	}
 }
 
-// watch returns a channel that receives a value now and after each change. end closes the watch.
 func (b *board) watch() (news chan struct{}, end func()) {
 	news = make(chan struct{}, 1)
 	news <- struct{}{}
@@ -57,7 +56,6 @@ func (b *board) answer() discovery.Answer {
 	}
 }
 
-// watched is a source that pushes its answers.
 type watched struct{ *board }
 
 func (watched) Check(bool) error { return nil }

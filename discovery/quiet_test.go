@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// While a source that pushes does not fail, its last answer counts as confirmed, however old it is,
-// until Close.
+// The last answer of a source that pushes counts as confirmed until the source fails or is closed,
+// however old the answer is.
 func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := &scripted{}, &scripted{}
@@ -42,8 +42,8 @@ func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// The answer of a mechanism in a list counts as confirmed, however old it is, until the mechanism
-// has another source.
+// In a list, too, the answer of a discovery mechanism counts as confirmed, however old it is, until
+// the mechanism has another source.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	}
 }
 
-// If a mechanism is missing from a list and is back within an hour, it has its last answer again,
-// however old that is.
+// A discovery mechanism that is back in the list within an hour uses its last answer again, however
+// old that is.
 func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
 	}
 }
 
-// The stored answer of a channel was dropped for those of other channels, because the store was
-// full. When its source confirms the answer and there is room, it is stored again.
+// The stored answer of a channel was dropped because the store was full. When there is room again,
+// a confirmation stores the answer again.
 func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -109,7 +109,7 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 			others = append(others, build(t, one(other), &channel{}))
 			other.say("10.0.0.2:1")
 		}
-		for _, o := range others { // an hour after they close, their answers are dropped
+		for _, o := range others {
 			o.Close()
 		}
 		for range 20 {
@@ -127,7 +127,6 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 	})
 }
 
-// nesting is a source that sends a list with one mechanism, "inner".
 type nesting struct{ of discovery.Source }
 
 func (nesting) Check(bool) error { return nil }

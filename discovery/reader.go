@@ -13,10 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Parser parses a target and returns its mechanisms in priority order: all priorities of the first
-// mechanism come before those of the second, and so on. It must not start anything, because it is
-// also called to determine the authority. It may be called from several goroutines. Its errors need
-// not contain the scheme, because the builder adds it as a prefix.
+// Parser parses a target and returns its discovery mechanisms in priority order: all priorities of
+// the first mechanism come before those of the second, and so on. It must not start anything,
+// because it is also called to determine the authority. It may be called from several goroutines.
+// Its errors need not contain the scheme, because the builder adds it as a prefix.
 type Parser func(*Target) ([]Mechanism, error)
 
 // Register registers a source for understudy.NewClient and, like resolver.Register, for all
@@ -30,22 +30,19 @@ func Register(scheme string, parse Parser) {
 }
 
 // registered is the builder that gRPC knows for a scheme. It creates the actual builder on first
-// use, because package resolving may not be initialized before, or not even linked.
+// use, because package resolving may be initialized later, or not be linked at all.
 type registered struct {
 	*reader
 	builder func() options.Builder
 }
 
-// Scheme implements resolver.Builder.
 func (r *registered) Scheme() string { return r.scheme }
 
-// OverrideAuthority implements resolver.AuthorityOverrider.
 func (r *registered) OverrideAuthority(target resolver.Target) string { return r.Authority(target) }
 
 // Reader returns the reader of the scheme, for nested targets.
 func (r *registered) Reader() any { return r.reader }
 
-// Build implements resolver.Builder.
 func (r *registered) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if options.Make == nil {
 		return nil, r.Prefixed(errors.New("nothing builds resolvers for this source; import github.com/understudy-lb/understudy"), target)

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// everything calls each method with which a source reports something.
 func everything(r *discovery.Receiver, text string) {
 	r.Trying(text)
 	r.Fail(errors.New(text))
@@ -26,7 +25,7 @@ func everything(r *discovery.Receiver, text string) {
 	_ = r.Remembered()
 }
 
-// After Close, what the source reports is neither used nor logged nor stored.
+// After Close, reports of the source are not used, logged or stored.
 func TestAReceiverAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}
@@ -78,7 +77,7 @@ func (*checked) Check(read bool) error {
 	return fmt.Errorf("no registry in the environment (read %v)", read)
 }
 
-// If a source wraps another one, its Check asks that one, too.
+// The Check of a source that wraps another one also calls the other one's Check.
 func TestCheckIsAskedThroughOthers(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
@@ -89,8 +88,7 @@ func TestCheckIsAskedThroughOthers(t *testing.T) {
 	}
 }
 
-// A receiver with hooks calls each hook that is set. For the others, it calls the receiver that it was
-// made from.
+// With replaces only the methods whose hooks are set.
 func TestAReceiverWithHooks(t *testing.T) {
 	everything(new(discovery.Receiver), "to nobody")
 	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {

@@ -35,7 +35,6 @@ type refreshed struct {
 	refresh Refresh
 }
 
-// Start implements Source.
 func (s refreshed) Start(r *Receiver) (Started, error) {
 	w := &refreshing{refreshed: s, receiver: r}
 	var err error
@@ -48,8 +47,8 @@ func (s refreshed) Start(r *Receiver) (Started, error) {
 }
 
 // refreshing is a source that is asked for a re-resolution at an interval. Each answer or failure
-// starts the timer for the next one, so lookups do not overlap. The source is not called from
-// events: it may answer on the caller's stack, and the answer is an event itself.
+// starts the timer for the next one, so lookups do not overlap. The source is never called inside
+// events, because it may answer on the caller's stack, and update needs events.
 type refreshing struct {
 	refreshed
 	receiver *Receiver
@@ -66,7 +65,7 @@ type refreshing struct {
 	known  names.Lingering[string, resolver.Endpoint]
 }
 
-// start starts the source for a new round. It must run in calls.
+// start starts the source for a new round. The caller must run it in calls.
 func (w *refreshing) start(r *Receiver) error {
 	started, err := w.Source.Start(r)
 	if err == nil {
@@ -75,7 +74,6 @@ func (w *refreshing) start(r *Receiver) error {
 	return err
 }
 
-// end closes the source of the current round. It must run in calls.
 func (w *refreshing) end() {
 	old := w.current
 	w.current = Started{}

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// refreshed starts a resolver that looks up z at an interval, in a synctest bubble.
 func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAfter int) resolver.Resolver {
 	t.Helper()
 	z.began = time.Now()
@@ -23,7 +22,7 @@ func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAf
 }
 
 // The time between two lookups is the interval, with a jitter of 10%. This also holds for intervals
-// that are shorter than the pause of gRPC's resolver.
+// shorter than the 30 s pause of gRPC's resolver.
 func TestRefreshAsksAgain(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -108,7 +107,6 @@ func TestRefreshAfterFailures(t *testing.T) {
 	})
 }
 
-// A lookup that takes longer than the interval is not interrupted.
 func TestRefreshWaitsForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{answers: []string{"a:1", "b:1", "a:1"}, took: 20 * time.Second}
@@ -142,8 +140,8 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 	})
 }
 
-// Close may come at any time. No lookup follows it, and nothing is reported. If a goroutine stayed
-// behind, the bubble would not end.
+// Close may come at any time. No lookup follows it, and nothing is reported. A goroutine that is
+// left over would fail the synctest bubble.
 func TestRefreshEndsWithClose(t *testing.T) {
 	for at := range 25 {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +161,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 	}
 }
 
-// unwilling is a source that answers whenever it is started. While refuses is set, it cannot be
-// started.
+// unwilling is a source that answers whenever it is started. Start fails while refuses is set.
 type unwilling struct{ refuses atomic.Bool }
 
 func (*unwilling) Check(bool) error { return nil }

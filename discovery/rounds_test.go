@@ -11,15 +11,15 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// steered is a source that counts how often it is started, asked and accepted.
+// steered is a source that counts its starts, its calls of ResolveNow and its accepted updates.
 type steered struct {
 	mu        sync.Mutex
-	receivers []*discovery.Receiver // one for each start
-	closes    func()                // if set, the next start calls it
-	busy      chan struct{}         // if set, ResolveNow blocks until this channel is closed
+	receivers []*discovery.Receiver
+	closes    func()        // if set, the next start calls it
+	busy      chan struct{} // if set, ResolveNow blocks until this channel is closed
 	open      int
 	asked     int
-	updates   int // accepted updates
+	updates   int
 	refused   error
 }
 
@@ -119,8 +119,8 @@ func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// What a source reports to the receiver of an earlier start has no effect, not even on the timer of
-// the next request.
+// Reports to the receiver of an earlier start have no effect, not even on the timer of the next
+// request.
 func TestRefreshForgetsOldRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -141,7 +141,7 @@ func TestRefreshForgetsOldRounds(t *testing.T) {
 }
 
 // If the channel closes while the source is being started again, the source is closed right after
-// its start and is not asked.
+// its start, without a call of ResolveNow.
 func TestRefreshIsClosedInARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(steered)
@@ -156,8 +156,8 @@ func TestRefreshIsClosedInARestart(t *testing.T) {
 	})
 }
 
-// The channel closes while ResolveNow runs, and the interval ends while it runs, too. The source is
-// then not asked again and not started again.
+// The channel closes and the interval ends while ResolveNow runs. The source is neither asked nor
+// started again.
 func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steered{busy: make(chan struct{})}

@@ -10,9 +10,9 @@ import (
 // Shared returns a source that several channels can share: of all sources with the same key, the
 // process starts only one. For example, many channels can share one watch of a service in a
 // registry. A channel that starts using the source later immediately receives the last answer,
-// followed by any failure or doubt since then. The source is closed when no channel has used it for
-// the duration linger, so that a channel that is reopened soon does not have to wait. If linger is
-// 0, the source is closed as soon as no channel uses it.
+// followed by any later call of Fail or Unconfirmed that still applies. The source is closed when
+// no channel has used it for the duration linger, so that a channel that is reopened soon does not
+// have to wait. If linger is 0, the source is closed as soon as no channel uses it.
 //
 // The key must be comparable, have a type defined in the source's package, and include everything
 // that determines the endpoints, such as credentials. If sources with equal keys differ, the one
@@ -29,7 +29,6 @@ type shared struct {
 	source Source
 }
 
-// Check implements Source.
 func (s shared) Check(read bool) error {
 	if s.key == nil || !reflect.ValueOf(s.key).Comparable() {
 		return fmt.Errorf("the key of a shared source has type %T, want a comparable value", s.key)
@@ -37,7 +36,6 @@ func (s shared) Check(read bool) error {
 	return s.source.Check(read)
 }
 
-// Start implements Source.
 func (s shared) Start(r *Receiver) (Started, error) {
 	if err := s.Check(false); err != nil {
 		return Started{}, err
@@ -228,7 +226,6 @@ type state struct {
 	trying    string
 }
 
-// doubt holds the arguments of the last Unconfirmed.
 type doubt struct {
 	err   error
 	since time.Time
@@ -244,7 +241,7 @@ func (s *state) confirm() {
 	s.well()
 }
 
-// well removes what an answer or a confirmation makes obsolete.
+// well clears the failure and similar state after an answer or a confirmation.
 func (s *state) well() {
 	s.failure, s.trying = nil, ""
 	if !s.doubt.since.IsZero() {
@@ -256,21 +253,20 @@ type member struct {
 	group    *group
 	receiver *Receiver
 	news     chan struct{}
-	done     chan struct{} // closed when the channel stops using the source
+	done     chan struct{}
 
-	// Start uses the following fields, and run after it.
+	// Start uses the fields below, and then only run does.
 	told    state
-	refused bool // the channel rejected the last answer
+	refused bool
 }
 
 func (m *member) wake() {
 	select {
 	case m.news <- struct{}{}:
-	default: // run has yet to handle the previous call
+	default: // a wake-up is already pending
 	}
 }
 
-// run sends changes to the member until it is closed.
 func (m *member) run() {
 	for {
 		select {
@@ -290,7 +286,7 @@ func (m *member) run() {
 	}
 }
 
-// tell sends the member what has changed since the state that it received last.
+// tell sends the member the changes since the last state that it received.
 func (m *member) tell(now state) {
 	r, before := m.receiver, m.told
 	m.told = now

@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// registry is a source that counts how often it is started and asked.
+// registry is a source that counts its starts and its calls of ResolveNow.
 type registry struct {
 	scripted
 	starts, asked int
-	told          int // calls of EndpointsFailed
+	told          int
 }
 
 func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
@@ -29,7 +29,6 @@ func (s *registry) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// sharing runs channels that share a source, in a synctest bubble.
 type sharing struct {
 	*registry
 	t    *testing.T
@@ -74,7 +73,7 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 		s.say("10.0.0.1:1")
 		s.sees(a, state1)
 		b, rb := s.open()
-		if got := b.take(); got != state1 { // during Build
+		if got := b.take(); got != state1 {
 			t.Errorf("the late channel saw %q, want %q", got, state1)
 		}
 		s.say("10.0.0.2:1")
@@ -94,7 +93,7 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 	})
 }
 
-// A shared source is closed when no channel has used it for as long as linger.
+// A shared source is closed when no channel has used it for the duration linger.
 func TestASharedSourceLingers(t *testing.T) {
 	share(t, 10*time.Second, func(s *sharing) {
 		for range 3 {
@@ -106,7 +105,7 @@ func TestASharedSourceLingers(t *testing.T) {
 		if s.starts != 1 || s.closed != 0 {
 			t.Errorf("after less than 10 s it was started %d times, and closed %d times", s.starts, s.closed)
 		}
-		s.say("10.0.0.2:1") // no channel uses the source now
+		s.say("10.0.0.2:1")
 		cc, r := s.open()
 		s.sees(cc, state2)
 		r.Close()
@@ -123,8 +122,7 @@ func TestASharedSourceLingers(t *testing.T) {
 	})
 }
 
-// A channel that opens later gets the failure since the last answer, unless a confirmation or an
-// answer has ended it.
+// A channel that opens later gets the current failure. A confirmation or an answer ends a failure.
 func TestALateChannelHasTheFailure(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()
@@ -199,8 +197,8 @@ func TestASharedSourceThatDoesNotStart(t *testing.T) {
 	})
 }
 
-// If a channel rejects an answer, the source is asked (ResolveNow). For this channel it is asked
-// again only after the channel has accepted an answer.
+// If a channel rejects an answer, the source's ResolveNow is called. It is called again for this
+// channel only after the channel has accepted an answer.
 func TestASharedSourceIsAskedWhereAnAnswerIsNotTaken(t *testing.T) {
 	share(t, 0, func(s *sharing) {
 		a, ra := s.open()

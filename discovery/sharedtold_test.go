@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// listener is a receiver that records each call as one word.
 type listener struct {
 	words   []string
 	started discovery.Started
@@ -40,7 +39,6 @@ func listen(t *testing.T, s discovery.Source) *listener {
 	return l
 }
 
-// take returns the calls since its last call.
 func (l *listener) take() string {
 	synctest.Wait()
 	words := strings.Join(l.words, " ")

@@ -17,7 +17,7 @@ type zone struct {
 	answers []string // for each lookup: addresses, or "!error"; the last one is repeated
 	lookups []time.Duration
 	builds  int
-	took    time.Duration // how long a lookup takes
+	took    time.Duration
 	began   time.Time
 }
 
@@ -49,7 +49,6 @@ func (z *zone) set(answers ...string) {
 	z.answers = answers
 }
 
-// taken returns the times of the lookups since its last call.
 func (z *zone) taken() []time.Duration {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -91,7 +90,7 @@ func (r *zoneResolver) run() {
 	}
 }
 
-// pass lets time pass. It returns false if the resolver is closed meanwhile.
+// pass waits for d. It returns false if the resolver is closed before.
 func (r *zoneResolver) pass(d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -36,8 +36,8 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// hub passes the mechanisms of a target with CDS to the receiver, and endpoints to the mechanisms
-// that use EDS.
+// hub receives the resources of a target with CDS. It passes the list of discovery mechanisms to
+// the receiver, and endpoints to the mechanisms that use EDS.
 type hub struct {
 	source   source
 	receiver *discovery.Receiver
@@ -50,7 +50,7 @@ type hub struct {
 	noted  map[string]string // last warning about each cluster
 	held   *adsclient.Snapshot
 	passed bool
-	hold   serial.Timer // passes held on when it fires
+	hold   serial.Timer // calls tell with held when it fires
 	parts  map[*partWatch]bool
 }
 
@@ -77,10 +77,10 @@ func find(s adsclient.State) cds.Known {
 	return cds.Known{Cluster: s.Good.Read.(*cds.Cluster)}
 }
 
-// holdFor limits how long the first list of mechanisms is delayed while resources are missing.
+// holdFor limits the delay of the first list of discovery mechanisms while resources are missing.
 // Without the delay, calls might fail at an unreachable cluster while the next one is loading. The
-// delay is short, because the join waits for the first mechanism anyway (docs/waits.md). gRFC A74
-// has no limit.
+// delay is short, because package join waits for the first mechanism anyway (docs/waits.md). gRFC
+// A74 has no limit.
 const holdFor = time.Second
 
 // pass passes a snapshot to the receiver. It delays the first one for up to holdFor while resources
@@ -110,7 +110,8 @@ func waits(s adsclient.Snapshot) bool {
 	return false
 }
 
-// tell passes the mechanisms and the endpoints of s on, unless the hub is closed.
+// tell passes the discovery mechanisms and the endpoints of s to their receivers, unless the hub is
+// closed.
 func (h *hub) tell(s adsclient.Snapshot) {
 	if h.open.Load() == nil {
 		return
@@ -185,7 +186,7 @@ type partWatch struct {
 	*part
 	hub      *hub
 	receiver *discovery.Receiver
-	last     adsclient.State // used by Start, and after it in the hub's events
+	last     adsclient.State // used by Start, and later only in the hub's events
 }
 
 func (w *partWatch) look() {

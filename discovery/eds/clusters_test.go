@@ -34,7 +34,6 @@ func TestClusters(t *testing.T) {
 		s.expect("")
 		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
 		s.expect(`10.3.0.1:1 new/child0, 10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["new/child0","near/child0","backup"]`)
-		// The root cluster changes its type.
 		catalogue.Set(adstest.EDS("shop"), adstest.Cluster("shop", "10.4.0.1:1"))
 		s.expect(`10.4.0.1:1 shop/child0 of ["shop/child0"]`)
 		if got := fmt.Sprint(s.names); got != "[backup.example.com:443]" {
@@ -43,9 +42,9 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// A cluster is removed from the aggregate, is put back in place of another one, and has no
-// endpoints. The replaced cluster stays in use until it has some; calls do not go to the last
-// resort.
+// A cluster is removed from the aggregate and later put back, without endpoints, in place of
+// another cluster. The replaced cluster stays in use until the new one has endpoints. Calls do not
+// go to the last resort.
 func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -104,7 +103,7 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 	})
 }
 
-// A cluster that is not an aggregate may have its endpoints under another name (service_name).
+// The endpoints of a cluster that is not an aggregate may have another name (service_name).
 func TestServiceNameOfACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -173,7 +172,6 @@ func TestClustersThatAreSlow(t *testing.T) {
 	})
 }
 
-// If no cluster can be used, the errors of calls give the reason for each.
 func TestNoClusterAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -202,7 +200,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 		s.start(second, other.Serve)
 		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
-		first.Set(adstest.Aggregate("shop", "a", "d")) // the server has no cluster d, so the change is incomplete
+		first.Set(adstest.Aggregate("shop", "a", "d"))
 		synctest.Wait()
 		s.stop(server)
 		time.Sleep(10 * time.Second) // the second server has no endpoints of its cluster c

@@ -16,8 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// serveTLS starts a management server on 127.0.0.1. If clients is not nil, clients need a
-// certificate.
 func serveTLS(t *testing.T, a *testcert.Authority, clients *x509.CertPool) string {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{a.Pair("server", "127.0.0.1").Load(t)}}
@@ -57,7 +55,6 @@ func tlsBootstrap(address, ca string, pair testcert.Pair) string {
 		address, ca, pair.Certificate, pair.Key)
 }
 
-// A renewed client certificate is used without a restart of the program.
 func TestBootstrapWithMutualTLS(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())

@@ -28,7 +28,6 @@ func shopOf(prefix string, clusters ...string) []proto.Message {
 	return all
 }
 
-// Two management servers are started and stopped, both before and after the channel has endpoints.
 func TestServersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -47,7 +46,7 @@ func TestServersTakeTurns(t *testing.T) {
 		s.stop(server)
 		s.stop(second)
 		time.Sleep(time.Hour)
-		s.expect("") // no update: the last good clusters stay in use
+		s.expect("")
 		s.start(second, other.Serve)
 		time.Sleep(longestPause)
 		s.expect("") // no update: the channel lacks no resource, so it does not switch to the second server
@@ -157,8 +156,8 @@ func TestServersAtRandom(t *testing.T) {
 	}
 }
 
-// checkStates checks the recorded states. began reports whether the channel had endpoints before,
-// and the result whether it has had any by now.
+// checkStates checks the recorded states. began says whether the channel had endpoints before them,
+// and checkStates returns whether it has had any by now.
 func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 	t.Helper()
 	for _, line := range slices.Collect(strings.Lines(saw)) {

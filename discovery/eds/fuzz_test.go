@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzTarget checks targets of this scheme (given.CheckTarget).
 func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{
 		"eds://127.0.0.1:1/shop", "eds://a:1,b:2/x/y?cds=true", "eds:///shop", "eds:shop", "eds://a/x", "eds://:1/x", "eds://a:0/x", "eds://a:1,a:1/x",
@@ -73,8 +72,8 @@ func FuzzBootstrap(f *testing.F) {
 	})
 }
 
-// withoutFiles returns an empty configuration in place of one that names files, which a fuzz test
-// must not open.
+// withoutFiles returns nil for a configuration that names files, because a fuzz test must not open
+// them.
 func withoutFiles(config json.RawMessage) json.RawMessage {
 	var files tlsFiles
 	if json.Unmarshal(config, &files) == nil && files != (tlsFiles{}) {

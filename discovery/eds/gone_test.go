@@ -94,7 +94,7 @@ func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 				c.start(server, adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.2:80")).Serve)
 				c.backendAt("10.1.0.2:80")
 				stop()
-				synctest.Wait() // the client sees that the connection is closed, so that the next call does not use it
+				synctest.Wait()
 				began := time.Now()
 				call()
 				if took := time.Since(began); took > 36*time.Second {

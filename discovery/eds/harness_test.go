@@ -32,7 +32,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state until there is an answer
+	if awaiting.Is(s) { // there is no answer yet
 		return nil
 	}
 	push(c.states, s)

@@ -24,7 +24,7 @@ import (
 type hostility struct {
 	answer func(*adstest.Stream) error // handles the rest of the first stream, and all of each later stream
 	bytes  func(net.Conn)              // handles each connection but the first, instead of gRPC
-	metric string                      // the metric that must count the failure
+	metric string
 	count  int64
 	log    string // text of a log line that must also name the server
 }
@@ -169,7 +169,6 @@ type raw [][]byte
 
 var zeros = make([]byte, 1<<20)
 
-// rawCodec sends raw messages as they are.
 type rawCodec struct{ encoding.CodecV2 }
 
 func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -195,7 +194,7 @@ func halfAResponse(c net.Conn) {
 		return
 	}
 	const stream = 1
-	c.Write(frame(4, 0, 0, nil)) // an empty SETTINGS frame
+	c.Write(frame(4, 0, 0, nil))
 	c.Write(frame(1, 4, stream, append([]byte{0x88, 0x0f, 0x10, 16}, "application/grpc"...)))
 	c.Write(frame(0, 0, stream, append([]byte{0, 0, 0, 3, 0xe8}, "half of it"...)))
 	c.(*net.TCPConn).SetLinger(0) // makes Close send a reset
@@ -208,7 +207,6 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 
-// readUntilHeaders reads frames until the client opens a stream, and reports whether it did.
 func readUntilHeaders(c net.Conn) bool {
 	c.Write(frame(4, 0, 0, nil))
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

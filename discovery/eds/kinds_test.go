@@ -60,7 +60,7 @@ func TestClusterChangesItsType(t *testing.T) {
 		c.until(before)
 		c.stays(before, 10)
 	}
-	// An invalid cluster is rejected, and the one before stays in use.
+	// An invalid cluster is rejected, and the previous one stays in use.
 	for _, wrong := range []*clusterv3.Cluster{withEndpoints("shop", clusterv3.Cluster_ORIGINAL_DST, after), adstest.Aggregate("shop", "shop")} {
 		catalogue.Set(wrong)
 		if wrong.GetClusterType() == nil {
@@ -75,8 +75,8 @@ func TestClusterChangesItsType(t *testing.T) {
 	}
 }
 
-// callAllTheTime makes calls until stop is called, and none of them may fail. stop returns how many
-// there were.
+// callAllTheTime makes calls until stop is called. No call may fail. stop returns the number of
+// calls.
 func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

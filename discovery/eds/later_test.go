@@ -17,14 +17,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// silent is a channel that tells the number of endpoints in each state and does not keep the state.
+// silent is a channel that sends the number of endpoints of each state to came. It does not keep
+// the state.
 type silent struct {
 	*channel
 	came chan int
 }
 
 func (c silent) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state until there is an answer
+	if awaiting.Is(s) { // there is no answer yet
 		return nil
 	}
 	c.came <- len(s.Endpoints)
@@ -66,7 +67,6 @@ func TestLaterChannelsShareWhatCame(t *testing.T) {
 	}
 }
 
-// settled returns the size of the heap after garbage collection.
 func settled() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -115,7 +115,6 @@ func stateOf(t *testing.T, m proto.Message) adsclient.State {
 	return adsclient.State{Good: &adsclient.Resource{Read: r}, Version: "7"}
 }
 
-// A resource is parsed once, however many channels use it.
 func TestWhatComesIsReadOnce(t *testing.T) {
 	var one, other taking
 	state := stateOf(t, many(1))

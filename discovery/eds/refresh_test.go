@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// rotating is a DNS resolver. The answers for a name are given in turn.
+// rotating is a DNS resolver that gives the answers for each name in turn.
 type rotating struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -55,8 +55,8 @@ func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
 func (*rotatingName) Close() {}
 
 // DNS names in clusters are looked up at the refresh interval of the target. An address is removed
-// when removeAfter answers in a row lack it. Here each answer has one of three addresses in turn,
-// so removeAfter=3 removes none.
+// when removeAfter answers in a row lack it. Here three addresses take turns, so removeAfter=3
+// removes none.
 func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,6 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	}
 }
 
-// pending is a DNS resolver that answers only when the test tells it to.
 type pending struct {
 	mu   sync.Mutex
 	open []resolver.ClientConn
@@ -108,9 +107,8 @@ func (d *pending) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
 func (*pending) Close()                                {}
 
-// The first server is down. In the second server's clusters is a DNS name that is still being
-// looked up. Until the lookup ends, the first server's clusters stay in use, with their own
-// endpoints.
+// The first server is down, and a DNS name in the second server's clusters is still being looked
+// up. Until the lookup ends, the clusters and endpoints of the first server stay in use.
 func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -134,8 +132,8 @@ func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	})
 }
 
-// The channel was idle. Now the server still has the endpoints but no longer the clusters. The last
-// good clusters stay in use, and changes of their endpoints reach the channel.
+// A channel that was idle finds a server that still has the endpoints but no longer the clusters.
+// The last good clusters stay in use, and changes of their endpoints reach the channel.
 func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

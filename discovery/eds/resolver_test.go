@@ -93,7 +93,7 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 		close(closed)
 	}()
 	wait(t, "return of Close", closed)
-	go func() { // the stream ends only when UpdateState has returned
+	go func() {
 		select {
 		case <-c.states:
 		case <-gone:

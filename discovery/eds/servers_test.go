@@ -33,7 +33,6 @@ func newManagers(t *testing.T) *managers {
 	return m
 }
 
-// While the first server is down, calls go to the endpoints of the second one. No call fails.
 func TestServersInOrder(t *testing.T) {
 	m := newManagers(t)
 	c := newTraffic(t, "eds://"+m.first+","+m.second+"/c")

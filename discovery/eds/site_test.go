@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// site is a channel, and a network of management servers and a DNS resolver.
+// site is a channel with a network of management servers and a DNS resolver.
 type site struct {
 	t       *testing.T
 	cc      told
@@ -66,7 +66,7 @@ func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// Scheme and Build make a site gRPC's resolver for DNS.
+// Scheme and Build make a site a resolver.Builder for DNS.
 func (*site) Scheme() string { return "dns" }
 
 func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
@@ -107,7 +107,7 @@ type told struct {
 }
 
 func (c told) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the state until there is an answer
+	if awaiting.Is(state) { // there is no answer yet
 		return nil
 	}
 	var parts []string
@@ -124,7 +124,6 @@ func (c told) UpdateState(state resolver.State) error {
 
 func (c told) ReportError(err error) { c.lines <- "error " + err.Error() }
 
-// saw returns the lines since its last call.
 func (s *site) saw() string {
 	synctest.Wait()
 	var lines []string

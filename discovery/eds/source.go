@@ -74,8 +74,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// follow subscribes to the resources that needs returns. If a file of the bootstrap is invalid,
-// follow returns, and the file is read again in the background.
+// follow subscribes to the resources that needs returns. If a bootstrap file is invalid, follow
+// returns and the file is read again in the background.
 func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err

@@ -19,7 +19,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// backend starts a server that gives its own address in the response header "backend".
 func backend(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
@@ -54,7 +53,6 @@ func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	return &traffic{t, conn, m}
 }
 
-// call returns the address of the backend that answered. The call must not fail.
 func (c *traffic) call() string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -66,7 +64,6 @@ func (c *traffic) call() string {
 	return strings.Join(header.Get("backend"), ",")
 }
 
-// stays makes n calls, which must all reach want.
 func (c *traffic) stays(want string, n int) {
 	c.t.Helper()
 	for range n {

@@ -75,7 +75,7 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 }
 
 // A certificate file that is half written, or does not match its key, is read again. Until the two
-// match, a failover target uses its other mechanism.
+// match, a failover target uses its other entry.
 func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -97,7 +97,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for n := 0; n != 2; { // first the endpoint from DNS alone, then the server's as well
+	for n := 0; n != 2; {
 		n = len(wait(t, "state", list.states).Endpoints)
 		if n == 1 {
 			rename(t, renewed.Key, pair.Key)
@@ -106,7 +106,6 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	wait(t, "state", c.states)
 }
 
-// If a file that the bootstrap names cannot be read, it is read again until it can be.
 func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	cert := testcert.New(t)
 	path := filepath.Join(t.TempDir(), "ca.pem")
@@ -151,7 +150,7 @@ func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			s.expect(before)
 			rename(t, path+".gone", path)
-			time.Sleep(145 * time.Second) // the longest backoff
+			time.Sleep(145 * time.Second)
 			if got, want := s.saw(), strings.Replace(before, "10.1.0.1:1", "10.1.0.2:1", 1); !strings.HasSuffix(got, want) {
 				t.Errorf("%q: channel saw\n%s\nwant %s in the end", query, got, want)
 			}

@@ -33,7 +33,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	}
 	taken, built := make(chan struct{}), make(chan struct{})
 	script := func(s *adstest.Stream) error {
-		<-built // Build must have returned before UpdateState blocks
+		<-built
 		for i := 1; i <= last; i++ {
 			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
 				return err
@@ -51,7 +51,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 		}
 	}
 	c := newChannel()
-	c.states = make(chan resolver.State) // without a buffer: UpdateState blocks until the test receives
+	c.states = make(chan resolver.State)
 	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		apply(t, b, p, second)
 		synctest.Wait()
 		// About 500 picks are expected, with a standard deviation of 8. The bounds are 5 standard
-		// deviations from there.
+		// deviations away.
 		if got := shareOf(cc, heavy); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}

@@ -22,14 +22,13 @@ type reply struct {
 	lasts time.Duration
 }
 
-// script gives its replies in order, and repeats the last one.
 type script struct {
 	replies []reply
 
 	mu       sync.Mutex
 	began    time.Time
 	requests []string        // what each request asked for: "all", "list", or the version from which to watch
-	times    []time.Duration // when, since the first request
+	times    []time.Duration // since the first request
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -68,8 +67,8 @@ func (s *script) seen() (requests string, times []time.Duration) {
 	return strings.Join(s.requests, " "), s.times
 }
 
-// Some replies contain no slices. Each determines which request follows and after which pause.
-// Meanwhile the known slices stay in use.
+// After a reply without slices, the known slices stay in use. The reply determines the next request
+// and the pause before it.
 func TestAnswersInPlaceOfSlices(t *testing.T) {
 	const all = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
 {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
@@ -78,7 +77,7 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 	for what, test := range map[string]struct {
 		replies []reply
 		want    string
-		last    time.Duration // at least this long between the end of the last body and the last request
+		last    time.Duration // minimum time between the end of the last body and the last request
 	}{
 		"gone, as a status":            {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
 		"gone, as an event":            {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},

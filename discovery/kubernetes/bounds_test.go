@@ -21,12 +21,12 @@ func many(n int) string {
 	return b.String()[1:]
 }
 
-// A slice that exceeds a bound does not end the watch. A new one is left out, and a known one stays
-// in use as it was. The answer has a note until the slice is within the bounds again.
+// A slice that exceeds a bound does not end the watch. A new slice is left out, and a known one
+// keeps its last good content. The answer has a note until the slice is within the bounds again.
 func TestOneSliceBeyondTheBounds(t *testing.T) {
 	manyPorts := strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"ports":[`, `"ports":[`+strings.Repeat(`{"port":1},`, 100), 1)
 	for what, test := range map[string]struct {
-		beyond string // the event of a slice beyond the bounds: b changes, or a slice is new
+		beyond string
 		note   string
 		out    bool
 	}{
@@ -169,7 +169,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// A slice that stays in use as it was counts towards the bounds, too.
+// The last good content of a slice counts towards the bounds, too.
 func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
 	k := newKnown()

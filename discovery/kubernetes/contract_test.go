@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// fake gives the same reply to each request and then keeps the body open.
 type fake struct {
 	code int
 	body string

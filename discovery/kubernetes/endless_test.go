@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// endless is a body without an end. Once a reader has taken most bytes, it gets an error, so that a
-// missing bound does not use up the memory of the test.
+// endless is a body without an end. A read beyond the limit in most fails, so that a missing bound
+// does not use up the memory of the test.
 type endless struct {
 	begin, repeated string
 	most            int
 	read            int
-	more            bool // the reader wanted more than most bytes
+	more            bool // the reader tried to read beyond most
 }
 
 func (e *endless) Read(p []byte) (int, error) {

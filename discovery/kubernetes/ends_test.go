@@ -24,7 +24,7 @@ func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 // but sends nothing. When that watch ends, by a cut or by its timeout, the source requests all
 // slices again. After a mere outage it does not.
 func TestARestoreBehindABalancer(t *testing.T) {
-	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour is longer than the timeout of any watch
+	for _, silent := range []time.Duration{50 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {

@@ -15,10 +15,8 @@ type source struct {
 	server
 }
 
-// Check implements discovery.Source.
 func (s source) Check(bool) error { return s.check() }
 
-// Start implements discovery.Source.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if err := s.check(); err != nil {
 		return discovery.Started{}, err
@@ -111,7 +109,7 @@ func (h *host) release() {
 	}
 }
 
-// add makes f call the user's receiver, beginning with the current state.
+// add registers a user and passes it the current state.
 func (f *feed) add(u *user) {
 	f.telling.Lock()
 	defer f.telling.Unlock()

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzTarget checks targets of this scheme (given.CheckTarget).
 func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{
 		"kubernetes:///web.shop:grpc", "kubernetes:///web.shop.svc.cluster.local:80", "kubernetes://shop/a,b:1?terminating=never&addressType=IPv6",
@@ -26,7 +25,6 @@ func FuzzTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { with.CheckTarget(t, b, text) })
 }
 
-// checkLine checks that text from the API server is one short line.
 func checkLine(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.ContainsAny(text, "\n\r\x00\x1b") || len(text) > 2000 {
@@ -63,8 +61,8 @@ func checkKnown(t *testing.T, k *known) {
 	}
 }
 
-// FuzzWatch checks what a watch does with any bytes: it stays within its bounds, says in one line
-// what is wrong, and a slice that does not parse stays as it was.
+// FuzzWatch checks a watch with any bytes. The watch stays within its bounds and describes each
+// problem in one line. A slice that does not parse keeps its last content.
 func FuzzWatch(f *testing.F) {
 	for _, seed := range []string{
 		at("ADDED", "a", "10.0.0.1") + bookmark("7", true) + at("MODIFIED", "a", "10.0.0.2,10.0.0.3") + at("DELETED", "a", "") + bookmark("9", false),

@@ -22,14 +22,14 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// If the client knows its location, it follows the hints of endpoints by default; otherwise the
-// default does nothing, without a warning. A preference that is set replaces the default.
+// A client that knows its location follows the hints of endpoints by default. For other clients,
+// the default has no effect and logs no warning. The option prefer replaces the default.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {
 		target string
-		zone   string // value of UNDERSTUDY_ZONE
-		prefer string // Options.Prefer
+		zone   string
+		prefer string
 		want   []string
 	}{
 		{"kubernetes:///web.shop", "", "", []string{a, b}},
@@ -61,7 +61,7 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 			}
 			defer func() { _ = cc.Close() }()
 			got := make(map[string]bool)
-			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until each expected endpoint has answered
+			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ {
 				var p peer.Peer
 				if err := call(t, healthpb.NewHealthClient(cc), grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
 					t.Fatal(err)

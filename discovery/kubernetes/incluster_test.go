@@ -21,7 +21,7 @@ import (
 // pod is the environment of a pod, and an API server that accepts one token and sends one slice.
 type pod struct {
 	*httptest.Server
-	files   string      // directory of the service account's files
+	files   string
 	token   chan string // holds the token that the server accepts
 	asked   chan *http.Request
 	updates chan string
@@ -72,7 +72,7 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}`)
 }
 
-// start starts a source that knows only what the pod's environment tells.
+// start starts a source that is configured only by the pod's environment.
 func (p *pod) start(t *testing.T) {
 	r := new(discovery.Receiver).With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { p.updates <- flat(a); return nil },

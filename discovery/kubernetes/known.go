@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file decides which slices are in use, without the network and the clock.
+// The code in this file decides which slices are in use. It uses neither the network nor the clock.
 
 const (
 	removal   = 10 * time.Second // how long a deleted slice stays in use
@@ -19,7 +19,7 @@ const (
 	maxAll    = 200_000 // endpoints of all slices; a cluster has at most 150,000 pods
 )
 
-// whyNone is the reason that users see if the account may not get Services.
+// whyNone is the reason in errors if the account may not get Services.
 const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
 
 // snapshot is an immutable copy of the known slices.
@@ -77,8 +77,8 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	}
 }
 
-// noted returns the key of a slice in wrong. It is short, because an invalid name may have
-// megabytes.
+// noted returns the key for this slice in collection.wrong. It shortens the name, because an
+// invalid name may have megabytes.
 func noted(name string) string { return printable.Line(name, 300) }
 
 func (c *collection) add(name string, sl *slice) {
@@ -173,7 +173,7 @@ func (k *known) replace(all *collection, now time.Time) {
 	}
 }
 
-// leave keeps a deleted slice in use for some time.
+// leave keeps a deleted slice in use for the duration removal.
 func (k *known) leave(sl *slice, now time.Time) {
 	if sl == nil || !k.told {
 		return

@@ -17,10 +17,9 @@ import (
 // This file computes the answer for a set of slices a second time, slowly and simply. A random test
 // compares it with the product.
 
-// given is a slice as the API has it.
 type given struct {
 	name, service, kind string
-	priority, weight    int // labels; 0 if there is none
+	priority, weight    int
 	ports               []port
 	endpoints           []givenEndpoint
 }
@@ -246,7 +245,6 @@ func describe(q query, held []one) (lines []string) {
 	return lines
 }
 
-// actual returns the lines of an answer in the same form as describe.
 func actual(a discovery.Answer) (lines []string) {
 	hints := func(of []string) (all []named) {
 		for _, n := range of {
@@ -338,7 +336,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 	})
 }
 
-// For random slices, the product's answer is that of the simple computation in this file.
+// For random slices, the product's answer equals the answer of the simple code in this file.
 func TestTheSetIsThatOfTheSentences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		there, left := draw("s").Draw(t, "there"), draw("l").Draw(t, "left")

@@ -60,9 +60,8 @@ func newStream(body io.Reader) *stream {
 	return s
 }
 
-// next decodes the next value into the variable that into points to. problem says why the value is
-// invalid. err is set if no further value can be read. After a value that is too long, next skips
-// the rest of the line.
+// next decodes the next value. problem says why the value is invalid. err is set if no further
+// value can be read. After a value that is too long, next skips the rest of the line.
 func (s *stream) next(into any) (problem, err error) {
 	s.bounded.N = maxEvent
 	err = s.Decode(into)

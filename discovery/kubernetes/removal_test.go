@@ -13,11 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// pipe answers each request for slices with a body that the test writes.
 type pipe struct{ body io.ReadCloser }
 
 func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // a request for the Service, not for its slices
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: p.body}, nil
@@ -111,8 +110,8 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 	})
 }
 
-// A deleted slice goes after 10 s even if the server is unreachable. The update without it does not
-// confirm the other slices.
+// A deleted slice expires after 10 s even if the server is unreachable. The update without it does
+// not confirm the other slices.
 func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -144,7 +143,7 @@ func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// If the Service has other slices, a deleted one goes after 10 s.
+// If the Service has other slices, a deleted one expires after 10 s.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -26,7 +26,7 @@ import (
 type replay struct {
 	*kubetest.Server
 	t    *testing.T
-	pods map[string]string // by name: host:port
+	pods map[string]string
 	cc   *grpc.ClientConn
 }
 
@@ -72,7 +72,6 @@ func (r *replay) call() string {
 	return ""
 }
 
-// goTo waits until calls reach these pods and no others.
 func (r *replay) goTo(when string, want ...string) {
 	r.t.Helper()
 	var last string
@@ -120,7 +119,7 @@ func TestReplayOfGoZero5659(t *testing.T) {
 	}
 	r.open()
 	r.goTo("at first", "a", "b", "c")
-	for range 20 { // an event contains a single slice
+	for range 20 {
 		for i, pod := range []string{"a", "b", "c"} {
 			r.set(fmt.Sprint("web-", i), pod, "")
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// sliceOf parses a slice. labels is the name of its Service, and may go on with more labels. rest
-// is the JSON of all other fields.
+// sliceOf parses a slice. labels is the name of its Service, which more labels may follow. rest is
+// the JSON of all other fields.
 func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	t.Helper()
 	service, more, _ := strings.Cut(labels, " ")
@@ -63,9 +63,9 @@ func TestSentencesOfTheSet(t *testing.T) {
 		query    query
 		slices   []string // for each slice: labels, address type, endpoints and ports
 		want     string
-		note     string // an excerpt of a note
-		why      string // an excerpt of Why
-		err      string // an excerpt of the error
+		note     string
+		why      string
+		err      string
 	}{
 		{sentence: "the slices of all Services of the target are used",
 			query:  query{services: "web,web-canary"},

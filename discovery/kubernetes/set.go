@@ -29,7 +29,7 @@ type item struct {
 	of               *endpoint
 }
 
-// better sorts by condition, best first, then by priority, then by weight, greatest first.
+// better orders items by condition (best first), then by priority, then by weight (greatest first).
 func better(a, b item) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
 		cmp.Compare(a.id, b.id))
@@ -61,8 +61,8 @@ func (s *set) omit(format string, args ...any) {
 	s.note(format, args...)
 }
 
-// answer converts a snapshot to an answer. It ignores endpoints of deleted slices that an existing
-// slice contains.
+// answer converts a snapshot to an answer. It ignores an endpoint of a deleted slice if an existing
+// slice contains the same endpoint.
 func answer(q query, of *snapshot) (discovery.Answer, error) {
 	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
 	if len(of.there)+len(of.left) == 0 {
@@ -141,7 +141,8 @@ func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	s.items = append(s.items, i)
 }
 
-// number returns the value of a numeric label, or otherwise if the label is absent or invalid.
+// number returns the value of a numeric label. If the label is absent or invalid, it returns the
+// argument otherwise.
 func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
 	text, given := sl.Metadata.Labels[name]
 	if !given {

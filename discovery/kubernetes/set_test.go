@@ -38,9 +38,9 @@ func TestTheSet(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		port   string
-		slices []string // what follows addressType in each slice
+		slices []string // the JSON after addressType in each slice
 		left   []string
-		want   string // the answer, or a part of the error
+		want   string
 	}{
 		{"absent conditions mean ready", "", []string{one(`{"addresses":["10.0.0.1"]}`)}, nil, "0/10.0.0.1:80=healthy"},
 		{"a union over slices", "", []string{one(`{"addresses":["10.0.0.1"],"zone":"a"}`), one(`{"addresses":["10.0.0.2"],"zone":"b"}`)}, nil,

@@ -33,7 +33,7 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(2 * time.Second)
-		late, stop := listen(t, s, query{port: "grpc", never: true}) // gets the known endpoints at once
+		late, stop := listen(t, s, query{port: "grpc", never: true})
 		stops = append(stops, stop)
 		if got := late.said(); got != "0s update 0/10.0.0.2:80=healthy" {
 			t.Errorf("a later target received %q", got)

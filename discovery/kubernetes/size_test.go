@@ -42,7 +42,6 @@ func large() []byte {
 	return b.Bytes()
 }
 
-// readyBody answers each request with the same body, which it does not end.
 type readyBody struct {
 	body  []byte
 	began chan struct{}

@@ -113,7 +113,7 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// once returns text, in a form that equal texts share in memory.
+// once interns text, so that equal strings share memory.
 func once(text string) string {
 	if text == "" {
 		return ""
@@ -150,9 +150,9 @@ func (l *names) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// bounded decodes an array. It decodes each element into the value that into points to, and then
-// calls taken. It stops after most+1 elements, because two bytes of JSON may need a hundred bytes
-// of memory.
+// bounded decodes an array. It decodes each element into the variable at into, and then calls
+// taken. It stops after most+1 elements, because two bytes of JSON may need a hundred bytes of
+// memory.
 func bounded(b []byte, most int, into any, taken func()) error {
 	if bytes.Equal(b, []byte("null")) {
 		return nil

@@ -37,7 +37,7 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
-// query is what a target asks for. The type must stay comparable.
+// query holds the content of a target. The type must stay comparable.
 type query struct {
 	namespace string // "" for the namespace of the pod
 	services  string // sorted and comma-separated

@@ -31,7 +31,7 @@ type watch struct {
 	known     *known
 	namespace string
 
-	version   string // version of known, or ""
+	version   string // resource version of known, or ""
 	heard     bool   // the current watch has sent something
 	whole     bool   // the last request was a watch with initial events
 	tokenRead bool   // the token was read again after a 401
@@ -112,8 +112,8 @@ func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration
 	return max(delay, time.Second, s.after), err
 }
 
-// ask makes a watch request and follows the watch until it ends. It makes a list request before if
-// the server needs one.
+// ask makes a watch request, after a list request if the server needs one. It returns when the
+// watch ends.
 func (w *watch) ask(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.host.home(); err != nil {
@@ -161,7 +161,7 @@ func (w *watch) slices(ctx context.Context, ask url.Values) (io.ReadCloser, erro
 	return w.host.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), ask)
 }
 
-// late explains a timeout of ctx better than err does.
+// late replaces err with a clearer error if ctx has ended.
 func late(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the API server did not answer in time")

@@ -123,7 +123,7 @@ func TestChannelsShareAWatchThatIsResumed(t *testing.T) {
 	if n := s.watches.Load(); n != 1 || q.Get("sendInitialEvents") != "true" || !strings.Contains(q.Get("labelSelector"), "(web)") {
 		t.Errorf("%d watches, with %v", n, q)
 	}
-	s.lines <- "" // the watch ends and is resumed
+	s.lines <- ""
 	if v := s.next(t).URL.Query().Get("resourceVersion"); v != "7" {
 		t.Errorf("it is resumed from %q, want 7", v)
 	}

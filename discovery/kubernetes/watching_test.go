@@ -207,7 +207,6 @@ func (s statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// An event of an unknown type only causes a note.
 func TestUnknownEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

@@ -77,8 +77,8 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// firstWrite sends a status code to began at the first write, which may be empty: that is when the
-// response begins.
+// firstWrite sends a status code to began at the first write, even an empty one, because that
+// begins the response.
 type firstWrite struct {
 	to    io.Writer
 	once  sync.Once
@@ -105,7 +105,6 @@ func (s *scripted) requests() (kinds string, all []asked) {
 	return strings.Join(list, " "), append([]asked(nil), s.asked...)
 }
 
-// listener records what a source tells its receiver.
 type listener struct {
 	began time.Time
 	mu    sync.Mutex
@@ -117,7 +116,6 @@ func (l *listener) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprint(time.Since(l.began).Round(time.Millisecond), " ")+fmt.Sprintf(format, args...))
 }
 
-// said returns the lines since its last call.
 func (l *listener) said() string {
 	synctest.Wait()
 	l.mu.Lock()
