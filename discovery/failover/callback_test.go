@@ -87,7 +87,7 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		cc.onUpdate = func(resolver.State) {
-			f.resolvers["b"].answer("10.0.2.1:1") // waits in the queue, because an update is in progress
+			f.resolvers["b"].answer("10.0.2.1:1")
 			r.Close()
 		}
 		f.resolvers["a"].answer("10.0.1.1:1")
@@ -95,14 +95,14 @@ func TestCloseFromWithinAnUpdate(t *testing.T) {
 		if got := cc.take(); got != "state fake:a [10.0.1.1:1/a]\n" {
 			t.Errorf("channel saw %q, want no update after close", got)
 		}
-		closed := strings.Fields(strings.ReplaceAll(f.take(), "closed ", "")) // in any order
+		closed := strings.Fields(strings.ReplaceAll(f.take(), "closed ", ""))
 		if slices.Sort(closed); !slices.Equal(closed, []string{"a", "b"}) {
 			t.Errorf("closed %q, want each once", closed)
 		}
 	})
 }
 
-// While a mechanism is being closed, and afterwards, its resolver gets no ResolveNow.
+// The resolver of an entry gets no ResolveNow while it is being closed or afterwards.
 func TestCloseWhileAPartIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, cc := newFakes(), &channel{}
@@ -156,7 +156,7 @@ func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
 }
 
 // When resolvers answer at the same time, the updates of the channel do not overlap. The last
-// update has the last answer of each mechanism. This needs the race detector.
+// update has the last answer of each entry. This needs the race detector.
 func TestManyAnswersAtOnce(t *testing.T) {
 	f, cc := newFakes(), &channel{}
 	var asker atomic.Pointer[func(string, bool)]

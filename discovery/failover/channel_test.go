@@ -29,7 +29,7 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// Two mechanisms may have the same address.
+// Two entries may have the same address.
 func TestTheSamePartTwice(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
@@ -93,7 +93,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("call = %v, want Unavailable with %q", err, want)
 	}
 
-	// A call that waits is sent as soon as a mechanism has an address.
+	// A waiting call is sent as soon as an entry has an address.
 	eu := startTier(t, "eu", insecure.NewCredentials())
 	done := make(chan error, 1)
 	go func() {
@@ -107,12 +107,12 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("a call that waits failed: %v", err)
 	}
 
-	// The answer has no addresses, so those of the last one stay in use.
+	// An answer without addresses leaves the previous ones in use.
 	n.set("eu", nil)
 	await(t, conn, "eu as eu")
 }
 
-// A call to a mechanism without endpoints fails with the error of that mechanism.
+// A call to an entry without endpoints fails with the error of that entry.
 func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	n := newNames()
 	eu := startTier(t, "eu", insecure.NewCredentials())

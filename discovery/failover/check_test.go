@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// check does what understudy.Validate does, except for reading files.
+// check does the work of understudy.Validate, except for reading files.
 func check(target string, opts ...given.Option) error {
 	u, err := url.Parse(target)
 	if err != nil {

@@ -28,7 +28,6 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take waits until all other goroutines are blocked, and returns the events since its last call.
 func (j *journal) take() string {
 	settle.Wait()
 	j.mu.Lock()
@@ -44,14 +43,14 @@ func (j *journal) take() string {
 type channel struct {
 	resolver.ClientConn
 	journal
-	refuse   error                // the error of UpdateState
-	onUpdate func(resolver.State) // called by UpdateState
+	refuse   error
+	onUpdate func(resolver.State)
 	last     resolver.State
 	config   string
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // the state until there is an answer
+	if awaiting.Is(state) { // there is no answer yet
 		return nil
 	}
 	c.add("state%s", c.describe(state))
@@ -74,7 +73,7 @@ type rawConfig struct {
 	json string
 }
 
-// describe lists the mechanisms of a state, with their addresses and server names.
+// describe lists the priorities of a state, with their addresses and server names.
 func (c *channel) describe(state resolver.State) string {
 	var config struct {
 		LoadBalancingConfig []map[string]struct{ Priorities []string }
@@ -104,8 +103,8 @@ func (c *channel) describe(state resolver.State) string {
 type fakes struct {
 	journal
 	resolvers map[string]*fake
-	prepare   func(*fake) // called in Build
-	refuse    string      // the name for which Build fails
+	prepare   func(*fake)
+	refuse    string // the name for which Build fails
 }
 
 func newFakes() *fakes { return &fakes{resolvers: make(map[string]*fake)} }
@@ -159,7 +158,6 @@ func (r *fake) answer(addresses ...string) {
 
 func (r *fake) fail(text string) { r.cc.ReportError(errors.New(text)) }
 
-// target returns a failover target with one fake mechanism for each name.
 func target(names ...string) resolver.Target {
 	return parsed("failover:///fake:" + strings.Join(names, ",fake:"))
 }

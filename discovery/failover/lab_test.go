@@ -64,7 +64,6 @@ func sign(t *testing.T, template, parent *x509.Certificate, public *ecdsa.Public
 	return cert
 }
 
-// server returns the credentials of a server whose certificate is for names.
 func (a *authority) server(t *testing.T, names ...string) credentials.TransportCredentials {
 	t.Helper()
 	key := newKey(t)
@@ -76,8 +75,8 @@ func (a *authority) server(t *testing.T, names ...string) credentials.TransportC
 	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
 }
 
-// client returns credentials of a client that trusts the authority a. If serverName is not empty,
-// it is the name in the certificate.
+// client returns the credentials of a client that trusts a. If serverName is not empty, it is the
+// expected name in the server's certificate.
 func (a *authority) client(serverName string) credentials.TransportCredentials {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
@@ -88,7 +87,7 @@ func (a *authority) client(serverName string) credentials.TransportCredentials {
 type tier struct {
 	name    string
 	creds   credentials.TransportCredentials
-	fails   func() bool // whether the next call fails; may be nil
+	fails   func() bool
 	address string
 	server  *grpc.Server
 }
@@ -115,7 +114,7 @@ func (s *tier) start(t *testing.T) {
 }
 
 func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	// A failing call gets no header, because gRPC does not retry a call after a header.
+	// A failing call gets no header, because gRPC does not retry a call that has received one.
 	if s.fails != nil && s.fails() {
 		return nil, status.Error(codes.Unavailable, "made to fail")
 	}
@@ -137,7 +136,6 @@ func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (
 	return header.Get("tier")[0] + " as " + header.Get("called")[0], nil
 }
 
-// await makes calls until one is answered as in want.
 func await(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -209,7 +207,7 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return w, nil
 }
 
-// ResolveNow sends the current addresses or error of the name, if the test has set any.
+// ResolveNow sends the addresses or the error that the test has set for the name.
 func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
 	w.names.mu.Lock()
 	addresses, known := w.names.addresses[w.name]

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// The names are looked up every 30 s, so that new backends get calls although no connection has
-// failed. Usually an entry of the target is just a name and a port; here it also names the DNS
+// The names are looked up every 30 s, so that new backends get calls even if no connection has
+// failed. Usually an entry of the target is just a name and a port. Here it also names the DNS
 // server of the example.
 func Example_twoNames() {
 	us, usPort := exampleServer()
@@ -96,7 +96,6 @@ func exampleClient(target string) *grpc.ClientConn {
 	return conn
 }
 
-// answeredBy makes calls until one is answered, and returns the port of the server.
 func answeredBy(conn *grpc.ClientConn) int {
 	for {
 		var from peer.Peer

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// The policies of a channel follow the parameters of its target.
 func TestParametersOnAChannel(t *testing.T) {
 	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
 	n := newNames()

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxParts limits the entries of a list. Each has a resolver, and with the default timeout of 10 s,
-// a failover through 64 entries takes over ten minutes.
+// maxParts limits the entries of a list. Each entry has a resolver, and with the default timeout of
+// 10 s, failing over through 64 entries takes over ten minutes.
 const maxParts = 64
 
 // form is the example in errors about a malformed target.
@@ -31,8 +31,8 @@ type list struct {
 	first string
 }
 
-// parse returns the mechanisms of all entries in priority order. Without an error, there is at
-// least one.
+// parse returns the discovery mechanisms of all entries in priority order. Without an error, there
+// is at least one.
 func (l *list) parse() ([]discovery.Mechanism, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func checkShape(u url.URL) error {
 	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, printable.Quote(given), form)
 }
 
-// parsePart parses one entry. Its mechanism is named after the decoded entry, unless the source
-// gives names to its mechanisms.
+// parsePart parses one entry. The discovery mechanism is named after the decoded entry, unless the
+// source gives names to its mechanisms.
 func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
@@ -110,8 +110,8 @@ func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	return parts, err
 }
 
-// find parses an entry and finds its resolver. It does so like grpc.NewClient, except that "://"
-// after an unregistered scheme is an error.
+// find parses an entry and finds its resolver, like grpc.NewClient. The only difference is that
+// "://" after an unregistered scheme is an error.
 func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
@@ -200,7 +200,8 @@ func isAddress(endpoint string) bool {
 	return err == nil
 }
 
-// uniqueName returns name, with a number if name is already taken. It adds the result to taken.
+// uniqueName returns name, followed by a number if it is already taken. It adds the result to
+// taken.
 func uniqueName(name string, taken map[string]bool) string {
 	unique := name
 	for i := 2; taken[unique]; i++ {

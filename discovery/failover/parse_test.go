@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// inner lists the mechanisms of a target, one per line: name -> gRPC target authority.
+// inner lists the discovery mechanisms of a target, one per line: name -> gRPC target authority.
 func inner(t *testing.T, target string) string {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -55,8 +55,7 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///:443":               ":443 -> dns:///:443 localhost:443",
 		"failover:///[2001:db8::1]:443":  "[2001:db8::1]:443 -> dns:///[2001:db8::1]:443 [2001:db8::1]:443",
 		"failover:///192.0.2.1:443":      "192.0.2.1:443 -> dns:///192.0.2.1:443 192.0.2.1:443",
-		// gRPC accepts one slash instead of three.
-		"failover:/us:443": "us:443 -> dns:///us:443 us:443",
+		"failover:/us:443":               "us:443 -> dns:///us:443 us:443",
 		// An entry is percent-decoded once, after the list has been split at its commas.
 		"failover:///fake:///a%2Cb,c:1":     "fake:///a,b -> fake:///a,b a,b\nc:1 -> dns:///c:1 c:1",
 		"failover:///fake:///a%3Fx=1":       "fake:///a?x=1 -> fake:///a a",
@@ -68,11 +67,11 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
 			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
 		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
-		// An entry may have parameters. Of several authorities, the innermost one applies.
+		// An entry may have parameters. If there are several authorities, the innermost one
+		// applies.
 		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
 			"eds://h:1/shop?authority=y/z -> its own y%2Fz\nb:1 -> dns:///b:1 b:1",
 		"failover:///failover:///a:1%253Fauthority=x%2Cb:1%3Fauthority=y": "a:1?authority=x -> dns:///a:1 x\nb:1 -> dns:///b:1 y",
-		// The same entry may occur twice.
 		"failover:///a:1,a:1,a:1": "a:1 -> dns:///a:1 a:1\na:1 (2) -> dns:///a:1 a:1\na:1 (3) -> dns:///a:1 a:1",
 	} {
 		if got := inner(t, target); got != want {
@@ -157,7 +156,7 @@ func TestTheBuilderIsRegistered(t *testing.T) {
 }
 
 // FuzzParseTarget checks that a target causes no panic, that an error is one short line, and that
-// mechanisms have different names and valid authorities.
+// discovery mechanisms have different names and valid authorities.
 func FuzzParseTarget(f *testing.F) {
 	long := "l" + strings.Repeat("%89", 1000)
 	for _, seed := range []string{

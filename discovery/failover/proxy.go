@@ -23,27 +23,27 @@ func (f proxyFunc) uses(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-// way tells how the endpoints of a mechanism are found and reached.
+// way says how the endpoints of an entry are found and reached.
 type way struct {
-	address string // host:port, or "" if the mechanism's resolver finds the addresses
+	address string // host:port, or "" if the entry's resolver finds the addresses
 	byProxy bool   // the proxy looks address up; otherwise it is dialled directly
 }
 
-// route decides where the name of a DNS mechanism is looked up and how its addresses are reached. On
-// a channel that uses a proxy, gRPC dials every address through the proxy unless NO_PROXY lists it:
+// route decides where the name in a DNS entry is looked up and how its addresses are reached. On a
+// channel that uses a proxy, gRPC dials every address through the proxy unless NO_PROXY lists it:
 //
-//	the mechanism's name           is looked up    and its addresses are
+//	the entry's name               is looked up    and its addresses are
 //	goes through the proxy         by the proxy    its name alone
 //	same, WithLocalDNSResolution   here            the addresses found
 //	is in NO_PROXY                 here            the addresses found if they are in NO_PROXY,
 //	                                               too, otherwise its name
 //
-// The last row needs the receiver direct, because NO_PROXY seldom lists the addresses of a name.
+// The last case needs the receiver direct, because NO_PROXY seldom lists the addresses of a name.
 func (s source) route() (way, error) {
 	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
 		return way{}, nil // a custom dialer looks names up itself
 	}
-	// gRPC takes the whole list for one host name when it decides whether to use a proxy.
+	// gRPC treats the list as a single host name when it decides whether to use a proxy.
 	channel, err := s.options.proxy.uses(s.list)
 	if err != nil {
 		return way{}, err
@@ -66,9 +66,9 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct is the receiver of a mechanism whose name is in NO_PROXY, on a channel that uses a proxy.
-// If gRPC would dial one of the found addresses through the proxy, direct replaces the endpoints by
-// the name, which gRPC dials without it.
+// direct is the receiver for an entry whose name is in NO_PROXY, on a channel that uses a proxy. If
+// gRPC would dial one of the found addresses through the proxy, direct replaces the endpoints by
+// the name, which gRPC dials directly.
 type direct struct {
 	receiver *discovery.Receiver
 	address  string

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// behind is an option that replaces the proxy of the environment. All connections go through the
-// proxy, except those to hosts that end in one of noProxy.
+// behind returns an option that replaces the proxy of the environment. All connections go through
+// the proxy, except those to hosts that end in one of noProxy.
 func behind(noProxy ...string) given.Option {
 	return given.Sources(discovery.OwnOption(func(o *options) {
 		o.proxy = func(r *http.Request) (*url.URL, error) {
@@ -31,7 +31,6 @@ func behind(noProxy ...string) given.Option {
 	}))
 }
 
-// routed returns how each mechanism of a target is reached.
 func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...given.Option) string {
 	t.Helper()
 	var lines []string

@@ -133,8 +133,7 @@ type named string
 func (named) Network() string  { return "memory" }
 func (n named) String() string { return string(n) }
 
-// inMemory runs f in a synctest bubble, with a channel to a DNS name whose addresses are in a
-// network in memory.
+// inMemory runs f in a synctest bubble, with a channel to a DNS name whose addresses are in memory.
 func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts ...given.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +154,6 @@ func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts 
 	})
 }
 
-// shares makes n calls and returns how many of them each address answered.
 func shares(t *testing.T, conn *grpc.ClientConn, n int) string {
 	t.Helper()
 	counts := make(map[string]int)
@@ -175,7 +173,6 @@ func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 	for _, subsets := range [][]string{{"a:1"}, {"a:1 b:1", "c:1 d:1"}, {"a:1 b:1", "b:1 c:1", "d:1"}, {"a:1", "b:1", "c:1", "d:1", "e:1"}} {
 		d := &dnsFake{answers: subsets}
 		inMemory(t, d, func(network *memory, conn *grpc.ClientConn) {
-			// Each subset has been in an answer by then.
 			time.Sleep(time.Duration(len(subsets)) * 34 * time.Second)
 			before := network.seen()
 			time.Sleep(time.Hour)
@@ -200,7 +197,7 @@ func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 	}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", 2))
 }
 
-// A new backend gets its share of the calls after one refresh interval and a lookup. A removed
+// A new backend gets its share of the calls after one refresh interval and one lookup. A removed
 // backend gets calls until two answers in a row lack it. No other connection is closed.
 func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 	const refresh, jitter = 30 * time.Second, 3 * time.Second
@@ -212,13 +209,13 @@ func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 		d.set("b:1 a:1 c:1 d:1")
 		time.Sleep(refresh + jitter)
 		shares(t, conn, 4)
-		synctest.Wait() // all connections are made
+		synctest.Wait()
 		if got := shares(t, conn, 100); got != "map[a:1:25 b:1:25 c:1:25 d:1:25]" {
 			t.Errorf("after two were added: %s", got)
 		}
 		d.set("c:1 b:1")
 		for answers := range 3 {
-			for d.count() < answers { // until the next answer
+			for d.count() < answers {
 				time.Sleep(time.Second)
 			}
 			want := "map[a:1:25 b:1:25 c:1:25 d:1:25]"

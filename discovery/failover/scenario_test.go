@@ -14,13 +14,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// TestScenarios runs the files in testdata. The output of a command is what happened to the channel
-// and to the resolvers of the mechanisms:
+// TestScenarios runs the files in testdata. The output of a command shows the updates of the
+// channel and the events of the entries' resolvers:
 //
 //	build a b c          build a resolver for a target with these entries
 //	answer a 10.0.0.1:1  a's resolver answers
 //	fail a text          a's resolver reports an error
-//	pass 10s             time passes
+//	pass 10s             wait for 10 s
 //	resolve-now [a]      the channel, or the child of a, requests re-resolution
 //	refuse [text]        the channel returns this error to updates from now on
 //	close
@@ -89,8 +89,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	return s.take()
 }
 
-// take returns the events of the channel, and then those of the resolvers. It sorts the latter,
-// because they may come from several goroutines.
+// take returns the events of the channel, and then the sorted events of the resolvers, which may
+// come from several goroutines.
 func (s *scenario) take() string {
 	lines := strings.SplitAfter(s.fakes.take(), "\n")
 	slices.Sort(lines)

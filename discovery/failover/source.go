@@ -41,7 +41,7 @@ func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// unlessAsked is the default Refresh of DNS names, without periodic lookups.
+// unlessAsked is the default Refresh of DNS names. It has no periodic lookups.
 var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
@@ -56,13 +56,13 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 // package can use it for parameters.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
-// within returns the mechanisms of one entry. An entry with a source of this module may have
-// several, each with its own name.
+// within returns the discovery mechanisms of one entry. An entry with a source of this module may
+// have several, each with its own name.
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
-		// gRPC passes the authority of the first mechanism as that of the channel. It must not
-		// apply to the other mechanisms as if the user had set it.
+		// gRPC passes the authority of the first discovery mechanism as that of the channel. It
+		// must not apply to the other mechanisms as if the user had set it.
 		outer.BuildOptions.Authority = ""
 	}
 	_, ours := builder.(program.Builder)
@@ -108,8 +108,7 @@ func nameOf(target resolver.Target) string {
 	return target.URL.Redacted()
 }
 
-// authorityOf returns the authority that a channel to target alone would have without an option for
-// it.
+// authorityOf returns the authority of a channel to target alone, without an option for it.
 func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
 		return overrider.OverrideAuthority(target)
@@ -127,7 +126,6 @@ type source struct {
 	dialer  bool   // the program has set a dialer for the channel
 }
 
-// Start implements discovery.Source.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	way, err := s.route()
 	switch {
@@ -143,7 +141,6 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Source.Start(r)
 }
 
-// Check implements discovery.Source.
 func (s source) Check(read bool) error {
 	if _, err := s.route(); err != nil {
 		return err

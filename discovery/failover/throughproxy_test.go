@@ -15,8 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// inChild names the case that a child process of TestChannelThroughAProxy runs. Each case has its
-// own process, because Go reads the proxy environment once per process.
+// inChild is the environment variable that names the case for a child process of
+// TestChannelThroughAProxy. Each case has its own process, because Go reads the proxy environment
+// once per process.
 const inChild = "FAILOVER_TEST_CASE"
 
 func TestChannelThroughAProxy(t *testing.T) {
@@ -38,7 +39,6 @@ func TestChannelThroughAProxy(t *testing.T) {
 	}
 }
 
-// testProxyLooksUpNames uses names that only the proxy can resolve.
 func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	us := startTier(t, "us", ca.server(t, "us-east.example.com"))

@@ -57,7 +57,7 @@ func startBackend(t *testing.T) *backend {
 const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
 	"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
-// Until the file appears, calls fail with an error that names it. Then they go to its endpoints,
+// Until the file appears, calls fail with an error that names it. Then calls go to its endpoints,
 // with the service config of the user.
 func TestOnAChannel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)

@@ -92,7 +92,7 @@ func TestMistakesInClusters(t *testing.T) {
 	}
 }
 
-// If a file of clusters is invalid as a whole, the channel gets no update.
+// If a list of clusters is invalid, the channel gets no update.
 func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	for content, want := range map[string]string{
 		clustersFile(static("a", "10.0.0.1"), static("b", "10.0.0.2")): `holds 2 clusters, "a", "b": want one of them in the target, as in ?cluster=a`,
@@ -133,7 +133,6 @@ func TestAuthorityOfACluster(t *testing.T) {
 	}
 }
 
-// Fields of a cluster that have no effect are logged, once.
 func TestNotesOfClusters(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n  outlier_detection: {interval: 1s, consecutive_5xx: 3}\n"))
@@ -142,8 +141,8 @@ func TestNotesOfClusters(t *testing.T) {
 	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
 }
 
-// The outlier detection of a cluster applies to its priorities. An edit that changes nothing else
-// reaches the policies.
+// The outlier detection of a cluster applies to its priorities. An edit of nothing else reaches the
+// policies, too.
 func TestOutlierDetectionInAFile(t *testing.T) {
 	path := newPath(t)
 	file := func(seconds string) string {
@@ -158,8 +157,6 @@ func TestOutlierDetectionInAFile(t *testing.T) {
 	}
 }
 
-// A cluster may have a name that looks like a path. The log, debug pages and errors show the whole
-// name.
 func TestClusterNamesThatLookLikePaths(t *testing.T) {
 	path := newPath(t)
 	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
@@ -202,7 +199,6 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 func (*names) ResolveNow(resolver.ResolveNowOptions) {}
 func (*names) Close()                                {}
 
-// say sends the current addresses of a name to the resolver that was last built for it.
 func (n *names) say(name string) {
 	n.mu.Lock()
 	state := resolver.State{}
@@ -245,7 +241,7 @@ func TestNamesInClusters(t *testing.T) {
 	if got := c.next(t); !strings.HasPrefix(got, `10.2.0.3:1["strict/child0" "east"] 10.2.0.9:1`) || !strings.Contains(got, `10.2.0.2:1["strict/child1" "west"]`) {
 		t.Errorf("state = %s, want the new address, and the one that is free now", got)
 	}
-	// An edit of another cluster does not make the names be looked up again.
+	// After an edit of another cluster, the names are not looked up again.
 	builds := dns.built("backup.example.com:443")
 	replace(t, path, strings.Replace(content, "[strict, logical]", "[logical, strict]", 1))
 	for got := c.next(t); !strings.HasPrefix(got, `10.1.0.1:443["logical" "/"]`); {

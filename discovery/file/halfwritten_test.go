@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blockStyle returns a file with one endpoint for each port, in YAML's block style: even if it ends
-// in the middle of a port number, it is valid.
+// blockStyle returns a file with one endpoint for each port, in YAML's block style. Such a file is
+// valid even if it ends in the middle of a port number.
 func blockStyle(ports ...string) string {
 	text := "endpoints:\n- lb_endpoints:\n"
 	for _, port := range ports {
@@ -18,7 +18,6 @@ func blockStyle(ports ...string) string {
 	return text
 }
 
-// slowly writes the pieces into the file in place, with a pause between them.
 func slowly(t *testing.T, path string, between time.Duration, pieces ...string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -73,13 +72,12 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	}
 }
 
-// A file that did not exist before is not used before it is complete, either.
 func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	path, content := newPath(t), blockStyle("8443")
 	synctest.Test(t, func(t *testing.T) {
 		c := watchFile(t, path, polled)
 		pass(time.Second)
-		<-c.errors // the file does not exist
+		<-c.errors
 		slowly(t, path, 1500*time.Millisecond, content[:len(content)-2], "3\n")
 		pass(3 * time.Second)
 		c.expect(t, 8443)

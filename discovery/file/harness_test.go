@@ -31,8 +31,8 @@ type fakeChannel struct {
 	resolver.ClientConn // nil, for methods that grpc-go may add
 	states              chan resolver.State
 	errors              chan error
-	rejects             error // the error of each service config
-	answers             error // the error of each update
+	rejects             error
+	answers             error
 }
 
 type config struct {
@@ -45,7 +45,7 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (c *fakeChannel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state until there is an answer
+	if awaiting.Is(s) { // there is no answer yet
 		return nil
 	}
 	c.states <- s
@@ -69,7 +69,6 @@ func (c *fakeChannel) next(t *testing.T) string {
 	}
 }
 
-// untilConfig drops states until a configuration contains all texts.
 func (c *fakeChannel) untilConfig(t *testing.T, texts ...string) {
 	t.Helper()
 	late := time.After(patient)
@@ -97,7 +96,6 @@ func (c *fakeChannel) nextError(t *testing.T) string {
 	}
 }
 
-// describeState lists the addresses of a state, each with the path of its endpoint.
 func describeState(s resolver.State) string {
 	var parts []string
 	for _, e := range s.Endpoints {
@@ -139,7 +137,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// writeBefore writes a file that seems to be an hour old.
+// writeBefore writes a file with a time of an hour ago.
 func writeBefore(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)
@@ -176,7 +174,6 @@ func symlink(t *testing.T, to, path string) {
 	}
 }
 
-// expect fails the test unless the only endpoint in the next state has this port.
 func (c *fakeChannel) expect(t *testing.T, port int) {
 	t.Helper()
 	if got := c.next(t); got != one(port) {
@@ -192,7 +189,7 @@ func newPath(t *testing.T) string {
 // polled makes the source poll its file, because the system does not notify a synctest bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
-// pass lets time pass and waits until all other goroutines are blocked.
+// pass sleeps for d and waits until all other goroutines are blocked.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -44,7 +44,6 @@ func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	}
 }
 
-// The name of a file may have any bytes, and edits of the file still take effect.
 func TestFileWhoseNameIsNotUTF8(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "caf\xe9.yaml")
 	write(t, path, onePort(1))

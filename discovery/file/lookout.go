@@ -27,7 +27,7 @@ type lookout struct {
 	info fs.FileInfo   // describes the file when it was read; nil if it did not exist
 	news chan struct{} // closed and replaced after each reading
 
-	// The following fields are used only by run.
+	// The fields below are used only by run.
 	file   *filewatch.File
 	parsed reading
 	sum    [sha256.Size]byte
@@ -82,7 +82,6 @@ func (l *lookout) read() (*reading, <-chan struct{}) {
 	return l.last, l.news
 }
 
-// isCurrent reports whether the file has not changed since it was read.
 func (l *lookout) isCurrent() bool {
 	info, err := os.Stat(l.of.path)
 	if err != nil {
@@ -93,8 +92,8 @@ func (l *lookout) isCurrent() bool {
 	return !filewatch.Differ(l.info, info)
 }
 
-// publish passes a reading to all channels. If it is the last one again, publish only records what
-// the file looks like now.
+// publish passes a reading to all channels. If the reading is the last one again, publish only
+// records the current size and time of the file.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 )
 
 // All files of a process share one inotify instance. Each channel sees the edits of its own file.
-// After the last Close, the instance is gone.
+// The last Close closes the instance.
 func TestManyFilesTakeOneNotifier(t *testing.T) {
 	const files = 40
 	const before = 0
-	for notifiers(t) != before { // a test before this one may have left an instance, which is closed a moment after its last channel
+	for notifiers(t) != before {
 		runtime.Gosched()
 	}
 	base := t.TempDir()
@@ -49,7 +49,7 @@ func TestManyFilesTakeOneNotifier(t *testing.T) {
 	for _, r := range open[:files/2] {
 		r.Close()
 	}
-	for notifiers(t) != before { // the instance is closed a moment after its last channel
+	for notifiers(t) != before {
 		runtime.Gosched()
 	}
 }

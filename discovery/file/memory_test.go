@@ -28,7 +28,6 @@ func manyClusters(ports []int, endpoints int) string {
 	return clustersFile(append(list, aggregate("all", strings.Join(names, ", ")))...)
 }
 
-// heap returns the bytes in use after garbage collection.
 func heap() int64 {
 	var m runtime.MemStats
 	for range 3 { // an object with a finalizer takes more than one cycle
@@ -38,7 +37,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// drain drops all pending states, and returns how many endpoints of the last one have this port.
+// drain drops all pending states. It returns how many endpoints of the last one have this port.
 func (c *fakeChannel) drain(port int) (n int) {
 	for len(c.states) > 0 {
 		n = 0
@@ -51,8 +50,8 @@ func (c *fakeChannel) drain(port int) (n int) {
 	return n
 }
 
-// The clusters of a file are edited one after another. Memory holds one copy of the file: unchanged
-// clusters do not keep old versions alive.
+// The clusters of a file are edited one after another. Memory then holds one copy of the file,
+// because unchanged clusters do not refer to old versions of it.
 func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
 	path, ports := newPath(t), make([]int, 25)
 	for i := range ports {

@@ -88,7 +88,7 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	r.Close()
 	write(t, path, onePort(2))
 	rename(t, path, path+".gone")
-	// Once another channel has seen an edit, the closed one would have seen it, too.
+	// If the closed channel still saw edits, it would have seen this one before the other channel.
 	other := watchFile(t, path)
 	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {
@@ -96,7 +96,6 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	}
 }
 
-// closingChannel is a channel that closes its resolver during an update.
 type closingChannel struct {
 	*fakeChannel
 	built    chan struct{}
@@ -198,7 +197,7 @@ func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 		}
 		channel.expect(t, 1)
 		replace(t, path, onePort(2))
-		channel.expect(t, 2) // the first answer has been handled by now
+		channel.expect(t, 2)
 		r.Close()
 		if got := logged.Count("answer to " + path); min(got, 1) != want {
 			t.Errorf("%v: logged %d times, want %d", because, got, want)

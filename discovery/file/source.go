@@ -69,7 +69,7 @@ type source struct {
 	options filewatch.Options
 }
 
-// Start implements discovery.Source. The file need not exist yet.
+// Start implements discovery.Source. The file may not exist yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{source: s, receiver: r, done: ctx.Done(), current: explainer{new(atomic.Pointer[clusterfile.Document])}}
@@ -89,8 +89,7 @@ type watch struct {
 }
 
 // eds returns the source of an EDS cluster, whose endpoints come from the management servers of the
-// xDS bootstrap. It never requests the Cluster, which the file defines, even if the user's options
-// for eds: targets say so.
+// xDS bootstrap. It never requests the Cluster from a server, because the file defines it.
 func (w *watch) eds(service string) (discovery.Source, error) {
 	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
@@ -157,8 +156,8 @@ func (w *watch) tell(r *reading) {
 	}
 }
 
-// pass sends the mechanisms of a cluster to the receiver. It logs which fields of the clusters have
-// no effect, if that has changed.
+// pass sends the discovery mechanisms of a cluster to the receiver. It logs the fields of the
+// clusters that have no effect, if they have changed.
 func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
 		known := doc.Find(name)

@@ -58,8 +58,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A process parses a file once. All channels share the result, also those that open later. So an
-// edit costs the same however many channels there are.
+// A process parses a file once, and all channels share the result, even if they open later. So the
+// cost of an edit does not depend on the number of channels.
 func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, large(1))
@@ -102,8 +102,8 @@ func first(a discovery.Answer) *discovery.Endpoint {
 	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
-// An invalid file is parsed once for all channels, too. Finding the position of the mistake costs
-// no more than parsing the file again.
+// An invalid file is also parsed only once for all channels. Finding the position of the mistake
+// costs no more than parsing the file again.
 func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 	for what, mistake := range map[string]string{
 		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// limitFiles keeps the process from opening files until restore is called or the test ends. Other
-// tests must not run at the same time.
+// limitFiles keeps the process from opening files until restore is called or the test ends. Tests
+// that use it must not run in parallel.
 func limitFiles(t *testing.T) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -32,8 +32,8 @@ func limitFiles(t *testing.T) (restore func()) {
 	return restore
 }
 
-// A file is edited while the process can open no file. The edit takes effect once it can, and the
-// log tells of the problem once.
+// A file is edited while the process cannot open files. The edit takes effect as soon as it can,
+// and the log mentions the problem once.
 func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
 		path := newPath(t)
@@ -60,7 +60,6 @@ func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
 	}
 }
 
-// If a file cannot be read when the channel opens, it is soon read again.
 func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

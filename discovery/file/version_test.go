@@ -15,7 +15,6 @@ type answers chan discovery.Answer
 func (a answers) Update(answer discovery.Answer) error { a <- answer; return nil }
 func (a answers) Fail(error)                           {}
 
-// Answers with different contents have different versions.
 func TestAnswersHaveVersions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.yaml")
 	seen := make(map[string]bool)

@@ -15,7 +15,7 @@ import (
 // fake is a source that breaks one rule of the contract.
 type fake struct {
 	check  func() error
-	start  func(r *discovery.Receiver, n int) discovery.Started // n counts the starts, from 0
+	start  func(r *discovery.Receiver, n int) discovery.Started
 	fails  error
 	starts int
 }
@@ -35,7 +35,6 @@ func (f *fake) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return f.start(r, f.starts), nil
 }
 
-// complaints is a test that records its errors.
 type complaints struct {
 	mu   sync.Mutex
 	list []string
@@ -57,7 +56,7 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// says returns a start function that calls what with the receiver.
+// says returns a start function that calls what and then returns.
 func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		what(r)
@@ -67,7 +66,8 @@ func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discove
 
 func well(r *discovery.Receiver) { _ = r.Update(answer("10.0.0.1:1")) }
 
-// broken has, for each rule, a source that breaks it and the error that Run must report.
+// broken has a source for each rule. The source breaks the rule, and Run must report the error
+// want.
 var broken = map[string]struct {
 	source fake
 	want   string
@@ -172,7 +172,6 @@ func second() func(*discovery.Receiver, int) discovery.Started {
 	}
 }
 
-// Run finds each rule that is broken.
 func TestSourcesThatBreakARule(t *testing.T) {
 	for about, test := range broken {
 		t.Run(about, func(t *testing.T) {
@@ -190,6 +189,5 @@ func TestSourcesThatBreakARule(t *testing.T) {
 	}
 }
 
-// wait sleeps in the fake time of the bubble that calls it, although this table is outside of any
-// bubble.
+// wait sleeps on the clock of the calling bubble. It is used in a table outside of any bubble.
 func wait(d time.Duration) { <-time.NewTimer(d).C }

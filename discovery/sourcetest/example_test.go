@@ -8,7 +8,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// fixed is a source whose endpoints never change.
 type fixed []string
 
 func (f fixed) Check(bool) error { return nil }

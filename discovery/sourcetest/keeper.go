@@ -14,12 +14,12 @@ import (
 type keeper struct {
 	record
 	t       failer
-	refusal error  // what Update returns for every valid answer
+	refusal error
 	inside  func() // called from inside each call of the receiver; may be nil
 
 	guard    sync.Mutex
 	answers  []given
-	listed   bool // the source has reported a list
+	listed   bool
 	failures []string
 	minute   time.Time // start of the minute in which many counts
 	many     int       // number of refused answers in this minute

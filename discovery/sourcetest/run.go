@@ -1,4 +1,4 @@
-// Package sourcetest tests sources against the contract of package discovery and records their
+// Package sourcetest tests sources against the rules of package discovery and records their
 // reports. It is for tests, including those of other modules.
 package sourcetest
 
@@ -15,11 +15,11 @@ import (
 
 var errOver = errors.New("over")
 
-// Run tests that a source keeps the contract of discovery.Source, discovery.Started and
-// discovery.Receiver. Each part of the test is a subtest in its own bubble of testing/synctest. It
-// calls the function source in the bubble and tests the source that the function returns. The clock
-// of a bubble is fake, and a real socket would stop it, so the source's dependencies, such as a
-// registry, must be fakes in the same bubble. Run lets the source report for about an hour.
+// Run tests that a source keeps the rules of discovery.Source, discovery.Started and
+// discovery.Receiver. It runs several subtests, each in its own bubble of testing/synctest. Each
+// one calls the function source in its bubble and tests the source that the function returns. The
+// clock of a bubble is fake, and a real socket would stop it, so the source's dependencies, such as
+// a registry, must be fakes in the same bubble. Run lets the source report for about an hour.
 //
 // It checks that
 //   - Check, Start and the functions of Started return at once, and Start fails only for problems that Check reports;
@@ -48,19 +48,17 @@ var checks = map[string]func(failer, discovery.Source){
 	"again":        checkAgain,
 }
 
-// failer is the part of *testing.T that checks use. Tests of this package replace it.
+// failer is the part of *testing.T that the checks use. The tests of this package use a fake.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// These are durations on the fake clock.
 const (
 	patience = time.Minute // a source must report something within this time
 	quiet    = time.Hour   // a closed source is observed for this time
 )
 
-// atOnce calls f and checks that it does not block.
 func atOnce(t failer, what string, f func()) {
 	t.Helper()
 	began := time.Now()
@@ -108,7 +106,6 @@ func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started,
 	return &of, first
 }
 
-// end closes a source and checks that it reports nothing afterwards.
 func end(t failer, r *keeper, started *discovery.Started) {
 	t.Helper()
 	if started.Close != nil {
@@ -117,8 +114,7 @@ func end(t failer, r *keeper, started *discovery.Started) {
 	silent(t, r)
 }
 
-// silent checks that the source no longer reports anything. It ignores reports within a minute
-// after Close.
+// silent checks that a closed source reports nothing, except in the first minute after Close.
 func silent(t failer, r *keeper) {
 	t.Helper()
 	time.Sleep(patience)

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/sourcetest"
 )
 
-// polled returns a source that is polled and fails every third time.
 func polled(*testing.T) discovery.Source {
 	var n atomic.Int32
 	return discovery.Poll(time.Minute, func(context.Context) (discovery.Answer, error) {

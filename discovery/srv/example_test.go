@@ -16,9 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// There are two records. While the server of the one with the lower priority number works, all
-// calls go to it. The target names the DNS server of this example; by default, the system's is
-// used.
+// While the server with the lower priority number works, all calls go to it. The target names the
+// DNS server of this example. By default, the system's DNS server is used.
 func Example() {
 	primary, primaryPort := serve()
 	backup, backupPort := serve()
@@ -57,7 +56,6 @@ func serve() (*grpc.Server, int) {
 	return s, listener.Addr().(*net.TCPAddr).Port
 }
 
-// portOf makes calls until one is answered, and returns the port of the server.
 func portOf(conn *grpc.ClientConn) int {
 	for {
 		var from peer.Peer

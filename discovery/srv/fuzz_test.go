@@ -7,7 +7,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// FuzzTarget checks targets of this scheme (given.CheckTarget).
 func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{
 		"srv:///shop.test", "srv://192.0.2.53:53/_http._tcp.a.b.?verify=record", "srv://[::1]/a?refresh=1s", "srv:x", "srv:///_a._b.c%2e",

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// halves has the result of the IPv4 and of the IPv6 lookup of each host: an address, "none", or ""
-// for a failure.
+// halves holds the results of the IPv4 and the IPv6 lookup of each host. A result is an address,
+// "none", or "" for a failure.
 type halves struct {
 	mu sync.Mutex
 	of map[string]string
@@ -51,8 +51,8 @@ func (h *halves) set(v4, v6 string) {
 	h.of = map[string]string{"ip4": v4, "ip6": v6}
 }
 
-// If the lookup of one address family fails, the known addresses of that family stay in use beside
-// the current ones of the other, even after the channel was idle.
+// If the lookup of one address family fails, its known addresses stay in use beside the current
+// ones of the other family, even after the channel was idle.
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
@@ -97,7 +97,6 @@ func TestHalfAnAnswerOfANameServer(t *testing.T) {
 	}
 }
 
-// A record with port 0 is left out.
 func TestRecordWithPort0(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 0 a", "0 0 1 b")
@@ -108,8 +107,7 @@ func TestRecordWithPort0(t *testing.T) {
 	c.expect(t, "the record of a.test. has port 0")
 }
 
-// With dns=tcp, names are looked up over TCP. A server that truncates its UDP answers then does no
-// harm.
+// With dns=tcp, names are looked up over TCP only. Truncated UDP answers then do no harm.
 func TestNameServerThatCutsAnswers(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a", "0 0 1 b")
@@ -126,7 +124,7 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	}
 }
 
-// An authority that the user sets applies instead of the names of records (verify=record).
+// An authority that the user sets overrides the names in records (verify=record).
 func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

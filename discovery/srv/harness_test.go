@@ -22,14 +22,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 60 * time.Second
 
-// channel is a channel that sends each update to lines, as one line.
+// channel is a resolver.ClientConn that sends each update to lines, as one line.
 type channel struct {
 	resolver.ClientConn
 	lines chan string
 }
 
 func (c channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state until there is an answer
+	if awaiting.Is(s) { // there is no answer yet
 		return nil
 	}
 	var endpoints []string

@@ -19,13 +19,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// hosts is a DNS server for synctest bubbles, with SRV records of the hosts a and b. Each of the
-// two is an address, "gone" if there is no such name, "" if its lookups fail, or "half" if only its
+// hosts is a DNS server for synctest bubbles, with SRV records for the hosts a and b. Each of them
+// is an address, "gone" if the name does not exist, "" if its lookups fail, or "half" if only its
 // IPv4 lookups fail.
 type hosts struct {
 	mu   sync.Mutex
 	a, b string
-	lost bool // lookups of the SRV records fail
+	lost bool
 }
 
 func (h *hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -99,14 +99,14 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		h := &hosts{}
 		b := h.builder()
 		for i, step := range []struct {
-			a, b  string // current addresses
+			a, b  string
 			awake time.Duration
 			want  string
 			idle  time.Duration
 		}{
 			{"10.0.0.1", "10.0.0.2", 3 * time.Hour, "10.0.0.1:1 10.0.0.2:1", 50 * time.Minute},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
-			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // neither can be looked up
+			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
 			// Using stored addresses does not confirm them.
 			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
@@ -151,7 +151,7 @@ func TestALostHostIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// If the lookups of the SRV records fail, no host is confirmed.
+// If the lookup of the SRV records fails, no host is confirmed.
 func TestLostRecordsConfirmNoHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
@@ -174,8 +174,8 @@ func TestLostRecordsConfirmNoHost(t *testing.T) {
 	})
 }
 
-// A host that no longer exists stays in use for some lookups (removeAfter). After the channel was
-// idle, it is not used again.
+// A host that no longer exists stays in use for some lookups (removeAfter), but not after the
+// channel was idle.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ten = "srv:///shop.test?removeAfter=10"
@@ -185,7 +185,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 		got := seen(t, b, ten, func() {
 			time.Sleep(10 * time.Minute)
 			h.set("10.0.0.1", "gone")
-			time.Sleep(3 * time.Minute) // about six lookups
+			time.Sleep(3 * time.Minute)
 		})
 		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
 			t.Errorf("the channel saw %s, want %s", got, want)
@@ -198,7 +198,7 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	})
 }
 
-// silent is hosts, except that lookups of b get no response.
+// silent is like hosts, but lookups of b get no response.
 type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -209,8 +209,8 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return s.hosts.LookupNetIP(ctx, network, host)
 }
 
-// After a channel was idle, a host that does not respond delays the others only briefly. During
-// that time all stored addresses are used, and then only those of the silent host.
+// After a channel was idle, a host that does not respond delays the others only briefly. Until
+// then, all stored addresses are used. Afterwards, only those of the silent host are.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}

@@ -54,13 +54,11 @@ type namedServer struct {
 	*net.Resolver
 }
 
-// LookupSRV implements xnet.Resolver.
 func (s namedServer) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
 	cname, records, err := s.Resolver.LookupSRV(ctx, service, proto, name)
 	return cname, records, s.named(err)
 }
 
-// LookupNetIP implements xnet.Resolver.
 func (s namedServer) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	addresses, err := s.Resolver.LookupNetIP(ctx, network, host)
 	return addresses, s.named(err)
@@ -82,7 +80,7 @@ type record struct {
 type answer struct {
 	records []record // empty if the service does not exist
 	hosts   map[string]found
-	flaws   []error // what is wrong with parts of the answer
+	flaws   []error // problems with individual records or hosts
 }
 
 // found holds the addresses of a host. IPv4 and IPv6 addresses are looked up separately, so one
@@ -103,7 +101,7 @@ func familyOf(ip netip.Addr) int {
 	return 1
 }
 
-// some reports whether the lookup of some host has succeeded.
+// some reports whether any lookup of a host has succeeded.
 func (a *answer) some() bool {
 	for _, f := range a.hosts {
 		if f.known != [2]bool{} {
@@ -113,9 +111,10 @@ func (a *answer) some() bool {
 	return false
 }
 
-// lookUp looks up the SRV records of a name and the addresses of their hosts. Every names.Hold, it
-// calls early with all results so far if there are new ones. It begins with hosts that are not in
-// silent, which did not respond last time. It returns the hosts that have not responded this time.
+// lookUp looks up the SRV records of a name and the addresses of their hosts. At intervals of
+// names.Hold, it calls early with the results so far, if there are new ones. The hosts in silent
+// did not respond last time, so it looks them up last. It returns the hosts that have not responded
+// this time.
 func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -155,9 +154,9 @@ func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string
 	return a, hosts.silent, nil
 }
 
-// inTurn returns the hosts of records in the order in which to look them up: the first host of each
-// priority, then the second of each, and so on, so that silent hosts of one priority do not delay
-// the others. Hosts in silent come last.
+// inTurn returns the hosts of records in the order in which to look them up. The first hosts of all
+// priorities come first, then the second hosts, and so on, so that silent hosts of one priority do
+// not delay the others. Hosts in silent come last.
 func inTurn(records []record, silent map[string]bool) []string {
 	type place struct {
 		host  string
@@ -186,19 +185,19 @@ func inTurn(records []record, silent map[string]bool) []string {
 
 func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
 
-// hosts looks up the hosts of SRV records. The goroutine of wait collects the results.
+// hosts looks up the hosts of SRV records. The goroutine that runs wait collects the results.
 type hosts struct {
-	heard chan func()   // records a result
+	heard chan func()   // receives functions that record a result
 	done  chan struct{} // closed when all lookups are finished
 
-	// The following fields are used only by wait.
+	// The fields below are used only by wait.
 	found  answer
 	silent map[string]bool // hosts that have not responded for names.Hold
 	news   bool            // some results were not passed to early
 }
 
-// wait collects results until all lookups are finished. Every names.Hold, it calls early with all
-// results so far if there are new ones.
+// wait collects results until all lookups are finished. At intervals of names.Hold, it calls early
+// with the results so far, if there are new ones.
 func (h *hosts) wait(early func(answer)) {
 	hold := time.NewTicker(names.Hold)
 	defer hold.Stop()
@@ -217,7 +216,7 @@ func (h *hosts) wait(early func(answer)) {
 	}
 }
 
-// note runs what on the goroutine of wait, unless that has ended.
+// note passes a function to wait, which runs it. If all lookups are finished, note does nothing.
 func (h *hosts) note(what func()) {
 	select {
 	case h.heard <- what:
@@ -225,8 +224,8 @@ func (h *hosts) note(what func()) {
 	}
 }
 
-// lookUp looks up hosts, lookupsAtOnce at a time. A lookup without a response for names.Hold
-// continues, but no longer counts.
+// lookUp looks up hosts, at most lookupsAtOnce at a time. A lookup that takes longer than
+// names.Hold continues, but does not count towards this limit.
 func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	var running sync.WaitGroup
 	defer running.Wait()

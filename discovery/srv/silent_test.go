@@ -24,12 +24,12 @@ type zone struct {
 	mu      sync.Mutex
 	records []*net.SRV
 	asked   []string // hosts looked up since the last lookup of SRV records
-	now     int      // lookups that are running
+	now     int
 	most    int
 }
 
-// zoneOf returns a zone with SRV records. "HOST PRIORITY N" is N records of that priority, for
-// HOST0, HOST1 and so on.
+// zoneOf returns a zone with SRV records. The text "HOST PRIORITY N" stands for N records of that
+// priority, with the hosts HOST0, HOST1 and so on.
 func zoneOf(records ...string) *zone {
 	z := &zone{}
 	for _, r := range records {
@@ -96,7 +96,7 @@ func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	return said
 }
 
-// Silent hosts do not keep other hosts from being looked up, in whichever priority these are.
+// Silent hosts do not keep other hosts of any priority from being looked up.
 func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	for about, test := range map[string]struct {
 		zone *zone
@@ -115,7 +115,6 @@ func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
 	}
 }
 
-// Hosts that were silent come last in the next lookup.
 func TestSilentHostsComeLast(t *testing.T) {
 	z := zoneOf("silent 10 100", "well 10 40")
 	got := z.priorities(t, 40*time.Second)
@@ -134,7 +133,7 @@ func TestSilentHostsComeLast(t *testing.T) {
 	}
 }
 
-// A silent host makes the lookup longer, but the channel has the other hosts after 5 s.
+// A silent host makes the lookup longer, but the channel gets the other hosts after 5 s.
 func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := zoneOf("well 10 1")
@@ -157,7 +156,6 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	})
 }
 
-// refusing is a receiver that fails the test if an answer is invalid.
 type refusing struct {
 	discovery.Receiver
 	t       *testing.T
@@ -175,8 +173,8 @@ func (r *refusing) Update(a discovery.Answer) error {
 
 func (r *refusing) Fail(err error) { r.fails = err }
 
-// hostile is a DNS server whose every answer is different: as many SRV records as a message can
-// have, and hundreds of addresses for each host.
+// hostile is a DNS server that never repeats an answer. It returns the largest possible number of
+// SRV records in a message, and hundreds of addresses for each host.
 type hostile struct{ lookups int }
 
 func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {

@@ -63,7 +63,6 @@ type source struct {
 	refresh discovery.Refresh
 }
 
-// Start implements discovery.Source.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	w := s.begin(r)
 	return discovery.Started{Close: w.cancel, ResolveNow: w.resolveNow}, nil
@@ -88,14 +87,13 @@ type watch struct {
 	cancel   context.CancelFunc
 	asked    chan struct{}
 
-	// The following fields are used only by run.
+	// The fields below are used only by run.
 	table  table
 	silent map[string]bool // hosts that did not respond in time in the last lookup
 	logged string
 }
 
-// Check implements discovery.Source. Whatever Start has not found wrong, only a
-// DNS look-up can find.
+// Check implements discovery.Source. It finds no errors, because only a DNS lookup can find any.
 func (source) Check(bool) error { return nil }
 
 // resolveNow requests a lookup, unless a request is already pending.
@@ -176,12 +174,12 @@ func (w *watch) log(a answer) {
 	w.logged = text
 }
 
-// pause is the minimum time between a lookup and a lookup after a failed connection, as in gRPC's
-// DNS resolver.
+// pause is the minimum time between a lookup and the next one after a failed connection, as in
+// gRPC's DNS resolver.
 const pause = 30 * time.Second
 
-// rest waits for the interval or for a request. A request takes effect after pause, or after the
-// interval if that is shorter.
+// rest waits until the interval ends or a lookup is requested. A request takes effect after pause,
+// or after the interval if that is shorter.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause

@@ -78,7 +78,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("a", n) }
 
-// A bad answer causes an error that says what is wrong. A good answer before it stays in use.
+// A bad answer causes an error with the reason. The good answer before it stays in use.
 func TestBadAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(*dnstest.Server)
@@ -103,7 +103,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Parallel()
 			dns := startDNS(t)
 			test.make(dns)
-			c, _ := build(t, dns, "srv://DNS/shop.test.") // the dot at the end keeps the search list of the machine out of the error
+			c, _ := build(t, dns, "srv://DNS/shop.test.")
 			c.expect(t, test.want)
 		})
 		t.Run(name+" later", func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestBadAnswers(t *testing.T) {
 			test.make(dns)
 			wait := time.Second // if there is no server, nothing counts lookups
 			if name != "no server" {
-				dns.Await(shop, "SRV", 2) // by the second lookup, the channel has the result of the first
+				dns.Await(shop, "SRV", 2)
 				wait = 0
 			}
 			select {
@@ -134,7 +134,7 @@ func loop(dns *dnstest.Server, name, kind string) {
 	dns.Set("loop.test", kind, "CNAME "+name+".")
 }
 
-// If a UDP answer is truncated, it is asked for again over TCP. Aliases are followed.
+// The resolver repeats a truncated UDP answer over TCP.
 func TestTruncatedAnswersAndAliases(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

@@ -32,14 +32,14 @@ type recordKey struct {
 	port uint16
 }
 
-// lose notes that no host can be confirmed, because the lookup of the records has failed.
+// lose marks all hosts as unconfirmed, because the lookup of the records has failed.
 func (t *table) lose() {
 	for _, h := range t.hosts {
 		h.Lose(time.Now())
 	}
 }
 
-// take applies the answer of a complete lookup. It returns the endpoints that are now in use.
+// take applies a complete answer and returns the endpoints that are now in use.
 func (t *table) take(name string, a answer) discovery.Answer {
 	before := t.hosts
 	t.hosts = make(map[string]*host)
@@ -123,8 +123,8 @@ func (t *table) names() map[string]discovery.Name {
 }
 
 // answer returns an answer with the endpoints of the records, which are sorted by priority. Each
-// priority has a locality with a name of its own, so that its connections survive when a priority
-// above it is added or removed. Empty is always set, because lookUp passes on an answer without
+// priority has a locality with a distinct name, so that its connections survive when a higher
+// priority is added or removed. Empty is always set, because lookUp passes on an answer without
 // endpoints only if there are no records.
 func (t *table) answer(name string, records []record) discovery.Answer {
 	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}

@@ -31,7 +31,6 @@ func answerOf(text string) answer {
 	return a
 }
 
-// shown returns the priorities of an answer as "NAME: ADDRESS+ADDRESS*WEIGHT …; …".
 func shown(a discovery.Answer) string {
 	var priorities []string
 	for _, p := range a.Priorities {
@@ -112,8 +111,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Even for the largest DNS message, the sum of the weights is within the limit of a locality,
-// together with records that earlier messages had and that are not removed yet.
+// The sum of the weights stays within the limit for a locality, even for the largest DNS message
+// together with records of earlier messages that are not removed yet.
 func TestWeightsOfManyRecords(t *testing.T) {
 	for _, n := range []int{3000, 7000, 100_000} {
 		records := make([]record, n)

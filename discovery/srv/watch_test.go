@@ -93,8 +93,8 @@ func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d tim
 	return r, lookups
 }
 
-// Without requests, there is one lookup per interval. If there is no interval, there is only the
-// first one.
+// Without requests, there is one lookup per interval. Without an interval, there is only one
+// lookup.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
 		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
@@ -145,7 +145,6 @@ func TestBackoffAfterFailures(t *testing.T) {
 	}
 }
 
-// If some hosts cannot be looked up, the others are used.
 func TestSomeHostsFail(t *testing.T) {
 	failing := hostsFunc(func(host string) ([]netip.Addr, error) {
 		switch host {
@@ -167,8 +166,8 @@ func TestSomeHostsFail(t *testing.T) {
 	}
 }
 
-// hostsFunc is a DNS server with SRV records of the hosts good, gone and slow. The function gives
-// their addresses.
+// hostsFunc is a DNS server with SRV records for the hosts good, gone and slow. The function
+// returns their addresses.
 type hostsFunc func(string) ([]netip.Addr, error)
 
 func (hostsFunc) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -223,7 +222,7 @@ func (r *told) Update(a discovery.Answer) error {
 
 func (*told) Fail(error) {}
 
-// A host that does not respond delays an answer with the other hosts by at most 5 s.
+// A host that does not respond delays the answer by at most 5 s.
 func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for about, test := range map[string]struct {
@@ -248,7 +247,6 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 	}
 }
 
-// toldOf runs a source in a synctest bubble and returns what told recorded.
 func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -266,7 +264,7 @@ func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []s
 	return lines
 }
 
-// moving is slow, except that the host good has another address from the second lookup on.
+// moving is a slow server, except that the host good has another address from the second lookup on.
 type moving struct {
 	slow
 	lookups atomic.Int64

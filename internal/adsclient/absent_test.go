@@ -9,8 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// startAbsent starts a client that watches cluster a, whose endpoints are missing, and the
-// endpoints of cluster b.
 func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave func()) {
 	catalogue = adstest.NewCatalogue(adstest.Cluster("b", "10.0.0.1:1"))
 	m = startManager(t, catalogue.Serve)
@@ -25,8 +23,8 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave 
 	return m, catalogue, leave
 }
 
-// A cluster comes back together with its endpoints, which were missing. A new watcher does not get
-// the old error just before the endpoints arrive.
+// A cluster comes back together with its missing endpoints. A new watcher does not get the old
+// error just before the endpoints arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +63,7 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 		pass(1)
 		expect(t, "a", again.take(), "the server has no such resource")
 		expect(t, "the second", second.take(), "the server has no such resource")
-		third, cancelThird := m.watch("a") // the timeout has passed, so the error comes at once
+		third, cancelThird := m.watch("a")
 		defer cancelThird()
 		expect(t, "the third", third.take(), "the server has no such resource")
 		if got := logged.count(`did not send endpoints of cluster "a"`) - warnings; got != 0 {

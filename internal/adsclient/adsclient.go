@@ -30,14 +30,12 @@ type Server struct {
 	// Identity is a comparable value that identifies Credentials. Servers with equal URI, Identity,
 	// Node and MaxResponse share a stream.
 	Identity any
-	// Node identifies the client to the server.
-	Node *corev3.Node
+	Node     *corev3.Node
 	// MaxResponse is the size in bytes of the largest response to accept.
 	MaxResponse int
 	// Read parses a resource, or returns why the resource is invalid. Only the result of Read is
 	// kept.
-	Read func(proto.Message) (any, error)
-	// DialOptions are appended to the options of this package.
+	Read        func(proto.Message) (any, error)
 	DialOptions []grpc.DialOption
 }
 
@@ -104,8 +102,8 @@ func Heard(server Server) time.Time {
 	return time.Now()
 }
 
-// EndpointsFailed reports that endpoints from the server fail. If the server's stream is silent,
-// the client then opens a second stream.
+// EndpointsFailed is called when connections to endpoints from the server fail. If the server's
+// stream is silent, the client then opens a second stream.
 func EndpointsFailed(server Server) {
 	if c := clients.find(server); c != nil {
 		c.endpointsFailed()

@@ -14,15 +14,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// talker is the server's end of a stream.
 type talker interface {
 	Recv() (*discoveryv3.DiscoveryRequest, error)
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
 }
 
-// frugal is a server that does only what the protocol requires: it ignores requests with an old
-// nonce, and sends only resources that are requested for the first time. longest is the largest
-// number of names in a request.
+// frugal is a server that does no more than the protocol requires. It ignores requests with an old
+// nonce, and sends a resource only when it is requested for the first time. longest is set to the
+// largest number of names in a request.
 func frugal(s talker, longest *int) error {
 	var known []string
 	nonce := ""
@@ -65,7 +64,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 		reads <- struct{}{}
 		reads <- struct{}{}
 		expect(t, "a", a.take(), "a:1")
-		_, cancelC := m.watch("c") // its request waits until the ACK of a has been sent
+		_, cancelC := m.watch("c")
 		defer cancelC()
 		synctest.Wait()
 		cancelA()
@@ -80,7 +79,6 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 	})
 }
 
-// slow reads one request for each value in reads.
 type slow struct {
 	*adstest.Stream
 	reads <-chan struct{}
@@ -91,8 +89,7 @@ func (s *slow) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.Stream.Recv()
 }
 
-// The client renews its stream now and then, so that the server forgets subscriptions that are no
-// longer used.
+// The client renews its stream from time to time, so that the server forgets unused subscriptions.
 func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0
@@ -143,7 +140,7 @@ func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	if got := take(); got.Reject != "" {
 		t.Errorf("the reason was sent twice: %+v", got)
 	}
-	// A later response is acknowledged for itself, even if it has the same nonce.
+	// A later good response is acknowledged, even if it has the same nonce.
 	put(subs.Received("1", "n", bad))
 	put(subs.Received("1", "n", []ads.Resource{{Name: "a"}}))
 	if got := take(); got.Reject != "" {

@@ -16,13 +16,13 @@ import (
 // missingAfter is the timeout of a requested resource (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is the timeout of a resource that was already missing before, if a response with
-// clusters has arrived less than onItsWay ago. A server sends endpoints soon after their cluster,
-// or never.
+// onItsWay is the timeout of a resource that was already missing before. It applies if a response
+// with clusters arrived less than onItsWay ago, because a server sends endpoints soon after their
+// cluster, or never.
 const onItsWay = 500 * time.Millisecond
 
-// client maintains the stream to a server. Unless noted, fields that change after newClient are
-// accessed only in events of the serializer.
+// client maintains the stream to a server. Unless noted, serial guards the fields that change after
+// newClient.
 type client struct {
 	server   Server
 	key      key

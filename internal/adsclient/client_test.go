@@ -72,7 +72,7 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 		expect(t, "a1", a1.take())
 		_, cancelB := m.watch("b")
 		cancelA1()
-		cancelA1() // the second call has no effect
+		cancelA1()
 		synctest.Wait()
 		cancelA2()
 		synctest.Wait()
@@ -99,7 +99,7 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 			})
 			g := new(gauge)
 			cancel := Watch(m.target(), Endpoints, "a", new(notes), g)
-			pass(time.Minute) // longer than the backoff of the next attempt
+			pass(time.Minute)
 			if got := g.value.Load(); got != 1 {
 				t.Errorf("%d streams are connected, want 1", got)
 			}
@@ -156,7 +156,6 @@ func TestOthersDoNotShareTheStream(t *testing.T) {
 	})
 }
 
-// While the server is down, Heard returns when its last stream ended.
 func TestHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -178,7 +177,7 @@ func TestHeard(t *testing.T) {
 		pass(time.Hour)
 		age("an hour after the server died", time.Hour, time.Hour)
 		m.start()
-		pass(3 * time.Minute) // the backoff is at most 2 minutes
+		pass(3 * time.Minute)
 		age("after it came back", 0, 0)
 		expect(t, "all the time", n.take())
 	})
@@ -211,7 +210,7 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 		defer cancelLate()
 		expect(t, "late", late.take(), "a:1")
 		m.start()
-		pass(144 * time.Second) // longer than the longest backoff
+		pass(144 * time.Second)
 		expect(t, "a", a.take(), "a:2")
 		expect(t, "late", late.take(), "a:2")
 	})

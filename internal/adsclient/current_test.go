@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// thrifty is a server that ends each stream after a while. To a client that has the current version
-// it sends nothing, as the protocol allows.
+// thrifty is a server that ends each stream after a while. It sends nothing to a client that has
+// the current version, as the protocol allows.
 func thrifty(count int, after time.Duration) adstest.Script {
 	return func(s *adstest.Stream) error {
 		r, err := s.Recv()

@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// quiet is a management server with one client, which has subscribed to "a".
 type quiet struct {
 	t         *testing.T
 	m         *manager
@@ -25,8 +24,8 @@ type quiet struct {
 	cancel    func()
 }
 
-// startQuiet starts a server with a catalogue. If script returns a script for a stream, the server
-// runs that instead.
+// startQuiet starts a server with a catalogue. If script is set, it may return another script for a
+// stream.
 func startQuiet(t *testing.T, script func(stream int) adstest.Script) *quiet {
 	q := &quiet{t: t, a: new(notes), catalogue: adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))}
 	q.m = startManager(t, func(s *adstest.Stream) error {
@@ -48,8 +47,8 @@ func same(int) adstest.Script { return nil }
 
 func (q *quiet) end() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
 
-// wantStreams checks how many streams are open and how many there ever were. The metrics must count
-// at most one of the open ones.
+// wantStreams checks the number of open streams and the number of all streams so far. The metrics
+// must count at most one open stream.
 func (q *quiet) wantStreams(open, ever int) {
 	q.t.Helper()
 	synctest.Wait()
@@ -86,15 +85,15 @@ func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 				wantOutages(t, "a", q.a)
 				q.set(3)
 				expect(t, "a", q.a.take(), "a:3")
-				pass(time.Hour) // until the server notices that its connection is cut
+				pass(time.Hour)
 				q.cancel()
 			})
 		})
 	}
 }
 
-// A stream without messages is kept if no endpoint fails, and also if a response comes after an
-// endpoint has failed.
+// A stream without messages is kept if no endpoint fails. It is also kept if a response comes after
+// an endpoint has failed.
 func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)
@@ -111,8 +110,8 @@ func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	})
 }
 
-// A server works and has no updates, and an endpoint keeps failing. At most once in 5 minutes, a
-// second stream takes over, which changes nothing else.
+// A working server has no updates while an endpoint keeps failing. A second stream takes over at
+// most once in 5 minutes, and nothing else changes.
 func TestAServerThatIsWellAndHasNothingToSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)

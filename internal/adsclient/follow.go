@@ -63,11 +63,11 @@ type Following struct {
 	follower Follower
 	recorder estats.MetricsRecorder
 
-	// The fields below are accessed only in events of the serializer.
+	// serial guards the fields below.
 	serial serial.Serializer
 	order  *ads.Servers
 	views  []*view
-	news   bool   // a view has changed since the last tell
+	news   bool
 	used   int    // index of the server of the last snapshot, or -1
 	why    string // the last reason passed to Unknown; "" after a snapshot
 
@@ -75,7 +75,7 @@ type Following struct {
 	by   int     // index of the server that was in use then
 }
 
-// ask opens and closes views, so that each server that order asks has one.
+// ask opens and closes views, so that each of the first order.Asked() servers has one.
 func (g *Following) ask() {
 	for len(g.views) > g.order.Asked() {
 		last := len(g.views) - 1
@@ -106,7 +106,7 @@ func (g *Following) Heard() (at time.Time) {
 	return at
 }
 
-// EndpointsFailed tells all servers with a subscription that endpoints fail.
+// EndpointsFailed calls EndpointsFailed for each server with a subscription.
 func (g *Following) EndpointsFailed() {
 	asked := 0
 	g.serial.Do(func() { asked = len(g.views) })
@@ -126,7 +126,7 @@ func (g *Following) happened(v *view, news bool) {
 }
 
 // shown returns the index of the server whose snapshot to pass on, or -1. Before a server has sent
-// all resources, this is the first server with a good one.
+// all resources, it returns the first server with a good resource.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -142,7 +142,7 @@ func (g *Following) shown() int {
 func (g *Following) tell() {
 	shown := g.shown()
 	switch {
-	case len(g.views) == 0: // Stop has been called
+	case len(g.views) == 0:
 		return
 	case shown < 0:
 		if g.news {

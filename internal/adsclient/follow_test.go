@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// serving is a server that sends cluster "a" with *count endpoints.
 func serving(count *int) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
@@ -49,8 +48,8 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// By gRFC A71, a client keeps its resources rather than take those of another server. By gRFC A95,
-// it uses the other server until the first one is back.
+// By gRFC A71, a client keeps its resources and does not use another server. By gRFC A95, it uses
+// the other server until the first one is back.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +89,6 @@ func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	})
 }
 
-// If all servers are down, the error names each of them.
 func TestAllServersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, three := 1, 2, 3
@@ -117,7 +115,6 @@ func TestAllServersAreDown(t *testing.T) {
 	})
 }
 
-// If the first server misbehaves, the client uses the next one.
 func TestHostileFirstServers(t *testing.T) {
 	for name, script := range map[string]adstest.Script{
 		"sends nothing":    (*adstest.Stream).Drain,
@@ -150,8 +147,8 @@ func TestHostileFirstServers(t *testing.T) {
 	}
 }
 
-// A server that answers without the cluster is not passed over for the next one. But its answer
-// does not replace endpoints in use.
+// If a server answers without the cluster, the client does not use the next server instead. Such an
+// answer does not replace endpoints in use.
 func TestServerWithoutTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
@@ -177,7 +174,6 @@ func TestServerWithoutTheCluster(t *testing.T) {
 	})
 }
 
-// Channels share the stream to a server, but each chooses its server for itself.
 func TestEachChannelDecidesForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -189,7 +185,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
 		pass(time.Minute)
-		late, stopLate := follow(false, m["first"], m["second"]) // gets what has come on the shared stream
+		late, stopLate := follow(false, m["first"], m["second"])
 		expect(t, "late", late.take(), "a:1")
 		stopLate()
 		b := new(notes)
@@ -200,7 +196,6 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 	})
 }
 
-// stop ends all streams and goroutines.
 func TestFollowingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -221,7 +216,6 @@ func TestFollowingEnds(t *testing.T) {
 	})
 }
 
-// busy is a follower whose methods take a while.
 type busy struct {
 	followed
 	rest func()

@@ -32,7 +32,7 @@ type manager struct {
 	script adstest.Script
 
 	mu       sync.Mutex
-	listener *bufconn.Listener // nil while the server is stopped
+	listener *bufconn.Listener
 	server   *adstest.Server
 	refusal  string
 }
@@ -140,7 +140,6 @@ func (n *notes) Lost(o *Outage) {
 	n.lost = append(n.lost, o)
 }
 
-// take waits until all other goroutines are blocked, and returns the entries since its last call.
 func (n *notes) take() []string {
 	synctest.Wait()
 	n.mu.Lock()

@@ -49,7 +49,7 @@ func TestHistoriesOfSecondStreams(t *testing.T) {
 				healed.Store(true)
 				q.set(1)
 				q.set(2)
-				for range 8 { // time for two second streams
+				for range 8 {
 					EndpointsFailed(q.target)
 					pass(2 * time.Minute)
 				}

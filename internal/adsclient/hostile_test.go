@@ -62,7 +62,6 @@ func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	})
 }
 
-// A server that sends only responses that nobody requested does not fill the log.
 func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const what = "type.googleapis.com/flood"

@@ -39,7 +39,7 @@ func servingB(s *adstest.Stream) error {
 }
 
 // A server answers one channel and then hangs. A channel that opens later uses the next server
-// until the first one responds again. The first channel goes on with what it has.
+// until the first one responds again. The first channel keeps its endpoints.
 func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

@@ -22,7 +22,6 @@ func (k *keeper) Resource(m *Resource, version string) {
 	k.last = m
 }
 
-// keep subscribes to "a", expects the event want, and keeps the resources that it gets.
 func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	k := new(keeper)
 	cancel := Watch(m.target(), Endpoints, "a", k, nil)
@@ -30,7 +29,6 @@ func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	return k, cancel
 }
 
-// All watchers of a resource share one parsed message.
 func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalogue := adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))

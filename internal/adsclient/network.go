@@ -12,7 +12,7 @@ type Network struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// Options are options for discovery.OwnOption.
+// Options can be set with discovery.OwnOption.
 type Options struct {
 	Network *Network // nil for the system's network
 }

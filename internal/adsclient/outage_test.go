@@ -27,7 +27,7 @@ func TestAnOutageIsTold(t *testing.T) {
 		pass(10 * time.Minute)
 		b, stopB := follow(false, m)
 		defer stopB()
-		expect(t, "b", b.take(), "a:1") // the resources that have come are passed on, too
+		expect(t, "b", b.take(), "a:1")
 		m.start()
 		pass(longest)
 		a.take()
@@ -43,7 +43,7 @@ func TestAnOutageIsTold(t *testing.T) {
 	})
 }
 
-// The outage that is reported is that of the server in use. If this one works, it is that of a
+// Lost reports the outage of the server in use. If that server works, it reports the outage of a
 // server before it.
 func TestAnOutageOfAServerThatIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (m *manager) cabled() (target Server, cut func(full bool)) {
 }
 
 // startPinged starts a server that closes connections on which pings are less than minTime apart.
-// On each stream, it sends the text from says in its ping header, unless that is empty.
+// says returns the server's ping header for each stream, or "" for none.
 func startPinged(t *testing.T, minTime time.Duration, says func(stream int) string) (m *manager, target Server, cut func()) {
 	m = startManager(t, func(s *adstest.Stream) error {
 		if text := says(s.Number); text != "" {

@@ -21,7 +21,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 			var took, changed, after time.Duration
 			begin := time.Now()
 			for i := range times {
-				if i > 0 { // a response that repeats the last one does not prolong the delay
+				if i > 0 {
 					s.Respond("1", "before", bad)
 					pass(3 * time.Second)
 				}
@@ -56,7 +56,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 		pass(5*(times-1)*time.Second + time.Second)
 		_, cancelB := m.watch("b")
 		defer cancelB()
-		pass(10 * time.Second) // no delayed request follows
+		pass(10 * time.Second)
 		if got, want := <-lasted, [3]time.Duration{5 * (times - 1) * time.Second, time.Second, 0}; got != want {
 			t.Errorf("%d NACKs, the NACK with a change, and the ACK took %v, want %v", times, got, want)
 		}
@@ -66,7 +66,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	})
 }
 
-// A NACK that waits is not sent on the next stream.
+// A delayed NACK is not sent on the next stream.
 func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan bool, 1)

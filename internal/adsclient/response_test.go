@@ -159,7 +159,7 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 	})
 }
 
-// A request replaces one that waits to be sent.
+// A new request replaces one that has not been sent yet.
 func TestMailboxHoldsTheLastRequest(t *testing.T) {
 	all := newMailboxes()
 	m := all[1]

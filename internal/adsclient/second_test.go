@@ -79,7 +79,6 @@ func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// A client without watchers closes its second stream, too.
 func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		startDoubt(t).end()
@@ -99,7 +98,7 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 		pass(time.Minute)
 		q.m.start()
 		pass(longest)
-		q.wantStreams(1, 1) // since its restart, the server has had one stream
+		q.wantStreams(1, 1)
 		expect(t, "a", q.a.take())
 		q.end()
 	})
@@ -157,8 +156,8 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// The server allows pings, and a second stream takes over before the frequent pings have begun. Once
-// they have, no more second streams are opened, because the pings show that the server is there.
+// The server allows pings. A second stream takes over before the frequent pings have begun.
+// Afterwards, no second stream is needed, because the pings show that the server is there.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -232,7 +231,6 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	}
 }
 
-// A second stream requests each resource type once.
 func TestASecondStreamAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests []string

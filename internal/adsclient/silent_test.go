@@ -14,14 +14,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server accepts connections and then sends nothing.
 func TestServerThatSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
 		server := m.target()
 		server.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
-			go func() { // reads everything and answers nothing
+			go func() {
 				buffer := make([]byte, 1<<10)
 				for {
 					if _, err := theirs.Read(buffer); err != nil {
@@ -48,7 +47,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		}
 		second := func(s *adstest.Stream) error {
-			for names := 0; names < 2; { // until b was requested
+			for names := 0; names < 2; {
 				r, err := s.Recv()
 				if err != nil {
 					return err
@@ -65,7 +64,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
 		}, followed{n}, nil).Stop()
 		pass(missingAfter + 10*time.Second)
-		told := n.take() // both resources cause an event, and that of a may come twice
+		told := n.take()
 		expect(t, "a", told[max(0, len(told)-2):], "a:2", "b:1")
 		late, cancel := m["first"].watch("b") // before the resource counts as absent
 		defer cancel()

@@ -61,7 +61,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 		c.current = nil
 		c.trust()
 		next, c.doubt.next = c.doubt.next, nil
-		if c.ctx.Err() != nil { // the client has stopped
+		if c.ctx.Err() != nil {
 			return
 		}
 		renewed := ours(err)

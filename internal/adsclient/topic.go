@@ -15,17 +15,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// topic holds the resources of one type. It is accessed only in events of the client.
+// topic holds the resources of one type. client.serial guards it.
 type topic struct {
 	*Type
 	client   *client
 	subs     *ads.Subscriptions
-	watchers map[string]map[*watch]bool // by resource name
+	watchers map[string]map[*watch]bool
 	timers   map[ads.Timer]*time.Timer
 	requests *mailbox // where to put requests; nil between streams
 	held     *held
 	rejected string
-	versions map[string]string // by resource name
+	versions map[string]string
 	passedOn map[string]passedOn
 	ttl      sync.Once
 
@@ -34,7 +34,7 @@ type topic struct {
 	silent map[string]*Outage
 }
 
-// watch is comparable, which a Watcher need not be.
+// watch lets any Watcher be a map key.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {

@@ -28,7 +28,7 @@ type Needs struct {
 	For                 any // copied to the Snapshot
 }
 
-// view holds the subscriptions of a target on one server, and what the server has sent.
+// view holds the subscriptions of a target on one server, and the states of their resources.
 type view struct {
 	of     *Following
 	server int

@@ -189,8 +189,8 @@ func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.Clu
 	}
 }
 
-// readOutlierDetection reads the outlier detection of a cluster. That of an aggregate is validated,
-// but does not apply to other clusters (gRFCs A50 and A75).
+// readOutlierDetection reads the outlier detection of a cluster. In an aggregate, the field is only
+// validated, because it does not apply to other clusters (gRFCs A50 and A75).
 func (r *reader) readOutlierDetection() {
 	given := r.from.GetOutlierDetection()
 	if given == nil {
@@ -239,7 +239,7 @@ func (r *reader) readHost() {
 }
 
 // quiet lists the fields that cause no note: the supported ones, and fields for Envoy's own
-// connections, from which nobody expects an effect.
+// connections, which cannot be expected to have an effect.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",

@@ -21,7 +21,6 @@ func (e *edits) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// edit changes a weight in the cluster, and returns the names in the new cluster.
 func (e *edits) edit(t *testing.T, names int) []*spoken {
 	t.Helper()
 	e.weight++
@@ -110,7 +109,6 @@ func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	}
 }
 
-// An edit while DNS is down does not drop the last good answer.
 func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -148,7 +146,7 @@ func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 			e.Parts([]discovery.Mechanism{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
 			return name
 		}
-		name = list(2, 2) // the edit adds b
+		name = list(2, 2)
 		_ = name[0].say("10.0.0.1:1")
 		_ = name[1].say("10.0.0.2:1")
 		time.Sleep(time.Second)

@@ -24,7 +24,7 @@ type client struct {
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // the state until there is an answer
+	if awaiting.Is(s) { // there is no answer yet
 		return nil
 	}
 	var addresses []string
@@ -112,7 +112,7 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(9 * time.Minute)
-		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither) // uses the stored answer
+		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither)
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
 		expect("10.0.0.4:1", moved) // using the stored answer has not confirmed it
@@ -125,7 +125,7 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// A name that has no result after the channel was idle keeps its addresses, too.
+// A name without a result after the channel was idle keeps its addresses, too.
 func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		open(func(a, b *spoken) { _ = a.say("10.0.0.1:1"); _ = b.say("10.0.0.2:1") })
@@ -136,7 +136,7 @@ func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	})
 }
 
-// Names keep their addresses also if the cluster has an address that needs no lookup.
+// Names keep their addresses even if the cluster has an address that needs no lookup.
 func TestNamesThatAllFailBesideAnAddressAfterIdleness(t *testing.T) {
 	reopened(t, "192.0.2.1", func(open func(func(a, b *spoken)) string) {
 		const want = "10.0.0.1:1 10.0.0.2:1 192.0.2.1:1"

@@ -20,7 +20,7 @@ type counting struct {
 	told    int
 	answer  discovery.Answer
 	err     error
-	refusal error // the result of Update
+	refusal error
 }
 
 func (r *counting) Update(a discovery.Answer) error {
@@ -93,7 +93,6 @@ func thousand(t *testing.T, f func(r *counting, round func(last int, err error))
 	})
 }
 
-// While many names are looked up, the source sends a few answers, not one for each name.
 func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		const few = 3
@@ -120,7 +119,6 @@ func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	})
 }
 
-// An answer that the channel has rejected is sent again.
 func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		round(1, nil)
@@ -163,7 +161,7 @@ func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	})
 }
 
-// If the weights of a locality add up to too much, all of them are scaled down.
+// If the sum of the weights of a locality exceeds the limit, all of them are scaled down.
 func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)

@@ -25,7 +25,7 @@ type Maker struct {
 	Scope int
 
 	sources map[string]discovery.Source
-	used    map[string]discovery.Source // sources of the list that is being built, by key
+	used    map[string]discovery.Source
 }
 
 // DNS is the default for repeated lookups of the names in clusters.
@@ -42,7 +42,7 @@ type Known struct {
 
 // Graph is the result of resolving a cluster. It must not be modified.
 type Graph struct {
-	List  []clusters.Entry // never empty
+	List  []clusters.Entry
 	Known map[string]Known // the requested clusters, by name
 	Asked []string         // names of the requested clusters, in the order of the requests
 }
@@ -102,7 +102,7 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 }
 
 // contentOf returns a key for the endpoints of a cluster. An edit of another cluster does not
-// change it, so that names are not looked up again.
+// change the key, so the names are not looked up again.
 func contentOf(kind string, c *Cluster) string {
 	if c.answer.Identity == "" { // the cluster cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
@@ -137,16 +137,15 @@ func (o *one) Size() int {
 	return 500
 }
 
-// Reach marks the options for the sources of clusters as used, so that nobody reports that they
-// have no effect.
+// Reach marks the options for the sources of clusters as used, so that they are not reported as
+// having no effect.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
 		_, _ = t.Parts(nil, resolver.Target{URL: u}) // only marks the options, because parsing starts no source
 	}
 }
 
-// dns returns the source of a DNS name. A failover target would use the same one, which supports
-// proxies.
+// dns returns the source of a DNS name. It uses a failover target, which supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.same("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
@@ -190,7 +189,7 @@ func (f failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Check returns nil, because an invalid cluster fails only its own mechanism.
+// Check returns nil, because an invalid cluster fails only its own discovery mechanism.
 func (failing) Check(bool) error { return nil }
 
 func (f failing) Error() string { return string(f) }

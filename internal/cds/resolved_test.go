@@ -59,7 +59,6 @@ func (unable) Start(*discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, errors.New("no such resolver")
 }
 
-// If the resolver of one name does not start, the other names are used.
 func TestANameThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, names := &told{}, unsaid(2)

@@ -34,7 +34,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		two := open()
 		time.Sleep(time.Second)
-		one.name[0].Fail(errDown) // as when a failed connection makes the channel look the name up again
+		one.name[0].Fail(errDown)
 		time.Sleep(time.Second)
 		two.name[0].Fail(errDown)
 		two.expect(t, "10.0.0.1:1")
@@ -48,7 +48,6 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	})
 }
 
-// expectRemembered lets b fail, expects that c uses the stored addresses of b, and closes c.
 func expectRemembered(t *testing.T, c *channel) {
 	t.Helper()
 	_ = c.name[0].say("10.0.0.3:1")
@@ -57,7 +56,7 @@ func expectRemembered(t *testing.T, c *channel) {
 	c.close()
 }
 
-// One channel cannot look up a name. What another channel finds later is kept.
+// One channel cannot look up a name. The addresses that another channel finds later are kept.
 func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -94,7 +93,6 @@ func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	})
 }
 
-// A STATIC cluster without endpoints is empty on purpose.
 func TestStaticClusterWithoutEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, over(static{listed(t, `{"loadAssignment":{}}`), nil}))

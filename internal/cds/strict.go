@@ -176,7 +176,6 @@ func (p *part) update(a discovery.Answer) error {
 	return nil
 }
 
-// fail records a failure. The last answer stays in use.
 func (p *part) fail(err error) {
 	err = join.Stable(err)
 	p.events.Run(func() {
@@ -319,8 +318,8 @@ func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	return list
 }
 
-// These determine the minimum time between two answers, because each answer processes all names,
-// and many names may be resolved within seconds.
+// These constants set the minimum time between two answers. Each answer processes all names, and
+// many names may be resolved within seconds.
 const (
 	fewNames  = 16
 	pauseEach = 100 * time.Microsecond // for each name; processing a name takes about a thirtieth of this
@@ -337,7 +336,7 @@ func (p *pacing) begin() {
 	p.soon.Stop()
 }
 
-// changed passes the current answer on, as soon as pacing allows it.
+// changed passes the current answer on, at once or after a pause.
 func (w *strictWatch) changed() error {
 	if !w.ready() {
 		return nil

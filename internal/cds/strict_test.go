@@ -21,7 +21,6 @@ import (
 
 var logged = testlog.Keep()
 
-// spoken is a name whose lookups the test answers.
 type spoken struct{ *discovery.Receiver }
 
 func (*spoken) Check(bool) error { return nil }
@@ -76,7 +75,6 @@ func listed(t *testing.T, text string) *Cluster {
 	return c
 }
 
-// told is a receiver that records each answer that differs from the last one, as its addresses.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -214,7 +212,6 @@ func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	})
 }
 
-// While no name has an address, the cluster fails.
 func TestNamesWithoutAnyAddress(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		name[0].Fail(errors.New("no such host"))

@@ -75,7 +75,7 @@ func (d *Document) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Find returns the state of a cluster, which all callers share.
+// Find returns the state of a cluster. All callers share the result.
 func (d *Document) Find(name string) cds.Known {
 	i, there := d.index[name]
 	if !there {
@@ -99,7 +99,7 @@ func (d *Document) Find(name string) cds.Known {
 }
 
 // ExplainEndpoints adds positions to problems in the endpoints of a cluster. The paths of the
-// problems begin at the endpoints.
+// problems start at the ClusterLoadAssignment.
 func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	i, there := d.index[name]
 	if !there {
@@ -141,7 +141,7 @@ func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool
 	return line, column, there
 }
 
-// Notes returns notes about the fields of the given clusters that have no effect, or nil.
+// Notes returns notes about those fields of the given clusters that have no effect, or nil.
 func (d *Document) Notes(names []string) error {
 	notes := &envoy.Invalid{}
 	for _, name := range names {

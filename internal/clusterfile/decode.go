@@ -117,7 +117,7 @@ func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
 
-// is checks the kind of a node, and adds a problem if it is another one.
+// is checks the kind of a node, and adds a problem if it is wrong.
 func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	switch {
 	case d.rejects(node):

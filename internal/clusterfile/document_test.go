@@ -57,8 +57,7 @@ func TestLoadOfClusters(t *testing.T) {
 	}
 }
 
-// The endpoints of a cluster have the full name of the cluster, unless the file gives them a
-// cluster_name of their own.
+// The endpoints of a cluster have the cluster's full name, unless the file sets their cluster_name.
 func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
 	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
 	doc, err := Load(path)

@@ -75,8 +75,8 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// A YAML file gives the same result as the same content in JSON read by protojson. Both forms of
-// field names are accepted.
+// A YAML file gives the same result as the equivalent JSON read by protojson. Both forms of field
+// names are accepted.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {
@@ -110,8 +110,6 @@ func TestLoadAgreesWithProtojson(t *testing.T) {
 	}
 }
 
-// If no locality of a priority has a weight, each has the weight 1. Otherwise a locality without a
-// weight gets no calls.
 func TestWhatAFileMayLeaveOut(t *testing.T) {
 	cluster, err := endpointsIn(writeFile(t, `
 endpoints:
@@ -180,7 +178,6 @@ func TestDeepNestingIsRefused(t *testing.T) {
 	}
 }
 
-// LoadFrom has the same rules, and its errors have the given name.
 func TestLoadFrom(t *testing.T) {
 	doc, err := LoadFrom(strings.NewReader("endpoints: []"), "stdin")
 	if err != nil || doc.Endpoints.GetClusterName() != "stdin" {

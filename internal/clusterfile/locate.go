@@ -8,8 +8,8 @@ import (
 )
 
 // locate returns the position of a path such as
-// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest ancestor that exists. For
-// a scalar, this is the position of the value, and otherwise that of the key.
+// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest existing ancestor. For a
+// scalar, it returns the position of the value, otherwise that of the key.
 func locate(root *yaml.Node, path string) (line, column int) {
 	node, at := root, root
 	for step := range strings.SplitSeq(path, ".") {

@@ -19,12 +19,9 @@ type Mechanism struct {
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
 	// Host is a host:port to look up in DNS.
-	Host string
-	// Service names a ClusterLoadAssignment to request over EDS.
-	Service string
-	// Err says why there are no endpoints.
-	Err error
-	// OutlierDetection is nil if the cluster does not configure it.
+	Host             string
+	Service          string
+	Err              error
 	OutlierDetection *topology.OutlierDetection
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // plain decodes strings, uint32s and UInt32Values in their usual form. Most values of a large file
-// have it, and decoding them through JSON would take ten times as long. For all other values, valid
-// or not, plain returns false.
+// have this form, and decoding them through JSON would take ten times as long. For all other
+// values, plain returns false.
 func plain(node *yaml.Node, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	if node.Kind != yaml.ScalarNode || field.IsList() || field.IsMap() {
 		return protoreflect.Value{}, false

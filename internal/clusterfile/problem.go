@@ -12,20 +12,16 @@ import (
 
 // Problem is a mistake in a file.
 type Problem struct {
-	// Line and Column count from 1.
 	Line, Column int
-	// Text describes the mistake and the valid values.
-	Text string
+	Text         string
 }
 
 // Error is the error for an invalid file, with up to envoy.MaxProblems problems.
 type Error struct {
-	// Path is the path passed to Load or Parse.
 	Path string
 	// Problems is sorted by position. It is never empty.
 	Problems []Problem
-	// More is the number of further problems.
-	More int
+	More     int
 }
 
 // Error returns all problems on one line, each as "path:line:column: text".

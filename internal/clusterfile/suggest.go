@@ -51,7 +51,7 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	return ", want one of " + strings.Join(all, ", ")
 }
 
-// editDistance returns the Levenshtein distance between b and the beginning of a.
+// editDistance returns the Levenshtein distance between a, cut to maxShown bytes, and b.
 func editDistance(a, b string) int {
 	a = a[:min(len(a), maxShown)]
 	row := make([]int, len(b)+1)

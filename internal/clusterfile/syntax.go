@@ -36,8 +36,8 @@ func jsonError(data []byte) error {
 
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser lists the errors of the YAML parser. All others come from the scanner, and concern a
-// single character.
+// ofParser lists the errors of the YAML parser. All other errors come from its scanner and concern
+// a single character.
 var ofParser = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -50,8 +50,8 @@ var ofParser = map[string]bool{
 // yamlPlace returns the position and text of a YAML error.
 //
 // The scanner's errors have the correct line, except on line 1. The parser's errors have the line
-// before the enclosing block, which can be far above the mistake; for these, yamlPlace returns
-// where the parser stopped reading.
+// before the enclosing block, which can be far above the mistake. For these, yamlPlace returns the
+// position where the parser stopped reading.
 func yamlPlace(data []byte, message string) (line, column int, text string) {
 	said, message := splitLine(message)
 	if message == "found unexpected end of stream" {
@@ -87,9 +87,9 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	return said, firstColumn(data, said), message
 }
 
-// near returns the part of data around the error and after it. Finding the position of an error
-// takes many parses, which are faster for a small part. If the part has a different error, near
-// returns all of data.
+// near returns the rest of data from a line shortly before the error. Finding the position of an
+// error takes many parses, which are faster without the lines above. If the rest has a different
+// error, near returns all of data.
 func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
 		skipped, rest = leastIndented(data, said-lines, said)
@@ -100,8 +100,8 @@ func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	return data, 0
 }
 
-// leastIndented returns data from the line with the least indentation in a range of lines, and the
-// number of lines before it.
+// leastIndented finds the line with the least indentation in a range of lines. It returns data from
+// that line on, and the number of lines before it.
 func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	at, least := offset(data, first), -1
 	for line := first; line <= last; line++ {
@@ -128,7 +128,7 @@ func splitLine(message string) (line int, rest string) {
 const ahead = 16
 
 // offender returns the offset of the character that causes the scanner's error. Data that ends
-// after this character causes the error, and data that ends before it does not.
+// after this character causes the error. Data that ends before it does not.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
 		return read - 1 // a good guess, because the line is usually correct
@@ -141,7 +141,7 @@ func offender(data []byte, read int, message string) int {
 }
 
 // openingQuote returns the column of the quote in the line that is not closed. Data that ends after
-// this quote causes the error, and data that ends before it does not.
+// this quote causes the error. Data that ends before it does not.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
@@ -184,7 +184,7 @@ func firstError(data []byte) (line int, message string) {
 	}
 }
 
-// maxExact is the number of bytes up to which readUntilError reads byte by byte, which is exact but
+// maxExact limits the length of the data that readUntilError reads byte by byte. This is exact but
 // slow.
 const maxExact = 1 << 20
 

@@ -111,8 +111,8 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses checks the addresses of one endpoint. The addresses of an unhealthy endpoint are
-// checked only for duplicates.
+// checkAddresses checks the addresses of one endpoint. It checks an unhealthy endpoint only for
+// duplicates.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 	dialled := Healthy(lb)
 	if lb.GetEndpoint() == nil {

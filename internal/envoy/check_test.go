@@ -102,11 +102,11 @@ func TestAccepted(t *testing.T) {
 		cluster(weighing(4294967294, in(0, "us", "a*4294967294", "b")), in(0, "eu")),
 		at(socket("fe80::1%eth0", 80)),
 		at(socket("my_host.example.com.", 65535)),
-		at(socket(strings.Repeat("a.", 126)+"b", 1)),  // 253 bytes
+		at(socket(strings.Repeat("a.", 126)+"b", 1)),
 		at(socket(strings.Repeat("a.", 126)+"b.", 1)), // a dot at the end does not count
 		at(socket(strings.Repeat("a", 63), 1)),
 		at(socket("1.example", 1)),
-		at(socket("1024", 1)), // a short name, such as that of a container
+		at(socket("1024", 1)),
 	} {
 		if _, err := become(new(topology.Translator), c); err != nil {
 			t.Errorf("%v: %v", c, err)
@@ -119,7 +119,7 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 	const first = "endpoints[0].lb_endpoints[0]"
 	for _, test := range []struct {
 		cluster *endpointv3.ClusterLoadAssignment
-		want    string // how the only note begins; "" for no note
+		want    string
 	}{
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(0)}
@@ -161,7 +161,6 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 			bad.HealthStatus = corev3.HealthStatus_DRAINING
 			c.Endpoints[0].LbEndpoints = append(c.Endpoints[0].LbEndpoints, bad)
 		}), ""},
-		// A locality without a weight is ignored, too.
 		{cluster(in(0, "us", "a"), unweighted(in(0, "eu", "b*0"))), `endpoints[1]: locality "eu" of priority 0 has no weight and gets no traffic`},
 		{cluster(in(0, "us", "a"), weighing(0, in(7, "eu", "a b", "", "c*4294967295", "c"))), `endpoints[1]: locality "eu" of priority 7 has weight 0 and gets no traffic`},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
@@ -181,7 +180,8 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 	}
 }
 
-// Endpoints that are not healthy still count for the sum of weights and as duplicates, as in gRPC.
+// Endpoints that are not healthy still count as duplicates and towards the sum of weights, as in
+// gRPC.
 func TestUnhealthyEndpointsCount(t *testing.T) {
 	for _, again := range []*endpointv3.LbEndpoint{lbEndpoint("10.0.0.1"), lbEndpoint("x*0"), lbEndpoint("x*4294967295")} {
 		again.HealthStatus = corev3.HealthStatus_UNHEALTHY

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// Hints in the metadata of an endpoint are read. Those that are not valid are ignored.
+// Valid hints in the metadata of an endpoint are used, and invalid ones are ignored.
 func TestHintsInMetadata(t *testing.T) {
 	long := `"` + strings.Repeat("a", 257) + `"`
 	for metadata, want := range map[string]string{

@@ -29,7 +29,6 @@ func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {
 	return parsed
 }
 
-// policyOf returns the outlier detection configuration of priority n.
 func policyOf(t *testing.T, tree topology.Tree, n int) string {
 	t.Helper()
 	var policy lbconfig.Policy
@@ -118,7 +117,6 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 	}
 }
 
-// Fields that have no effect cause notes.
 func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 	_, notes, err := ReadOutlierDetection(outliers(t, `{"consecutive_5xx":3,"failure_percentage_threshold":50,"failure_percentage_request_volume":1,"interval":"5s","enforcing_success_rate":100}`))
 	if err != nil {
@@ -156,7 +154,7 @@ func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	for _, test := range []struct {
 		about    string
 		settings topology.Settings
-		want     [4]string // how the configurations of the four priorities begin
+		want     [4]string
 	}{
 		{"from the clusters", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
 		{"on for the channel", topology.Settings{OutlierDetection: true}, [4]string{own, own, own, own}},

@@ -13,10 +13,11 @@ type violation interface {
 	error
 	Field() string // Go name of the field, with a list index or map key, such as "Endpoints[0]"
 	Reason() string
-	Cause() error // violations within a message field
+	Cause() error
 }
 
-// addViolations adds the violations in err. It skips weights of zero, whose meaning gRPC defines.
+// addViolations adds the violations in err. It skips weights of zero, because gRPC defines their
+// meaning.
 func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
 	const but = ", by Envoy's rules; gRPC does not require it"
 	if several, ok := errors.AsType[interface {

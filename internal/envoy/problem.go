@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// MaxProblems is the number of problems that an Invalid lists. It counts further ones.
+// MaxProblems is the number of problems that an Invalid lists. Further ones are only counted.
 const MaxProblems = 20
 
 // Problem is a mistake in an input, or a note about it.
@@ -15,7 +15,6 @@ type Problem struct {
 	// Path is the path of the field, such as "endpoints[2].lb_endpoints[0].load_balancing_weight",
 	// or "" if the problem concerns the whole message.
 	Path string
-	// Text describes the mistake and the valid values.
 	Text string
 }
 
@@ -36,8 +35,7 @@ func (p Problem) Within(part string) Problem {
 type Invalid struct {
 	// Problems is in the order of the input, and never empty.
 	Problems []Problem
-	// More is the number of further problems.
-	More int
+	More     int
 }
 
 // Refused implements the interface of discovery.Refused.
@@ -59,7 +57,7 @@ func (e *Invalid) Error() string {
 const MaxText = 500
 
 // Add adds a problem, and cuts a text that is too long. If there are already MaxProblems, it only
-// counts it.
+// counts the problem.
 func (e *Invalid) Add(path, format string, args ...any) {
 	if len(e.Problems) == MaxProblems {
 		e.More++

@@ -21,7 +21,6 @@ const (
 	weightedTargetName   = "understudy_weighted_target"
 )
 
-// tree is the tree for a cluster, and the notes about the cluster.
 type tree struct {
 	topology.Tree
 	notes []Problem
@@ -45,7 +44,6 @@ func translate(t *testing.T, tr *topology.Translator, cluster *endpointv3.Cluste
 	return made
 }
 
-// top is the configuration of understudy_priority.
 type top struct {
 	Children map[string]struct {
 		Config                     []map[string]outlierLevel
@@ -213,7 +211,7 @@ func TestDropsOfEveryPriority(t *testing.T) {
 	}
 }
 
-// A cluster whose endpoints get no calls is valid, and its answer says why they get none.
+// A cluster whose endpoints get no calls is valid, and its answer gives the reason.
 func TestWhyATreeIsEmpty(t *testing.T) {
 	for _, test := range []struct {
 		want    string

@@ -63,7 +63,7 @@ func addressesOf(lb *endpointv3.LbEndpoint) []*corev3.Address {
 	return addresses
 }
 
-// Weight returns the weight of an endpoint, which is 1 by default (gRFC A34, "Notes").
+// Weight returns the weight of an endpoint. The default is 1 (gRFC A34, "Notes").
 func Weight(lb *endpointv3.LbEndpoint) uint32 {
 	if w := lb.GetLoadBalancingWeight(); w != nil {
 		return w.GetValue()
