@@ -126,7 +126,6 @@ func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	})
 }
 
-// Mistake changes only the text of a failure.
 func TestAMistakeIsShownAsOne(t *testing.T) {
 	s, cc := &scripted{}, &channel{}
 	r := build(t, one(s), cc)

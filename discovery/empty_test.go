@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// shapes lists kinds of answers, each with endpoints and without.
 var shapes = map[string]struct {
 	some   discovery.Answer
 	empty  []discovery.Answer

@@ -41,7 +41,6 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	if cc.take() == "" || cc.parsed != parsed {
 		t.Errorf("parsed %d more for the same config", cc.parsed-parsed)
 	}
-	// Attributes that cannot be compared count as changed.
 	s.Update(plain("10.0.0.3:1"))
 	s.Update(plain("10.0.0.3:1"))
 	if got := strings.Count(cc.take(), "state"); got != 2 {
@@ -264,7 +263,6 @@ func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 	}
 }
 
-// The Hostname of an endpoint has an effect only if TrustNames is set.
 func TestNamesInAnswers(t *testing.T) {
 	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1"})
 	answer.Priorities[0].Localities[0].Endpoints[0].Hostname = "forged"

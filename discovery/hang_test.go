@@ -55,7 +55,6 @@ func TestASourceThatHangsWhereItsAnswerIsKept(t *testing.T) {
 	})
 }
 
-// If the source answers within two seconds, the stored answer is not used.
 func TestASourceThatAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := &scripted{}, &channel{}

@@ -69,7 +69,6 @@ func (b *backend) caller(conn *grpc.ClientConn) string {
 	}
 }
 
-// channel is a resolver.ClientConn that records each update as a line.
 type channel struct {
 	resolver.ClientConn
 	mu       sync.Mutex

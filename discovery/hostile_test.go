@@ -134,8 +134,6 @@ func TestCallsBackFromInsideACall(t *testing.T) {
 	})
 }
 
-// A source that supports ResolveNow is asked for re-resolution, even if its answers have
-// localities.
 func TestRequestsForReresolutionAreObeyed(t *testing.T) {
 	cc, s := &channel{}, &resolving{onAsk: func() {}}
 	r := build(t, one(s), cc)

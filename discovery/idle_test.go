@@ -57,7 +57,6 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		if got, want := use(b, here, fail), "error x: down"; got != want {
 			t.Errorf("after 61 minutes: channel saw %q, want %q", got, want)
 		}
-		// A stored answer is used only for the same target and the same options.
 		use(b, here, func() { s.Update(plain) })
 		for _, other := range []string{use(b, target("x:///z"), fail), use(one(s), here, fail)} {
 			if other != "error x: down" {
@@ -94,7 +93,6 @@ func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 		<-time.After(80 * time.Minute)
 		r.Close()
 		cc.take()
-		// The loss was 30 minutes before Close.
 		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
 			<-time.After(20 * time.Minute)
 			r := build(t, b, cc)

@@ -16,7 +16,7 @@ func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
 	for _, test := range []struct {
 		target    string
 		opt       given.Option
-		want, not string // substrings of the service config that must and must not appear
+		want, not string
 		note      string
 	}{
 		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, emptied, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},

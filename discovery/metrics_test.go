@@ -37,7 +37,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 	then("a", "accepted", func() { a.say("10.0.0.2:1") })
 	then("b", "failed", func() { b.Fail(errors.New("timeout")) })
 	then("b", "refused", func() { b.Update(discovery.Answer{}) })
-	then("a", "refused", func() { a.say("10.0.0.1") }) // the address has no port
+	then("a", "refused", func() { a.say("10.0.0.1") })
 	then("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &clusterfile.Error{})) })
 	then("b", "accepted", func() { b.Parts([]discovery.Mechanism{{Name: "c", Source: &scripted{}}}) })
 	then("a", "refused", func() { a.Rejected(errors.New("bad")) })

@@ -141,7 +141,6 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("%s: authority %q, want %q", test.target, got, test.want)
 		}
 	}
-	// The option Authority overrides the authority of each discovery mechanism.
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	cc := &channel{}
 	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
@@ -189,7 +188,6 @@ func TestMistakesOfAParser(t *testing.T) {
 	}
 }
 
-// A source must not read a parameter that all targets have.
 func TestASourceHasNoCommonParameter(t *testing.T) {
 	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
 		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {

@@ -57,7 +57,6 @@ func TestPartsInPlaceOfAnAnswer(t *testing.T) {
 	if l.saw(""); a.closed+b.closed > 0 {
 		t.Error("a source was closed")
 	}
-	// The next list has a new first entry, c. It is left out until it has answered.
 	c := &scripted{}
 	l.parts("c", c, "b", b, "a", a)
 	l.saw("")
@@ -184,7 +183,6 @@ func TestErrorsOfParts(t *testing.T) {
 		l.parts("a", a, "b", b)
 		a.Fail(errors.New("no such cluster"))
 		l.saw("error x: no part has an address: a: no such cluster; b: cannot start")
-		// If no endpoints are in use, a new list replaces the old one at once.
 		c := &scripted{}
 		l.parts("c", c)
 		c.Fail(errors.New("nor that"))
@@ -262,7 +260,6 @@ func TestPartsWithinAPart(t *testing.T) {
 	}
 }
 
-// While a channel is idle, its list of discovery mechanisms and their answers are stored.
 func TestPartsAndIdleness(t *testing.T) {
 	whole, a := &scripted{}, &scripted{}
 	b := one(whole)

@@ -57,7 +57,6 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// NewClient returns an error if the interval is not positive.
 func TestPollWithoutAnInterval(t *testing.T) {
 	ask := func(context.Context) (discovery.Answer, error) {
 		t.Error("the source was polled")

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// board is a registry that tells its watchers about changes.
 type board struct {
 	mu       sync.Mutex
 	machines []string

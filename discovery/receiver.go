@@ -111,8 +111,8 @@ func (r *Receiver) Trying(text string) {
 	}
 }
 
-// Parts replaces the source's answer with a list of mechanisms, which must not be empty. The
-// priorities of the first mechanism are followed by those of the second, and so on. The source
+// Parts replaces the source's answer with a list of discovery mechanisms, which must not be empty.
+// The priorities of the first mechanism are followed by those of the second, and so on. The source
 // keeps running, and may send another list or an answer at any time. Each mechanism has a name, its
 // own errors, and its own last answer. A mechanism of the same name in a later list inherits that
 // answer; if the Sources of both mechanisms are equal (==), the source is not restarted. Endpoints

@@ -42,7 +42,6 @@ func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 // Next returns how long to wait after an answer.
 func (r Refresh) Next() time.Duration { return jittered(r.Every) }
 
-// jittered changes d at random by up to 10%.
 func jittered(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }

@@ -150,7 +150,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 			r := refreshed(t, z, cc, time.Second, 1)
 			time.Sleep(time.Duration(at) * 100 * time.Millisecond)
 			r.Close()
-			synctest.Wait() // Close does not wait for an update that has begun
+			synctest.Wait()
 			cc.take()
 			z.taken()
 			time.Sleep(time.Minute)
@@ -161,7 +161,6 @@ func TestRefreshEndsWithClose(t *testing.T) {
 	}
 }
 
-// unwilling is a source that answers whenever it is started. Start fails while refuses is set.
 type unwilling struct{ refuses atomic.Bool }
 
 func (*unwilling) Check(bool) error { return nil }

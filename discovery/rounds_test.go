@@ -11,12 +11,11 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// steered is a source that counts its starts, its calls of ResolveNow and its accepted updates.
 type steered struct {
 	mu        sync.Mutex
 	receivers []*discovery.Receiver
-	closes    func()        // if set, the next start calls it
-	busy      chan struct{} // if set, ResolveNow blocks until this channel is closed
+	closes    func() // if set, the next start calls it
+	busy      chan struct{}
 	open      int
 	asked     int
 	updates   int

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// registry is a source that counts its starts and its calls of ResolveNow.
 type registry struct {
 	scripted
 	starts, asked int
@@ -93,7 +92,6 @@ func TestASharedSourceIsStartedOnce(t *testing.T) {
 	})
 }
 
-// A shared source is closed when no channel has used it for the duration linger.
 func TestASharedSourceLingers(t *testing.T) {
 	share(t, 10*time.Second, func(s *sharing) {
 		for range 3 {

@@ -28,7 +28,7 @@ type Target struct {
 	BuildOptions resolver.BuildOptions
 
 	given  options.Given
-	notes  []string // notes about program options without effect
+	notes  []string
 	place  options.Scope
 	query  url.Values
 	own    map[string]bool
@@ -63,7 +63,6 @@ func (t *Target) wrong(format string, args ...any) error {
 	return fmt.Errorf("target %s %s", printable.Quote(t.shown()), fmt.Sprintf(format, args...))
 }
 
-// longName limits the bytes of a parameter's name in an error.
 const longName = 100
 
 // readQuery parses the query and reads the parameters that are common to all sources.

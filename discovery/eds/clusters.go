@@ -44,10 +44,10 @@ type hub struct {
 	maker    cds.Maker
 	open     *atomic.Pointer[hub] // shared with the parts; nil after close
 	watch    atomic.Pointer[watch]
-	current  atomic.Pointer[adsclient.Snapshot] // last snapshot that was passed on, or nil
+	current  atomic.Pointer[adsclient.Snapshot]
 
 	events serial.Serializer // guards the fields below
-	noted  map[string]string // last warning about each cluster
+	noted  map[string]string
 	held   *adsclient.Snapshot
 	passed bool
 	hold   serial.Timer // calls tell with held when it fires

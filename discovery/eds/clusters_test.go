@@ -29,7 +29,6 @@ func TestClusters(t *testing.T) {
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
-		// A cluster that is new at the front is used only when its endpoints have arrived.
 		catalogue.Set(adstest.Aggregate("shop", "new", "near", "rest"), adstest.EDS("new"))
 		s.expect("")
 		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
@@ -203,7 +202,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 		first.Set(adstest.Aggregate("shop", "a", "d"))
 		synctest.Wait()
 		s.stop(server)
-		time.Sleep(10 * time.Second) // the second server has no endpoints of its cluster c
+		time.Sleep(10 * time.Second)
 		if got := s.saw(); strings.Contains(got, "10.2.") || got != "" && !strings.HasPrefix(got, "10.1.0.1:1 a/child0") {
 			t.Errorf("channel saw %s, want the first server's endpoints only", got)
 		}

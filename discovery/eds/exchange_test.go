@@ -18,8 +18,8 @@ import (
 // its jitter.
 const longestPause = 150 * time.Second
 
-// shopOf returns the resources of an aggregate with these clusters and, as the last one, a cluster
-// in DNS. The addresses of endpoints begin with prefix.
+// shopOf returns the resources of an aggregate cluster. It contains the given clusters and, last, a
+// cluster in DNS. The addresses of endpoints begin with prefix.
 func shopOf(prefix string, clusters ...string) []proto.Message {
 	all := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
 	for i, c := range clusters {
@@ -58,8 +58,8 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
-// The first server is back, with a cluster whose endpoints are in DNS. The channel then lacks no
-// resource, so it uses that server again.
+// The first server is back with a cluster whose endpoints are in DNS. The channel lacks no resource
+// then, so it uses that server again.
 func TestServerIsBackWithANameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -97,7 +97,6 @@ func serve(t *testing.T, script adstest.Script, opts ...grpc.ServerOption) strin
 	return l.Addr().String()
 }
 
-// constant serves cluster "c" with one endpoint, which does not change.
 func constant(s *adstest.Stream) error {
 	if _, err := s.Recv(); err != nil {
 		return err

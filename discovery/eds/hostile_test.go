@@ -20,13 +20,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hostility is one way in which a management server misbehaves.
 type hostility struct {
 	answer func(*adstest.Stream) error // handles the rest of the first stream, and all of each later stream
 	bytes  func(net.Conn)              // handles each connection but the first, instead of gRPC
 	metric string
 	count  int64
-	log    string // text of a log line that must also name the server
+	log    string
 }
 
 var hostilities = map[string]hostility{

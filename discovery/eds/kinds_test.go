@@ -30,7 +30,6 @@ func withEndpoints(name string, kind clusterv3.Cluster_DiscoveryType, address st
 	}
 }
 
-// No call fails when a cluster changes its type.
 func TestClusterChangesItsType(t *testing.T) {
 	before, after := backend(t), backend(t)
 	host, text, err := net.SplitHostPort(after)
@@ -60,7 +59,6 @@ func TestClusterChangesItsType(t *testing.T) {
 		c.until(before)
 		c.stays(before, 10)
 	}
-	// An invalid cluster is rejected, and the previous one stays in use.
 	for _, wrong := range []*clusterv3.Cluster{withEndpoints("shop", clusterv3.Cluster_ORIGINAL_DST, after), adstest.Aggregate("shop", "shop")} {
 		catalogue.Set(wrong)
 		if wrong.GetClusterType() == nil {
@@ -148,7 +146,7 @@ func TestClusterThatIsNoLongerSent(t *testing.T) {
 				for _, c := range list {
 					r.Resources = append(r.Resources, adstest.Any(c))
 				}
-				time.Sleep(time.Second) // time for the client to request the next cluster
+				time.Sleep(time.Second)
 				return stream.Send(r)
 			}
 			err := errors.Join(send(shop), send(shop, near))

@@ -17,8 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// silent is a channel that sends the number of endpoints of each state to came. It does not keep
-// the state.
 type silent struct {
 	*channel
 	came chan int

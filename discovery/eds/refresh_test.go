@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// rotating is a DNS resolver that gives the answers for each name in turn.
 type rotating struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -72,7 +71,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 			network := &adsclient.Network{Dial: s.dial}
 			b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 			defer s.open(b, "eds://"+server+"/shop?cds=true"+parameters)()
-			time.Sleep(3 * 34 * time.Second) // long enough for all three answers
+			time.Sleep(3 * 34 * time.Second)
 			const all = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
 			if got := s.saw(); strings.HasSuffix(got, all) != quiet {
 				t.Errorf("%s: channel saw\n%s", parameters, got)

@@ -70,7 +70,6 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Close returns although an update is in progress.
 func TestCloseDuringAnUpdate(t *testing.T) {
 	gone := make(chan struct{})
 	t.Cleanup(func() { close(gone) })

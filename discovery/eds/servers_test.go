@@ -45,7 +45,6 @@ func TestServersInOrder(t *testing.T) {
 	}
 }
 
-// The servers in a bootstrap are tried in order, each with its own credentials.
 func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	m := newManagers(t)
 	one := func(address string) string {

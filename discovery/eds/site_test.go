@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// site is a channel with a network of management servers and a DNS resolver.
 type site struct {
 	t       *testing.T
 	cc      told
@@ -99,7 +98,6 @@ func (s *site) end() {
 	synctest.Wait()
 }
 
-// told is a channel that records each state and each error as a line.
 type told struct {
 	*channel
 	lines  chan string

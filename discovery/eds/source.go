@@ -55,7 +55,7 @@ type source struct {
 	hosts    []string // empty to use the servers of the bootstrap
 	cluster  string
 	options  options
-	network  *adsclient.Network // nil for the system's network
+	network  *adsclient.Network
 	recorder stats.MetricsRecorder
 
 	*location.Learned // receives the locality of the bootstrap's node

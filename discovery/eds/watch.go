@@ -59,7 +59,6 @@ func passOn(r *discovery.Receiver, s adsclient.State) {
 	}
 }
 
-// confirmed returns when the server in use last sent a message.
 func (w *watch) confirmed() time.Time {
 	if following := w.following.Load(); following != nil {
 		return following.Heard()

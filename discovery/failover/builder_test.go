@@ -57,7 +57,6 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// strict is a channel that rejects every service config, so Build fails.
 type strict struct{ channel }
 
 func (*strict) ParseServiceConfig(string) *serviceconfig.ParseResult {

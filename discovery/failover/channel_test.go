@@ -29,7 +29,6 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// Two entries may have the same address.
 func TestTheSamePartTwice(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
@@ -39,7 +38,6 @@ func TestTheSamePartTwice(t *testing.T) {
 	await(t, conn, "us as "+us.address)
 }
 
-// An idle channel closes its resolver. The next call builds a new one.
 func TestAfterAnIdleTime(t *testing.T) {
 	us := startTier(t, "us", insecure.NewCredentials())
 	conn := dial(t, fmt.Sprintf("failover:///%s,passthrough:///192.0.2.1:1", us.address), plaintext, grpc.WithIdleTimeout(50*time.Millisecond))
@@ -93,7 +91,6 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("call = %v, want Unavailable with %q", err, want)
 	}
 
-	// A waiting call is sent as soon as an entry has an address.
 	eu := startTier(t, "eu", insecure.NewCredentials())
 	done := make(chan error, 1)
 	go func() {
@@ -107,12 +104,10 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("a call that waits failed: %v", err)
 	}
 
-	// An answer without addresses leaves the previous ones in use.
 	n.set("eu", nil)
 	await(t, conn, "eu as eu")
 }
 
-// A call to an entry without endpoints fails with the error of that entry.
 func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	n := newNames()
 	eu := startTier(t, "eu", insecure.NewCredentials())
@@ -137,7 +132,6 @@ func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	}
 }
 
-// The retry policy of the program applies before and after an update.
 func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
 	var calls atomic.Int64
 	everyOther := func() bool { return calls.Add(1)%2 == 1 }

@@ -73,7 +73,6 @@ type rawConfig struct {
 	json string
 }
 
-// describe lists the priorities of a state, with their addresses and server names.
 func (c *channel) describe(state resolver.State) string {
 	var config struct {
 		LoadBalancingConfig []map[string]struct{ Priorities []string }
@@ -99,12 +98,11 @@ func (c *channel) describe(state resolver.State) string {
 	return s
 }
 
-// fakes builds resolvers for targets of the form fake:///NAME.
 type fakes struct {
 	journal
 	resolvers map[string]*fake
 	prepare   func(*fake)
-	refuse    string // the name for which Build fails
+	refuse    string
 }
 
 func newFakes() *fakes { return &fakes{resolvers: make(map[string]*fake)} }

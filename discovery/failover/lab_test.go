@@ -126,7 +126,6 @@ func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInf
 	return handler(ctx, req)
 }
 
-// call returns the server that answered and the call's authority, as "NAME as AUTHORITY".
 func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (string, error) {
 	var header metadata.MD
 	opts = append(opts, grpc.Header(&header))
@@ -163,7 +162,6 @@ func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn
 
 var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
 
-// names is a resolver for targets of the form lab:///NAME.
 type names struct {
 	mu        sync.Mutex
 	addresses map[string][]string
@@ -207,7 +205,6 @@ func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 	return w, nil
 }
 
-// ResolveNow sends the addresses or the error that the test has set for the name.
 func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
 	w.names.mu.Lock()
 	addresses, known := w.names.addresses[w.name]

@@ -14,7 +14,6 @@ import (
 // proxyFunc is the type of http.ProxyFromEnvironment, which gRPC also uses.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// uses reports whether a connection to address would go through a proxy.
 func (f proxyFunc) uses(address string) (bool, error) {
 	proxy, err := f(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 	if err != nil {
@@ -23,7 +22,6 @@ func (f proxyFunc) uses(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-// way says how the endpoints of an entry are found and reached.
 type way struct {
 	address string // host:port, or "" if the entry's resolver finds the addresses
 	byProxy bool   // the proxy looks address up; otherwise it is dialled directly

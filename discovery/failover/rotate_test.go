@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// dnsFake is gRPC's DNS resolver for one name. It gives its answers in turn.
 type dnsFake struct {
 	mu      sync.Mutex
 	answers []string
@@ -133,7 +132,6 @@ type named string
 func (named) Network() string  { return "memory" }
 func (n named) String() string { return string(n) }
 
-// inMemory runs f in a synctest bubble, with a channel to a DNS name whose addresses are in memory.
 func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts ...given.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -89,8 +89,6 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	return s.take()
 }
 
-// take returns the events of the channel, and then the sorted events of the resolvers, which may
-// come from several goroutines.
 func (s *scenario) take() string {
 	lines := strings.SplitAfter(s.fakes.take(), "\n")
 	slices.Sort(lines)

@@ -100,7 +100,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 type part struct {
 	name      string
 	target    resolver.Target
-	authority string // authority of a channel to this entry alone
+	authority string
 }
 
 func nameOf(target resolver.Target) string {
@@ -123,7 +123,7 @@ type source struct {
 	part    part
 	options options
 	list    string // endpoint of the channel's target, which is the whole list
-	dialer  bool   // the program has set a dialer for the channel
+	dialer  bool
 }
 
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {

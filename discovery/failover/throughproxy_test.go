@@ -56,8 +56,6 @@ func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
 	}
 }
 
-// testPartInNoProxy lists the loopback address of the first entry in NO_PROXY. That entry is
-// dialled directly.
 func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	ca := newAuthority(t)
 	near := startTier(t, "near", ca.server(t, "localhost"))

@@ -96,7 +96,6 @@ func TestCredentialsInABundle(t *testing.T) {
 	await(t, conn, "eu as eu.test:443")
 }
 
-// Each entry has the authority that a channel of its own would have.
 func TestAuthoritiesAreThoseOfChannelsToOnePart(t *testing.T) {
 	n := newNames()
 	server := startTier(t, "x", insecure.NewCredentials())

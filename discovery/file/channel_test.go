@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// backend is a server that refuses the first attempt of each call, so that only a retry succeeds.
 type backend struct {
 	healthpb.UnimplementedHealthServer
 	port      int

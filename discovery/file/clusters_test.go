@@ -37,15 +37,12 @@ func TestAggregateInAFile(t *testing.T) {
 	if got, want := c.next(t), `10.0.0.2:1["b/child0" "/"] 10.0.0.3:1["c/child0" "/"] 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Fatalf("state = %s, want %s", got, want)
 	}
-	// The child policies keep their names when an edit changes the order of the clusters and an
-	// address.
 	replace(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.9"), static("b", "10.0.0.2")))
 	for want := `10.0.0.9:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`; ; {
 		if got := c.next(t); got == want {
 			break
 		}
 	}
-	// The only cluster of a file need not be named in the target.
 	replace(t, path, clustersFile(static("x", "10.0.0.7")))
 	c = watchFile(t, path)
 	if got, want := c.next(t), `10.0.0.7:1["x/child0" "/"]`; got != want {
@@ -92,7 +89,6 @@ func TestMistakesInClusters(t *testing.T) {
 	}
 }
 
-// If a list of clusters is invalid, the channel gets no update.
 func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	for content, want := range map[string]string{
 		clustersFile(static("a", "10.0.0.1"), static("b", "10.0.0.2")): `holds 2 clusters, "a", "b": want one of them in the target, as in ?cluster=a`,
@@ -120,7 +116,6 @@ func TestFilesOfClustersThatAreRefused(t *testing.T) {
 	}
 }
 
-// The authority of calls is the name of the cluster in the target.
 func TestAuthorityOfACluster(t *testing.T) {
 	for text, want := range map[string]string{
 		"file:///etc/shop.yaml":                       "shop",
@@ -241,7 +236,6 @@ func TestNamesInClusters(t *testing.T) {
 	if got := c.next(t); !strings.HasPrefix(got, `10.2.0.3:1["strict/child0" "east"] 10.2.0.9:1`) || !strings.Contains(got, `10.2.0.2:1["strict/child1" "west"]`) {
 		t.Errorf("state = %s, want the new address, and the one that is free now", got)
 	}
-	// After an edit of another cluster, the names are not looked up again.
 	builds := dns.built("backup.example.com:443")
 	replace(t, path, strings.Replace(content, "[strict, logical]", "[logical, strict]", 1))
 	for got := c.next(t); !strings.HasPrefix(got, `10.1.0.1:443["logical" "/"]`); {

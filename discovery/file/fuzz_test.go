@@ -7,7 +7,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// FuzzTarget checks targets of this scheme (given.CheckTarget).
 func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{
 		"file:///etc/shop.yaml", "file:///a.json?cluster=b", "file:a.yaml", "file://host/a", "file:///a#b", "file:///", "file:///%00%0a?cluster=%ff",

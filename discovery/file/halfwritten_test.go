@@ -87,7 +87,6 @@ func TestANewFileThatIsWrittenSlowly(t *testing.T) {
 	})
 }
 
-// A file that never stops changing is not used, and the log says that it keeps changing.
 func TestAFileThatNeverStandsStill(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -137,7 +137,6 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// writeBefore writes a file with a time of an hour ago.
 func writeBefore(t *testing.T, path, content string) {
 	t.Helper()
 	write(t, path, content)
@@ -189,11 +188,9 @@ func newPath(t *testing.T) string {
 // polled makes the source poll its file, because the system does not notify a synctest bubble.
 var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 
-// pass sleeps for d and waits until all other goroutines are blocked.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// longest is the longest interval between two attempts to read a file.
 const longest = 145 * time.Second

@@ -124,7 +124,6 @@ func (l *lookout) run() {
 	}
 }
 
-// look examines the file, and reads it if filewatch considers it complete.
 func (l *lookout) look(notice filewatch.Notice) {
 	switch l.file.Look(notice) {
 	case filewatch.Unfinished:

@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// notifiers counts the inotify instances of this process. By default, a user may have 128 of them.
 func notifiers(t *testing.T) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/self/fd/*")

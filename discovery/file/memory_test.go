@@ -12,8 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// manyClusters returns a file with an aggregate and one cluster for each element of ports. All
-// endpoints of a cluster have that port.
 func manyClusters(ports []int, endpoints int) string {
 	var names, list []string
 	for i, port := range ports {
@@ -37,7 +35,6 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// drain drops all pending states. It returns how many endpoints of the last one have this port.
 func (c *fakeChannel) drain(port int) (n int) {
 	for len(c.states) > 0 {
 		n = 0

@@ -42,7 +42,7 @@ func TestTheStateThatIsSent(t *testing.T) {
 	if !strings.HasPrefix(json, `{"loadBalancingConfig":[{"understudy_priority":{`) || !strings.HasSuffix(json, `],"methodConfig":[]}`) {
 		t.Errorf("service config = %s", json)
 	}
-	for i := range state.Endpoints { // as gRPC's proxy resolver does
+	for i := range state.Endpoints {
 		state.Endpoints[i].Attributes = nil
 	}
 	if got := describeState(hierarchy.Unseal(state)); got != want {

@@ -64,7 +64,7 @@ func pathOf(target resolver.Target) (string, error) {
 
 type source struct {
 	path    string
-	cluster string // name of a cluster in the file, or ""
+	cluster string
 	target  *discovery.Target
 	options filewatch.Options
 }
@@ -85,7 +85,7 @@ type watch struct {
 
 	maker   cds.Maker
 	current explainer
-	noted   string // last warning about fields without effect
+	noted   string
 }
 
 // eds returns the source of an EDS cluster, whose endpoints come from the management servers of the

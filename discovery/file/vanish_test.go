@@ -41,7 +41,6 @@ func TestAFileOfClustersThatVanishes(t *testing.T) {
 	write(t, path, content[:len(content)/2])
 	logged.Wait(t, patient, path+":", "; the endpoints from before stay in use")
 	replace(t, path, content)
-	// The next update is from this edit, so there was none before.
 	replace(t, path, strings.Replace(content, "[a, b, c]", "[a, c, b]", 1))
 	const other = `10.0.0.1:1["a/child0" "/"] 10.1.0.1:443["c" "/"] 10.2.0.1:1["b/child0" "/"]`
 	if got := c.next(t); got != other {

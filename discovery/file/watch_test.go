@@ -108,12 +108,12 @@ func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 	replace(t, path, "endpoints: [")
 	logged.Wait(t, patient, path+":1:1: syntax error")
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(path, later, later); err != nil { // only the time changes
+	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
 	}
 	replace(t, path, onePort(1)+"  priority: 1\n")
 	logged.Wait(t, patient, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
-	replace(t, path, onePort(1)) // the first content again, so there is no update
+	replace(t, path, onePort(1))
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
 	if n := logged.Count(path + ":1:1: syntax error"); n != 1 {

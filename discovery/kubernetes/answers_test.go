@@ -27,8 +27,8 @@ type script struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	requests []string        // what each request asked for: "all", "list", or the version from which to watch
-	times    []time.Duration // since the first request
+	requests []string // what each request asked for: "all", "list", or the version from which to watch
+	times    []time.Duration
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -77,7 +77,7 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 	for what, test := range map[string]struct {
 		replies []reply
 		want    string
-		last    time.Duration // minimum time between the end of the last body and the last request
+		last    time.Duration
 	}{
 		"gone, as a status":            {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
 		"gone, as an event":            {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},

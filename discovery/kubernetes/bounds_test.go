@@ -70,7 +70,6 @@ func TestOneSliceBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// The bounds also hold for the slices at the beginning of a watch and for those in a list.
 func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ type endless struct {
 	begin, repeated string
 	most            int
 	read            int
-	more            bool // the reader tried to read beyond most
+	more            bool
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -88,7 +88,6 @@ func TestBodiesWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// At most one MiB of a token file is read.
 func TestATokenWithoutAnEnd(t *testing.T) {
 	account := t.TempDir()
 	if err := os.WriteFile(filepath.Join(account, "token"), []byte(strings.Repeat("a", 2<<20)), 0o600); err != nil {

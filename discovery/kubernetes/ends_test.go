@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// cut ends a response after some time, as a load balancer ends idle connections.
 func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	select {
 	case <-ended:

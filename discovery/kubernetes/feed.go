@@ -36,7 +36,6 @@ type subject struct {
 	services  string
 }
 
-// feeds holds the running watches and the API servers that they use.
 var feeds = struct {
 	mu    sync.Mutex
 	all   map[subject]*feed
@@ -58,7 +57,7 @@ type feed struct {
 }
 
 type said struct {
-	snapshot *snapshot // nil before the first one
+	snapshot *snapshot
 	failure  error
 	doubt    error // why the snapshot may be out of date, or nil
 }

@@ -32,8 +32,6 @@ func checkLine(t *testing.T, what, text string) {
 	}
 }
 
-// checkKnown checks that the slices are within the bounds, and that targets get a valid answer from
-// them or a short error.
 func checkKnown(t *testing.T, k *known) {
 	t.Helper()
 	n := 0

@@ -38,10 +38,10 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 		{"kubernetes:///web.shop?node=n-b", "", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=hints", "b", "", []string{b}},
 		{"kubernetes:///web.shop?prefer=none", "b", "", []string{a, b}},
-		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // endpoint a is in zone b, where the client is
+		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}},
 		{"kubernetes:///web.shop", "b", "none", []string{a, b}},
 		{"kubernetes:///web.shop", "b", "zone", []string{a}},
-		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // no endpoint has a hint for zone c
+		{"kubernetes:///web.shop", "c", "", []string{a, b}},
 		{"failover:///kubernetes:///web.shop,127.0.0.1:1", "b", "", []string{b}},
 		{"failover:///kubernetes:///web.shop,127.0.0.1:1?prefer=none", "b", "", []string{a, b}},
 	} {
@@ -79,8 +79,6 @@ func TestHintsArePreferredByDefault(t *testing.T) {
 	}
 }
 
-// hinted returns an event of a slice with one endpoint in zone. Its hints are for the zone forZone
-// and for a node.
 func hinted(name, address, zone, forZone string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",`+

@@ -43,7 +43,6 @@ func TestABookmarkAfterAFailure(t *testing.T) {
 	})
 }
 
-// After a resource version that is invalid, the next request is for all slices.
 func TestVersionsThatAreLies(t *testing.T) {
 	for what, version := range map[string]string{"long": strings.Repeat("9", 1<<20), "none": ""} {
 		for _, end := range []bool{true, false} {

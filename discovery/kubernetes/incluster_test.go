@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// pod is the environment of a pod, and an API server that accepts one token and sends one slice.
 type pod struct {
 	*httptest.Server
 	files   string
@@ -72,7 +71,6 @@ func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}`)
 }
 
-// start starts a source that is configured only by the pod's environment.
 func (p *pod) start(t *testing.T) {
 	r := new(discovery.Receiver).With(discovery.Hooks{
 		Update:      func(a discovery.Answer) error { p.updates <- flat(a); return nil },

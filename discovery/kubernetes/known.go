@@ -28,7 +28,7 @@ type snapshot struct {
 	left  map[string]*slice
 	notes []string
 	wrong string // why one of the existing slices is not used
-	why   string // why there is no slice, or ""
+	why   string
 }
 
 // collection holds a bounded number of slices and endpoints.

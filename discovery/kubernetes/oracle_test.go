@@ -62,8 +62,6 @@ func (o one) lastResort() bool {
 }
 func (o one) over() bool { return !o.ready() && o.is("terminating", false) && !o.is("serving", true) }
 
-// rank orders endpoints: those that are ready, then those that terminate but still serve, then the
-// rest.
 func (o one) rank() int {
 	switch {
 	case o.ready():
@@ -124,7 +122,6 @@ func holds(o one, all []one) bool {
 	return true
 }
 
-// choose returns the port of a slice, or 0 if no port is suitable.
 func choose(ports []port, want string) int {
 	var tcp, h2 []port
 	for _, p := range ports {

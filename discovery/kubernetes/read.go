@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	maxEvent = 8 << 20   // bytes of an event, or of a slice in a list; etcd's limit is 1.5 MiB
-	maxList  = 256 << 20 // bytes of a list
+	maxEvent = 8 << 20 // bytes of an event, or of a slice in a list; etcd's limit is 1.5 MiB
+	maxList  = 256 << 20
 )
 
 type event struct {
@@ -48,7 +48,6 @@ func events(ctx context.Context, body io.Reader) <-chan *event {
 	return to
 }
 
-// stream reads JSON values of limited length.
 type stream struct {
 	bounded *io.LimitedReader
 	*json.Decoder
@@ -104,7 +103,6 @@ func broken(err error) bool {
 	return syntax || !typed && !ours
 }
 
-// shapeError is the error for a value that is not an array.
 type shapeError struct{ given string }
 
 func (e *shapeError) Error() string { return e.given + " given, want an array" }

@@ -143,7 +143,6 @@ func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// If the Service has other slices, a deleted one expires after 10 s.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -196,7 +195,6 @@ func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	})
 }
 
-// If the account may read Services, the error says why this one has no slices.
 func TestWhyThereIsNoSlice(t *testing.T) {
 	for want, services := range map[string]map[string]string{
 		whyNone:                   nil,

@@ -38,7 +38,6 @@ func newReplay(t *testing.T, pods ...string) *replay {
 	return r
 }
 
-// set writes a slice with one pod. rest is JSON that is added to its endpoint.
 func (r *replay) set(slice, pod, rest string) {
 	host, text, _ := net.SplitHostPort(r.pods[pod])
 	var port int
@@ -144,6 +143,6 @@ func TestReplayOfOtelContrib50436(t *testing.T) {
 			t.Fatalf("call %d went to the pod that terminates", i)
 		}
 	}
-	r.set("web-2", "b", `,"conditions":{"ready":false}`) // a is the only pod that still serves
+	r.set("web-2", "b", `,"conditions":{"ready":false}`)
 	r.goTo("while none is ready", "a")
 }

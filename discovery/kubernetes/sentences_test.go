@@ -22,7 +22,6 @@ func sliceOf(t *testing.T, name, kind, labels, rest string) *slice {
 	return sl
 }
 
-// long returns an answer as text, with all fields of its endpoints.
 func long(a discovery.Answer) string {
 	var b strings.Builder
 	for i, p := range a.Priorities {

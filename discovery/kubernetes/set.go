@@ -41,7 +41,7 @@ type set struct {
 	notes   map[string]bool
 	listed  map[string]bool
 	seen    map[string]bool
-	failed  error  // why the port of a slice is unknown
+	failed  error
 	mute    bool   // a slice with endpoints has an unknown port
 	omitted string // the first reason why something was left out
 }

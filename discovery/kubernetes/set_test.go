@@ -38,7 +38,7 @@ func TestTheSet(t *testing.T) {
 	for _, c := range []struct {
 		about  string
 		port   string
-		slices []string // the JSON after addressType in each slice
+		slices []string
 		left   []string
 		want   string
 	}{

@@ -70,7 +70,7 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		feeds.mu.Lock()
 		defer feeds.mu.Unlock()
-		for of := range feeds.all { // other tests may have left feeds
+		for of := range feeds.all {
 			if of.transport == s {
 				t.Errorf("the feed of %s was not removed", of.services)
 			}

@@ -80,7 +80,7 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 		rt := &readyBody{body, make(chan struct{}, 1)}
 		u := &updates{states: make(chan resolver.State, 8)}
 		builder := options.For(Scheme, options.Program{Sources: []any{WithTransport("http://x", rt)}})
-		runtime.GC() // so that the garbage of the last round does not count
+		runtime.GC()
 		begin := cpu(b)
 		r, err := builder.Build(targetOf(b, "kubernetes:///checkout.shop:grpc"), u, resolver.BuildOptions{})
 		if err != nil {

@@ -21,7 +21,7 @@ const (
 	first    = 60 * time.Second      // limit for all initial slices (docs/waits.md)
 	overtime = 30 * time.Second      // a watch is canceled this long after its own timeout
 	silence  = 10 * time.Second      // if a watch of this length had no event, the server may have been restored from a backup
-	asking   = 2 * time.Second       // limit for a request for a Service
+	asking   = 2 * time.Second
 )
 
 // watch follows the slices of Services. Only one goroutine uses it.

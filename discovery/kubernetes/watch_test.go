@@ -23,7 +23,6 @@ import (
 
 const patience = 30 * time.Second
 
-// apiServer is an API server whose responses are written by the test, line by line.
 type apiServer struct {
 	*httptest.Server
 	requests chan *http.Request
@@ -166,7 +165,6 @@ func object(event string) string {
 	return strings.TrimSuffix(o, "}")
 }
 
-// A thousand channels to one Service share one watch, even with different ports and parameters.
 func TestAThousandChannelsCostOneWatch(t *testing.T) {
 	s, rt := newAPIServer(t), &http.Transport{}
 	address := backend(t)

@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// fake is a source that breaks one rule of the contract.
 type fake struct {
 	check  func() error
 	start  func(r *discovery.Receiver, n int) discovery.Started
@@ -56,7 +55,6 @@ func answer(addresses ...string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// says returns a start function that calls what and then returns.
 func says(what func(*discovery.Receiver)) func(*discovery.Receiver, int) discovery.Started {
 	return func(r *discovery.Receiver, _ int) discovery.Started {
 		what(r)
@@ -162,7 +160,6 @@ func changing(r *discovery.Receiver) {
 	a.Priorities[0].Localities[0].Endpoints[0].Addresses[0] = "10.0.0.2:1"
 }
 
-// second returns the start function of a source that reports only to its newest receiver.
 func second() func(*discovery.Receiver, int) discovery.Started {
 	var last *discovery.Receiver
 	return func(r *discovery.Receiver, _ int) discovery.Started {

@@ -15,7 +15,7 @@ type keeper struct {
 	record
 	t       failer
 	refusal error
-	inside  func() // called from inside each call of the receiver; may be nil
+	inside  func()
 
 	guard    sync.Mutex
 	answers  []given

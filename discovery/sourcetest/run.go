@@ -68,7 +68,6 @@ func atOnce(t failer, what string, f func()) {
 	}
 }
 
-// checkCheck calls Check twice, concurrently, and compares the results.
 func checkCheck(t failer, s discovery.Source) {
 	for _, read := range []bool{false, true} {
 		var texts [2]string
@@ -154,7 +153,6 @@ func checkLife(t failer, s discovery.Source) {
 	end(t, r, started)
 }
 
-// checkRefusal runs a source whose answers are all refused.
 func checkRefusal(t failer, s discovery.Source) {
 	r := &keeper{t: t, refusal: errors.New("the channel does not take it")}
 	if started, _ := begin(t, s, r); started != nil {
@@ -163,7 +161,6 @@ func checkRefusal(t failer, s discovery.Source) {
 	}
 }
 
-// checkTwo runs a source for two channels and closes the first.
 func checkTwo(t failer, s discovery.Source) {
 	a, b := &keeper{t: t}, &keeper{t: t}
 	first, _ := begin(t, s, a)
@@ -235,7 +232,7 @@ func checkCloseInside(t failer, s discovery.Source) {
 	mu.Lock()
 	shut := toClose
 	mu.Unlock()
-	if shut != nil { // Start was not followed by any report
+	if shut != nil {
 		shut()
 	}
 	silent(t, r)
@@ -251,7 +248,7 @@ func checkAgain(t failer, s discovery.Source) {
 			return
 		}
 		if !r.answered() {
-			time.Sleep(10 * patience) // a source that fails at first gets more time
+			time.Sleep(10 * patience)
 		}
 		answered[i] = r.answered()
 		end(t, r, started)

@@ -68,7 +68,7 @@ func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 			{"10.0.0.2", "", "10.0.0.2:1"},
 		} {
 			h.set(step.v4, step.v6)
-			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // time for many lookups
+			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) })
 			for address := range strings.SplitSeq(step.want, "+") {
 				if !strings.Contains(got, address) || len(got) != len(step.want) {
 					t.Errorf("channel %d saw %s, want %s", i, got, step.want)

@@ -22,7 +22,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 60 * time.Second
 
-// channel is a resolver.ClientConn that sends each update to lines, as one line.
 type channel struct {
 	resolver.ClientConn
 	lines chan string

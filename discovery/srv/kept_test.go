@@ -73,7 +73,6 @@ func (h *hosts) builder() given.Resolvers {
 	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
-// seen returns the updates of a channel that is open while during runs.
 func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
@@ -198,7 +197,6 @@ func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
 	})
 }
 
-// silent is like hosts, but lookups of b get no response.
 type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {

@@ -93,7 +93,6 @@ type found struct {
 // families are the networks for package net's LookupNetIP.
 var families = [2]string{"ip4", "ip6"}
 
-// familyOf returns the index of an address's family in families.
 func familyOf(ip netip.Addr) int {
 	if ip.Unmap().Is4() {
 		return 0

@@ -23,7 +23,7 @@ import (
 type zone struct {
 	mu      sync.Mutex
 	records []*net.SRV
-	asked   []string // hosts looked up since the last lookup of SRV records
+	asked   []string
 	now     int
 	most    int
 }
@@ -81,7 +81,6 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 	return []netip.Addr{netip.AddrFrom4([4]byte{10, host[0], byte(n / 250), byte(n % 250)})}, nil
 }
 
-// priorities lists the answers, each with its time and the number of endpoints in each priority.
 func (z *zone) priorities(t *testing.T, during time.Duration) []string {
 	t.Helper()
 	var said []string
@@ -147,7 +146,7 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 		z.mu.Lock()
 		z.records = more
 		z.mu.Unlock()
-		time.Sleep(10 * time.Second) // a lookup begins after 9 to 11 s
+		time.Sleep(10 * time.Second)
 		w.Close()
 		synctest.Wait()
 		if len(r.lines) != 2 || !strings.HasSuffix(r.lines[1], " 10: 10.119.0.0:1*1 10.119.0.1:1*1") {
@@ -196,7 +195,6 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 	return addresses, nil
 }
 
-// Whatever a DNS server returns, the answers are valid and their size is bounded.
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := &refusing{t: t}, &hostile{}

@@ -128,7 +128,6 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// loop makes two names aliases (CNAME) of each other.
 func loop(dns *dnstest.Server, name, kind string) {
 	dns.Set(name, kind, "CNAME loop.test.")
 	dns.Set("loop.test", kind, "CNAME "+name+".")

@@ -19,7 +19,6 @@ type table struct {
 	remembered  map[string]discovery.Name // addresses that were stored while the channel was idle; nil after the first complete lookup
 }
 
-// host holds the known addresses of the host of an SRV record.
 type host struct {
 	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held

@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// nameServer is a DNS server for synctest bubbles. It records when SRV records are looked up.
 type nameServer struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -166,8 +165,6 @@ func TestSomeHostsFail(t *testing.T) {
 	}
 }
 
-// hostsFunc is a DNS server with SRV records for the hosts good, gone and slow. The function
-// returns their addresses.
 type hostsFunc func(string) ([]netip.Addr, error)
 
 func (hostsFunc) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -178,7 +175,6 @@ func (h hostsFunc) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return h(host)
 }
 
-// slow is a DNS server with two SRV records. The address of the second host comes late.
 type slow struct {
 	after time.Duration
 	found []netip.Addr
@@ -202,7 +198,6 @@ func (s slow) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, er
 	return s.found, nil
 }
 
-// told records each answer that differs from the last one, with its time.
 type told struct {
 	discovery.Receiver
 	began time.Time
@@ -214,7 +209,7 @@ type told struct {
 func (r *told) Update(a discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := shown(a); line != r.last { // a channel ignores an answer that repeats the last one
+	if line := shown(a); line != r.last {
 		r.lines, r.last = append(r.lines, fmt.Sprint(time.Since(r.began), " ", line)), line
 	}
 	return nil
@@ -239,7 +234,6 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 			}
 		})
 	}
-	// Later answers have both hosts, because the slow one has responded by then.
 	for i, line := range toldOf(t, late, time.Second, 10*time.Minute) {
 		if i > 0 && !strings.HasSuffix(line, " 0: 10.0.0.1:1*1 10.0.0.2:1*1") {
 			t.Errorf("answer %d: %s, want both", i, line)
@@ -257,14 +251,13 @@ func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []s
 		}
 		time.Sleep(d)
 		w.Close()
-		time.Sleep(time.Second) // until lookups that are running have ended
+		time.Sleep(time.Second)
 		synctest.Wait()
 		lines = r.lines
 	})
 	return lines
 }
 
-// moving is a slow server, except that the host good has another address from the second lookup on.
 type moving struct {
 	slow
 	lookups atomic.Int64

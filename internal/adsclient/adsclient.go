@@ -66,8 +66,8 @@ type Watcher interface {
 
 // Outage describes why a server is unreachable. It must not be modified.
 type Outage struct {
-	Err   error     // a single line that names the server, and wraps no other error
-	Since time.Time // when the outage was detected
+	Err   error // a single line that names the server, and wraps no other error
+	Since time.Time
 	Heard time.Time // when the server last sent a message, or zero
 
 	partial bool        // affects only one resource, whose request the server has not answered

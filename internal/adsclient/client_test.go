@@ -191,7 +191,6 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// Each stream begins without a version and without a nonce.
 			if r.GetVersionInfo() != "" || r.GetResponseNonce() != "" || r.GetNode().GetId() != "test" {
 				t.Errorf("a stream began with %v", r)
 			}

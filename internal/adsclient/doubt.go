@@ -27,8 +27,8 @@ var (
 
 // doubt decides when to open a second stream.
 type doubt struct {
-	heard  time.Time   // when the current stream last brought a response
-	tried  time.Time   // when a second stream was last opened
+	heard  time.Time // when the current stream last brought a response
+	tried  time.Time
 	due    *time.Timer // opens a second stream when it fires
 	second *attempt    // second stream that waits for a response, or nil
 	next   *stream     // second stream that has received a response and takes over, or nil

@@ -19,8 +19,8 @@ type quiet struct {
 	target    Server
 	cut, jam  func() // cut drops the server's packets; jam also makes its sends block
 	a         *notes
-	open      atomic.Int64 // streams as the server counts them
-	gauge     gauge        // streams as the client counts them
+	open      atomic.Int64
+	gauge     gauge
 	cancel    func()
 }
 

@@ -71,8 +71,8 @@ type Following struct {
 	used   int    // index of the server of the last snapshot, or -1
 	why    string // the last reason passed to Unknown; "" after a snapshot
 
-	lost *Outage // last outage passed to Lost
-	by   int     // index of the server that was in use then
+	lost *Outage
+	by   int
 }
 
 // ask opens and closes views, so that each of the first order.Asked() servers has one.

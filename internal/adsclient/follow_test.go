@@ -22,7 +22,6 @@ func serving(count *int) adstest.Script {
 	}
 }
 
-// longest is more than the longest backoff.
 const longest = 145 * time.Second
 
 // While the first server is down, the client uses the second one. When the first one is back, the

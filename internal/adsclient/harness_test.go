@@ -25,7 +25,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// manager is a management server that can be stopped and started again.
 type manager struct {
 	t      *testing.T
 	name   string

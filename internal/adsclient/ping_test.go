@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// cabled returns a Server, and a function that cuts the latest connection to it.
 func (m *manager) cabled() (target Server, cut func(full bool)) {
 	var last atomic.Pointer[func(bool)]
 	target = m.target()

@@ -9,8 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server comes back with a good resource and one that is rejected. The client uses the server
-// again.
 func TestServerIsBackWithOneRejectedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := adstest.Cluster("b", "10.0.0.3:1")

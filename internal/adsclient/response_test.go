@@ -159,7 +159,6 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 	})
 }
 
-// A new request replaces one that has not been sent yet.
 func TestMailboxHoldsTheLastRequest(t *testing.T) {
 	all := newMailboxes()
 	m := all[1]

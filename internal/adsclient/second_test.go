@@ -24,7 +24,6 @@ func (q *quiet) waitForSecond() {
 	q.t.Error("no second stream was opened")
 }
 
-// slowSecond returns scripts that delay responses by 10 s, for all streams but the first.
 func slowSecond(q **quiet) func(int) adstest.Script {
 	return func(stream int) adstest.Script {
 		if stream == 1 {
@@ -185,7 +184,6 @@ func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	})
 }
 
-// listen replaces the listener. If l is nil, connections are refused.
 func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -66,7 +66,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 		pass(missingAfter + 10*time.Second)
 		told := n.take()
 		expect(t, "a", told[max(0, len(told)-2):], "a:2", "b:1")
-		late, cancel := m["first"].watch("b") // before the resource counts as absent
+		late, cancel := m["first"].watch("b")
 		defer cancel()
 		expect(t, "late", late.take())
 		pass(missingAfter)

@@ -90,8 +90,8 @@ type stream struct {
 	conn   *grpc.ClientConn
 	ads    adsStream
 	mail   mailboxes
-	sent   chan struct{} // closed when send has returned
-	pinged bool          // keepalive pings are sent every 30 s
+	sent   chan struct{}
+	pinged bool // keepalive pings are sent every 30 s
 
 	// The following fields belong to a second stream: the requested names by topic, and the first
 	// response.

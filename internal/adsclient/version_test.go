@@ -7,7 +7,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A resource has the version of its response, even for later watchers.
 func TestResourcesHaveVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})

@@ -115,9 +115,8 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither)
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
-		expect("10.0.0.4:1", moved) // using the stored answer has not confirmed it
+		expect("10.0.0.4:1", moved)
 		expect("10.0.0.4:1", neither)
-		// A name is not confirmed while its lookups fail.
 		expect("10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", func(a, b *spoken) { both(a, b); b.Fail(errDown); time.Sleep(59 * time.Minute) })
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)

@@ -43,8 +43,8 @@ type Known struct {
 // Graph is the result of resolving a cluster. It must not be modified.
 type Graph struct {
 	List  []clusters.Entry
-	Known map[string]Known // the requested clusters, by name
-	Asked []string         // names of the requested clusters, in the order of the requests
+	Known map[string]Known
+	Asked []string // names of the requested clusters, in the order of the requests
 }
 
 // Resolve resolves a cluster and its descendants (gRFC A37).

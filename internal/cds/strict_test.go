@@ -83,7 +83,7 @@ type told struct {
 
 func (r *told) Update(a discovery.Answer) error {
 	if _, err := new(topology.Translator).Translate(&a); err != nil {
-		return err // internal/join also rejects invalid answers
+		return err
 	}
 	addresses := addressesOf(a)
 	r.mu.Lock()

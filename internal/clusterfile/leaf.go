@@ -103,12 +103,10 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 	return v, true
 }
 
-// maxShown limits the bytes of a value in an error.
 const maxShown = 60
 
 func show(text string) string { return strconv.Quote(cut(text)) }
 
-// cut shortens text without splitting a character.
 func cut(text string) string {
 	if len(text) <= maxShown {
 		return text

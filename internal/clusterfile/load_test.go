@@ -33,7 +33,6 @@ func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	return doc.Endpoints, nil
 }
 
-// TestProblems compares the problems in the invalid files in testdata.
 func TestProblems(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
