@@ -96,8 +96,8 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 	}
 }
 
-// The option prefer also has no effect if the endpoints lack the zone, region, node or hints that
-// it needs. The log says so once.
+// If the endpoints lack the zone, region, node or hints that the option prefer needs, the option
+// has no effect. The log says so once.
 func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 	for _, test := range []struct {
 		prefer string

@@ -42,8 +42,8 @@ func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// In a list, too, the answer of a discovery mechanism counts as confirmed, however old it is, until
-// the mechanism has another source.
+// The answer of a discovery mechanism in a list counts as confirmed, however old it is, until the
+// mechanism has another source.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint(quiet), func(t *testing.T) {

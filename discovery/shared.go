@@ -211,8 +211,8 @@ func (g *group) remove(m *member, linger time.Duration) {
 	}
 }
 
-// state is what a shared source has reported so far. A counter is incremented when the field after
-// it is set.
+// state holds the last reports of a shared source. A counter is incremented when the field after it
+// is set.
 type state struct {
 	answered  int
 	last      func(*Receiver) error // passes the last answer or list of mechanisms to a receiver

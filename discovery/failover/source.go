@@ -52,7 +52,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return l.parse()
 }
 
-// grpcs holds the schemes of gRPC's own resolvers. They ignore the query of a target, so this
+// grpcs holds the schemes of gRPC's own resolvers. These ignore the query of a target, so this
 // package can use it for parameters.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
@@ -96,7 +96,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
 }
 
-// part is an entry that a gRPC resolver resolves.
+// part is an entry of the list with a gRPC resolver.
 type part struct {
 	name      string
 	target    resolver.Target

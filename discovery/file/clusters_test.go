@@ -136,8 +136,8 @@ func TestNotesOfClusters(t *testing.T) {
 	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
 }
 
-// The outlier detection of a cluster applies to its priorities. An edit of nothing else reaches the
-// policies, too.
+// The outlier detection of a cluster applies to its priorities. An edit that changes only the
+// outlier detection reaches the policies.
 func TestOutlierDetectionInAFile(t *testing.T) {
 	path := newPath(t)
 	file := func(seconds string) string {

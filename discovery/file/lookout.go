@@ -14,9 +14,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// lookout watches and reads a file once for all channels that use it. If each of 1,000 channels had
-// its own, checking the file twice a second would take almost 5% of a core, and each copy of the
-// content would take megabytes.
+// lookout watches and reads a file for all channels that use it. If each of 1,000 channels had its
+// own lookout, checking the file twice a second would take almost 5% of a core, and each copy of
+// the content would take megabytes.
 type lookout struct {
 	of    watched
 	users int           // guarded by lookouts.mu

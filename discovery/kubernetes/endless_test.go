@@ -46,7 +46,7 @@ func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: e}, nil
 }
 
-// The bounds hold for bodies without an end. Decoders read ahead, so they may exceed a bound by one
+// Bodies without an end are bounded, too. Decoders read ahead, so they may exceed a bound by one
 // buffer.
 func TestBodiesWithoutAnEnd(t *testing.T) {
 	const ahead = 1 << 20

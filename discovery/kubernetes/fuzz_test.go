@@ -105,7 +105,7 @@ func FuzzWatch(f *testing.F) {
 	})
 }
 
-// FuzzList checks the same for a list.
+// FuzzList checks a list with any bytes, like FuzzWatch.
 func FuzzList(f *testing.F) {
 	object := func(event string) string {
 		return strings.TrimSuffix(event[strings.Index(event, `"object":`)+9:], "}\n")

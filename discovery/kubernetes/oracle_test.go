@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// This file computes the answer for a set of slices a second time, slowly and simply. A random test
-// compares it with the product.
+// The code in this file computes the answer for a set of slices a second time, slowly and simply. A
+// random test compares the results.
 
 type given struct {
 	name, service, kind string
@@ -157,7 +157,7 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the expected answer. none means that no answer is expected.
+// expected returns the lines of the expected answer. none is set if no answer is expected.
 func expected(q query, there, left []given) (lines []string, none bool) {
 	var all []one
 	portless := false
@@ -333,7 +333,7 @@ func draw(prefix string) *rapid.Generator[[]given] {
 	})
 }
 
-// For random slices, the product's answer equals the answer of the simple code in this file.
+// For random slices, the function answer agrees with the simple code in this file.
 func TestTheSetIsThatOfTheSentences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		there, left := draw("s").Draw(t, "there"), draw("l").Draw(t, "left")

@@ -95,7 +95,7 @@ func inWords(err error) error {
 	return err
 }
 
-// broken reports whether nothing more can be read after err.
+// broken reports whether the stream cannot be read further after err.
 func broken(err error) bool {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, typed := errors.AsType[*json.UnmarshalTypeError](err)

@@ -80,8 +80,8 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 	})
 }
 
-// The same holds if the source notices the last deletion late: a watch ends with 410, and the next
-// one begins without the slice.
+// All slices also stay in use if the source notices the last deletion late, because a watch ends
+// with 410 and the next one begins without the slice.
 func TestTheLastSliceIsFoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

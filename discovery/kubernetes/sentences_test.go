@@ -53,7 +53,7 @@ const (
 	notServing = `"conditions":{"ready":false,"serving":false,"terminating":true}`
 )
 
-// Each case is a sentence of the documentation about which endpoints, or which port, are used.
+// Each case is a sentence of the documentation about the endpoints or the port in use.
 func TestSentencesOfTheSet(t *testing.T) {
 	const port80 = `"ports":[{"name":"grpc","port":80}]`
 	v4 := func(endpoints, ports string) string { return "web|IPv4|" + endpoints + "|" + ports }

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// This file converts slices to an answer. Its functions are pure.
+// The code in this file converts slices to an answer. It uses neither the network nor the clock.
 
 const (
 	maxPriority = 127

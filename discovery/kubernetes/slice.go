@@ -8,7 +8,8 @@ import (
 	"unique"
 )
 
-// This file parses responses of the API server, within bounds. Its functions are pure.
+// The code in this file parses responses of the API server and limits their size. It uses neither
+// the network nor the clock.
 
 const (
 	serviceLabel  = "kubernetes.io/service-name"

@@ -78,7 +78,7 @@ func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// judge decides what follows the end of a watch or a failed request: the delay before the next
+// judge handles the end of a watch or a failed request. It returns the delay before the next
 // request, and the error to report, if any.
 func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {

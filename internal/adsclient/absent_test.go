@@ -46,8 +46,8 @@ func TestAbsentClusterIsBack(t *testing.T) {
 	}
 }
 
-// If the endpoints do not arrive, watchers get the error after a short timeout. The metric does not
-// count the resource a second time.
+// If the missing endpoints do not arrive soon after their cluster, watchers get the error after a
+// short timeout. The metric does not count the resource a second time.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)

@@ -111,8 +111,8 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	})
 }
 
-// A request with other names replaces a NACK that has not been sent yet. It carries the
-// reason of the NACK; later requests do not.
+// A request with other names replaces a NACK that has not been sent yet. The request carries the
+// reason of the NACK, and later requests do not.
 func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	subs, all := ads.New(), newMailboxes()
 	m := all[0]

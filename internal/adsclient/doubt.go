@@ -11,9 +11,9 @@ import (
 )
 
 // A server that disappears without closing the connection looks like a server without updates. When
-// endpoints fail, a working server would soon send others. If it sends nothing, the client opens a
-// second stream, and keeps the stream that receives a response first. docs/waits.md lists these
-// durations.
+// endpoints fail, a working server would soon send other ones. If it sends nothing, the client
+// opens a second stream, and keeps the stream that receives a response first. docs/waits.md lists
+// these durations.
 const (
 	quietFor    = 30 * time.Second
 	quietJitter = 10 * time.Second // keeps the clients of a server from reconnecting all at once
@@ -36,13 +36,13 @@ type doubt struct {
 
 type attempt struct{ cancel context.CancelCauseFunc }
 
-// believe records a response on the current stream, which makes a second one unnecessary.
+// believe records a response on the current stream and cancels the second one.
 func (c *client) believe() {
 	c.doubt.heard = time.Now()
 	c.trust()
 }
 
-// trust cancels the second stream, whether scheduled or open.
+// trust cancels the second stream, even if it is not open yet.
 func (c *client) trust() {
 	if c.doubt.due != nil {
 		c.doubt.due.Stop()
@@ -54,10 +54,9 @@ func (c *client) trust() {
 	}
 }
 
-// endpointsFailed schedules a second stream for the time when the current one will have been silent
-// for long enough. It does not wait for further failures, because endpoints may report only one. A
-// response on the current stream cancels the schedule. A stream with a ping every 30 s needs no
-// second one.
+// endpointsFailed schedules a second stream for the time when the current one has been silent long
+// enough. It does not wait for further failures, because endpoints may report only one. A response
+// on the current stream cancels the schedule. A stream with a ping every 30 s needs no second one.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		d := &c.doubt

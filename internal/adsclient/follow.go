@@ -115,7 +115,7 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened handles a change of a view. Changes during a call of the follower are combined into one
+// happened handles a change of a view. The changes during a call of the follower cause a single
 // further call.
 func (g *Following) happened(v *view, news bool) {
 	if news {

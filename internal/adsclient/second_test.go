@@ -64,7 +64,7 @@ func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	})
 }
 
-// The same holds if the first stream brings the response to a new request.
+// The first stream also stays in use if it brings the response to a new request.
 func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)

@@ -43,7 +43,7 @@ func (c *client) run() {
 
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// ours reports whether the client itself ended the stream, to replace it.
+// ours reports whether the client itself ended the stream in order to replace it.
 func ours(err error) bool {
 	return errors.Is(err, errRenewed) || errors.Is(err, errPings) || errors.Is(err, errTakenOver)
 }

@@ -56,7 +56,7 @@ func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	}
 }
 
-// This also holds for a name whose lookups had already failed for a long time before the edit.
+// After an edit, a name keeps its addresses even if its lookups had already failed for a long time.
 func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
