@@ -100,7 +100,7 @@ type Endpoint struct {
 	ForZones, ForNodes []string
 }
 
-// Health says whether an endpoint can take calls, according to its source.
+// Health is the state of an endpoint according to its source.
 type Health int
 
 // The values of Health. Unknown and Healthy endpoints can take calls.

@@ -156,8 +156,8 @@ func TestServersAtRandom(t *testing.T) {
 	}
 }
 
-// checkStates checks the recorded states. began says whether the channel had endpoints before them,
-// and checkStates returns whether it has had any by now.
+// checkStates checks the recorded states. began is set if the channel had endpoints before them. The
+// result is true if it has had any by now.
 func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 	t.Helper()
 	for _, line := range slices.Collect(strings.Lines(saw)) {

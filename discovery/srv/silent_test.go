@@ -28,7 +28,7 @@ type zone struct {
 	most    int
 }
 
-// zoneOf returns a zone with SRV records. The text "HOST PRIORITY N" stands for N records of that
+// zoneOf returns a zone with SRV records. The text "HOST PRIORITY N" creates N records of that
 // priority, with the hosts HOST0, HOST1 and so on.
 func zoneOf(records ...string) *zone {
 	z := &zone{}
