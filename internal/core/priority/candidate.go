@@ -49,9 +49,9 @@ func (c *Core) standsAside(priority int) bool {
 }
 
 // comesLate reports whether calls would leave the priority in use, which is good or small, and wait
-// for a higher one that is connecting, although no update has moved that one up. In A56, this never
-// happens. Here it could, if a poor priority above both of them has just run out of time to
-// connect.
+// for a higher one that is connecting, although the choice does not belong to an update. In A56,
+// this never happens. Here it could, if a poor priority above the connecting one has just run out
+// of time to connect.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
