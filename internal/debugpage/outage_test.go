@@ -113,12 +113,14 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 
 // If no priority can take calls, the headline shows for how long calls have failed.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
-	used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
-	for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {
-		var page strings.Builder
-		c := &Channel{Target: "dns:///a", State: state, Since: &failed, InUseSince: &used}
-		if err := templates.ExecuteTemplate(&page, "channel", c); err != nil || !strings.Contains(page.String(), want) {
-			t.Errorf("%s: %v, want %s:\n%s", state, err, want, &page)
+	synctest.Test(t, func(t *testing.T) {
+		used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
+		for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {
+			var page strings.Builder
+			c := &Channel{Target: "dns:///a", State: state, Since: &failed, InUseSince: &used}
+			if err := templates.ExecuteTemplate(&page, "channel", c); err != nil || !strings.Contains(page.String(), want) {
+				t.Errorf("%s: %v, want %s:\n%s", state, err, want, &page)
+			}
 		}
-	}
+	})
 }
