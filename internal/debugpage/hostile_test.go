@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -78,37 +77,39 @@ func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Bal
 }
 
 func TestManyEndpointsAreFolded(t *testing.T) {
-	cc := &lbtest.ClientConn{}
-	p, state := root(t, cc, "many:///"+t.Name(), 5000)
-	if err := p.UpdateClientConnState(state); err != nil {
-		t.Fatal(err)
-	}
-	for i, sc := range cc.SubConns() {
-		sc.Report(connectivity.Connecting, nil)
-		if i == 4321 {
-			sc.Report(connectivity.TransientFailure, errors.New("this one is down"))
-			continue
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		p, state := root(t, cc, "many:///"+t.Name(), 5000)
+		if err := p.UpdateClientConnState(state); err != nil {
+			t.Fatal(err)
 		}
-		sc.Report(connectivity.Ready, nil)
-		sc.ReportHealth(connectivity.Ready, nil)
-	}
-	deadline := time.Now().Add(time.Minute)
-	for strings.Count(get(t, ""), "and 4980 READY more") != 2 {
-		if time.Now().After(deadline) {
-			t.Fatalf("the page does not fold the endpoints:\n%s", get(t, ""))
+		for i, sc := range cc.SubConns() {
+			sc.Report(connectivity.Connecting, nil)
+			if i == 4321 {
+				sc.Report(connectivity.TransientFailure, errors.New("this one is down"))
+				continue
+			}
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		runtime.Gosched()
-	}
-	wantTexts(t, get(t, ""), "this one is down")
-	size := len(get(t, ""))
-	allocations := testing.AllocsPerRun(10, func() { get(t, "") })
-	t.Logf("%d bytes in %v allocations", size, allocations)
-	if size > 1_000_000 || allocations > 100_000 {
-		t.Errorf("the page has %d bytes and takes %v allocations, want less than 1 MB and 100,000", size, allocations)
-	}
-	if got := len(get(t, "?format=json&endpoints=3")); got > 20_000 {
-		t.Errorf("three endpoints of each locality are %d bytes of JSON", got)
-	}
+		settle()
+		page := get(t, "")
+		if n := strings.Count(page, "and 4980 READY more"); n != 2 {
+			t.Fatalf("the page folds the endpoints of %d localities, want 2:\n%s", n, page)
+		}
+		wantTexts(t, page, "this one is down")
+		allocations := testing.AllocsPerRun(10, func() {
+			time.Sleep(freshFor + 1)
+			get(t, "")
+		})
+		t.Logf("%d bytes in %v allocations", len(page), allocations)
+		if len(page) > 1_000_000 || allocations > 100_000 {
+			t.Errorf("the page has %d bytes and takes %v allocations, want less than 1 MB and 100,000", len(page), allocations)
+		}
+		if got := len(get(t, "?format=json&endpoints=3")); got > 20_000 {
+			t.Errorf("three endpoints of each locality are %d bytes of JSON", got)
+		}
+	})
 }
 
 // A policy that is blocked is shown as busy, with the state that it had.
