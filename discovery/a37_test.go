@@ -110,7 +110,6 @@ func (s *a37) build(t *testing.T, names []string) {
 	s.resolver = build(t, of(parts), s)
 }
 
-// policyAsks requests a re-resolution for a child, as the priority policy does.
 func (s *a37) policyAsks(child string) {
 	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }

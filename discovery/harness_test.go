@@ -129,10 +129,10 @@ func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfi
 // scripted is a source that answers when the test tells it to.
 type scripted struct {
 	*discovery.Receiver
-	raw     *discovery.Receiver // does not wait for the update of the channel
+	raw     *discovery.Receiver
 	inStart func(*scripted)
 	closed  int
-	refuses string // the error of Start, or ""
+	refuses string
 }
 
 func (*scripted) Check(bool) error { return nil }

@@ -39,7 +39,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 
 		const old = "x: down; the endpoints that were confirmed 59m0s ago are used"
 		before := logged.Count(old)
-		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // an answer stays confirmed while its channel is in use
+		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) })
 		<-time.After(59 * time.Minute)
 		if got, want := use(b, here, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("after 59 minutes: channel saw %q, want %q", got, want)

@@ -24,7 +24,6 @@ func configFor(t *testing.T, text string, opts ...given.Option) string {
 	return cc.config()
 }
 
-// emptied is the beginning of the default configuration of outlier detection.
 const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`

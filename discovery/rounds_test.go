@@ -14,7 +14,7 @@ import (
 type steered struct {
 	mu        sync.Mutex
 	receivers []*discovery.Receiver
-	closes    func() // if set, the next start calls it
+	closes    func()
 	busy      chan struct{}
 	open      int
 	asked     int

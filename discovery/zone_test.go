@@ -90,7 +90,6 @@ func (r *zoneResolver) run() {
 	}
 }
 
-// pass waits for d. It returns false if the resolver is closed before.
 func (r *zoneResolver) pass(d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -144,8 +144,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate is a listener. gRPC gets its first connection, and all connections after mended is closed.
-// The others go to the function bytes, if there is one.
+// gate is a listener. It passes its first connection to gRPC, and later those after mended is
+// closed. It passes all other connections to the function bytes, if it is set.
 type gate struct {
 	net.Listener
 	bytes  func(net.Conn)

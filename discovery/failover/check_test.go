@@ -8,7 +8,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// check does the work of understudy.Validate, except for reading files.
 func check(target string, opts ...given.Option) error {
 	u, err := url.Parse(target)
 	if err != nil {

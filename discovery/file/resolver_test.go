@@ -88,7 +88,6 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	r.Close()
 	write(t, path, onePort(2))
 	rename(t, path, path+".gone")
-	// If the closed channel still saw edits, it would have seen this one, too.
 	other := watchFile(t, path)
 	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {

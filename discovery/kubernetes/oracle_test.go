@@ -112,7 +112,7 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether o is used, which means that no used endpoint is the same and beats it.
+// holds reports whether o is used. A used endpoint that is the same and beats o takes its place.
 func holds(o one, all []one) bool {
 	for _, other := range all {
 		if same(o, other) && beats(other, o) && holds(other, all) {

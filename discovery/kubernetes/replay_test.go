@@ -125,7 +125,7 @@ func TestReplayOfGoZero5659(t *testing.T) {
 	}
 	r.set("web-3", "d", "")
 	r.goTo("after many events of one slice each", "a", "b", "c", "d")
-	r.set("web-1", "c", "") // c is in two slices, and b is in none
+	r.set("web-1", "c", "")
 	r.goTo("after a slice has lost what another one has", "a", "c", "d")
 }
 

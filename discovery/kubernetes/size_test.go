@@ -21,8 +21,6 @@ const (
 	perSlice    = 100
 )
 
-// large returns the first events of a watch as an API server writes them: 10,000 pods in 100
-// slices.
 func large() []byte {
 	var b bytes.Buffer
 	for s := range largeSlices {

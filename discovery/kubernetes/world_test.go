@@ -132,7 +132,6 @@ func (l *listener) answer() discovery.Answer {
 	return l.last
 }
 
-// listen starts a source. stop closes it and waits until its watch has ended.
 func listen(t *testing.T, rt http.RoundTripper, q query) (l *listener, stop func()) {
 	t.Helper()
 	l = &listener{began: time.Now()}
