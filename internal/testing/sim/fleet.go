@@ -38,8 +38,8 @@ type FleetRecord struct {
 
 type Cost struct{ Bytes, Goroutines int }
 
+// Times of events, in seconds from the start.
 const (
-	// Times of events, in seconds from the start.
 	FleetRestart = 60
 	FleetLoss    = 180
 	FleetReturn  = 240
