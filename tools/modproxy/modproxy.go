@@ -19,6 +19,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
+// Root is the path of the root module.
 const Root = "github.com/understudy-lb/understudy"
 
 // Write writes the public modules of the repository to a directory for GOPROXY=file://DIRECTORY. As
