@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// waiting makes a call every 5 ms for the duration d. It returns how many of these calls the picker
-// tells to wait.
+// waiting makes a call every 5 ms for the duration d, and returns the number of calls that wait.
 func (h *fleet) waiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
@@ -28,7 +27,7 @@ func (h *fleet) waiting(d time.Duration) int {
 	return waiting
 }
 
-// put updates the target. Its priorities are then names, the highest first.
+// put updates the target with priorities of these names, the highest first.
 func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.t.Helper()
 	var parts []topology.Target
@@ -43,8 +42,8 @@ func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.update(topology.Join(settings, topology.Targets(parts)))
 }
 
-// An update adds an unreachable priority above the one in use. No call waits for it. Once it
-// connects, calls go to it after the failback delay.
+// An update adds an unreachable priority above the one in use. No call waits for it. It gets the
+// calls when it has connected and the failback delay is over.
 func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.want("before", "a")
@@ -61,7 +60,7 @@ func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	}, 1, 1)
 }
 
-// An update puts a removed priority back above the one in use. No call waits for it.
+// An update restores a removed priority above the one in use. No call waits for it.
 func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
@@ -75,8 +74,8 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	}, 1, 1)
 }
 
-// Priority a has connected again, but its failback delay has not passed. An update that appends
-// priority c neither ends the delay nor makes calls wait for a.
+// Priority a has reconnected, but its failback delay has not ended. An update that appends priority
+// c neither ends the delay nor makes calls wait for a.
 func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {

@@ -65,13 +65,13 @@ func (o Options) ServerKeepalive() grpc.ServerOption {
 	return grpc.KeepaliveEnforcementPolicy(o.enforcement())
 }
 
-// enforcement allows pings at half of the clients' interval, because a ping arrives early if the
+// enforcement allows twice as many pings as clients send, because a ping arrives early if the
 // previous one was delayed.
 func (o Options) enforcement() keepalive.EnforcementPolicy {
 	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
 }
 
-// overridable returns the dial options of which gRPC uses the last one given.
+// overridable returns the dial options that a later dial option overrides.
 func (o Options) overridable() []grpc.DialOption {
 	var all []grpc.DialOption
 	if o.Keepalive != (keepalive.ClientParameters{}) {
@@ -85,8 +85,8 @@ func (o Options) overridable() []grpc.DialOption {
 	return all
 }
 
-// resolvers returns the resolvers as a dial option. gRPC uses the first resolver given for each
-// scheme.
+// resolvers returns the resolvers as a dial option. If several resolvers have the same scheme, gRPC
+// uses the first.
 func (o Options) resolvers() []grpc.DialOption {
 	var all []resolver.Builder
 	for _, b := range options.Builders(o.program()) {
@@ -122,8 +122,8 @@ func (o Options) check() error {
 	return options.Check(o, options.ByField)
 }
 
-// check validates the target and the options, and returns the target for gRPC. It reads files if
-// read is set.
+// check validates the target and the options, and returns the target for gRPC. If read is true, it
+// also reads files.
 func check(target string, opts Options, read bool) (string, error) {
 	builders := options.Builders(opts.program())
 	whole, u, err := complete(target, builders)

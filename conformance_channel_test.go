@@ -25,8 +25,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Whatever fails in a channel, a wait-for-ready call waits on. Other calls fail with UNAVAILABLE
-// and the reason of the failure.
+// Wait-for-ready calls wait during any failure. Other calls fail with UNAVAILABLE and the reason.
 func TestWaitForReadyOutlastsEveryFailure(t *testing.T) {
 	for name, config := range policies {
 		t.Run(strings.TrimPrefix(name, "understudy_"), func(t *testing.T) {

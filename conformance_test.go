@@ -24,8 +24,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// policies has a configuration for each policy of this module. %q is the name of its child policy,
-// if it has one.
+// policies has a configuration for each policy of this module. %q is the name of the child policy.
 var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {"id": "child"}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {"id": "child"}}]}}}`,
@@ -35,8 +34,8 @@ var policies = map[string]string{
 	"understudy_pick_first":           `{}`,
 }
 
-// conformant is a policy under test on a fake channel. Its child is a stub policy or, for a policy
-// without child policies, the subchannel to "a".
+// conformant is a policy under test on a fake channel. Its child is a stub policy or, if the policy
+// has no child policies, the subchannel to "a".
 type conformant struct {
 	*testing.T
 	name   string
@@ -46,7 +45,7 @@ type conformant struct {
 	good   balancer.ClientConnState
 }
 
-// eachPolicy runs f for each policy, each in its own synctest bubble.
+// eachPolicy runs f for each policy in its own synctest bubble.
 func eachPolicy(t *testing.T, f func(c *conformant)) {
 	t.Helper()
 	for name, config := range policies {
@@ -101,7 +100,7 @@ func (c *conformant) mustUpdate() {
 	}
 }
 
-// child returns the function with which the child reports its state.
+// child returns a function that makes the child report a state.
 func (c *conformant) child() func(connectivity.State, error) {
 	c.Helper()
 	if c.stubs != nil {
@@ -129,7 +128,7 @@ func (c *conformant) childClosed() bool {
 	return c.cc.SubConns()[0].IsShutdown()
 }
 
-// picked returns what lbtest.Pick returns while the child is READY.
+// picked is the result of lbtest.Pick while the child is READY.
 func (c *conformant) picked() string {
 	if c.stubs != nil {
 		return "child"
@@ -137,8 +136,8 @@ func (c *conformant) picked() string {
 	return "a"
 }
 
-// want checks the published state and the result of a pick. If the pick fails, its error must
-// contain the text pick. It must not be a status error, which would end wait-for-ready calls.
+// want checks the published state and the result of a pick. An error must contain the text pick. It
+// must not be a status error, which would end wait-for-ready calls.
 func (c *conformant) want(state connectivity.State, pick string) {
 	c.Helper()
 	synctest.Wait()
@@ -155,8 +154,8 @@ func (c *conformant) want(state connectivity.State, pick string) {
 	}
 }
 
-// A parent may call the policy and its picker from inside UpdateState, while the policy handles an
-// event. If one connection is lost, such calls must not make the policy connect twice.
+// A parent may call the policy and its picker from UpdateState. If one connection is lost, such
+// calls must not make the policy connect twice.
 func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		if c.stubs != nil {
@@ -168,7 +167,7 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 		calls := 0
 		c.cc.OnUpdate(func(state balancer.State) {
 			if calls++; calls > 5 {
-				return // each of the calls below may publish another state and so come back here
+				return // the calls below may publish another state
 			}
 			_, _ = state.Picker.Pick(balancer.PickInfo{})
 			c.policy.ExitIdle()
@@ -187,7 +186,7 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 		calls = 0
 		c.report(connectivity.Connecting, nil)
 		c.report(connectivity.Ready, nil)
-		time.Sleep(time.Second) // otherwise the connection would count as short-lived
+		time.Sleep(time.Second) // a shorter connection would count as failed
 		c.report(connectivity.Idle, nil)
 		if n := c.cc.SubConn("a").Connects(); n != 2 {
 			c.Errorf("%d calls of Connect, want 2", n)
@@ -195,7 +194,7 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	})
 }
 
-// Nothing is published after Close, whichever methods are called. The child is closed exactly once.
+// Nothing is published after Close, and the child is closed exactly once.
 func TestNothingIsPublishedAfterClose(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.mustUpdate()
@@ -232,7 +231,7 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 	})
 }
 
-// Reports that wait in the queue when Close is called are not published after the child was closed.
+// Reports that are queued when Close is called are not published after the child is closed.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.mustUpdate()
@@ -250,8 +249,8 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	})
 }
 
-// Children report, and calls are picked, while updates and Close run. Children hold a lock while
-// they report, so a policy that calls a child while it holds its own lock deadlocks here.
+// Children report, and calls are picked, during updates and Close. Children hold a lock while they
+// report. A policy that calls a child while it holds its own lock deadlocks here.
 func TestChildrenReportAtAllTimes(t *testing.T) {
 	for range 20 {
 		eachPolicy(t, func(c *conformant) {
@@ -295,7 +294,7 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 	}
 }
 
-// A policy runs no goroutines. If it did, this bubble would never end, because p is not closed.
+// A policy has no goroutines. With one, this bubble would never end, because p is not closed.
 func TestPoliciesRunNoGoroutine(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		p := c.policy
@@ -307,8 +306,8 @@ func TestPoliciesRunNoGoroutine(t *testing.T) {
 	})
 }
 
-// An update publishes at most one state. An update that repeats the last one builds no child,
-// connects no subchannel and changes no picks.
+// An update publishes at most one state. A repeated update builds no child, connects no subchannel
+// and changes no picks.
 func TestUpdatesThatRepeat(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		repeat := func(most int) {
@@ -344,8 +343,8 @@ func TestUpdatesThatRepeat(t *testing.T) {
 	})
 }
 
-// The policy passes resolver errors, ExitIdle and ResetBackoff on to its child, and the child's
-// requests for re-resolution on to the channel.
+// The policy passes resolver errors, ExitIdle and ResetBackoff to its child. It passes the child's
+// requests for re-resolution to the channel.
 func TestCallsReachTheChildren(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
@@ -382,9 +381,9 @@ func TestCallsReachTheChildren(t *testing.T) {
 }
 
 // A child gets its endpoints. A policy with several children removes the first element of each
-// endpoint's path, which names the child; other policies leave the path as it is. The addresses are
-// also in ResolverState.Addresses, which children such as those of base.NewBalancerBuilder read. If
-// gRPC's proxy resolver replaces the addresses, each endpoint still goes to the same child
+// endpoint's path, which names the child. Other policies leave the path unchanged. The addresses
+// are also in ResolverState.Addresses, which children such as those of base.NewBalancerBuilder
+// read. Endpoints go to the same child even if gRPC's proxy resolver replaces the addresses
 // (decision 10 of docs/scenarios.md).
 func TestChildrenGetEndpoints(t *testing.T) {
 	eachParent(t, func(c *conformant) {
@@ -417,8 +416,8 @@ type wrongConfig struct {
 	serviceconfig.LoadBalancingConfig
 }
 
-// A policy rejects a configuration of the wrong type. If it has no earlier configuration, calls
-// fail with that error; otherwise it goes on with the earlier one.
+// A policy rejects a configuration of the wrong type. It continues with its earlier configuration.
+// Without one, calls fail with that error.
 func TestAConfigurationOfAnotherType(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		wrong := func() {
@@ -445,9 +444,8 @@ func TestAConfigurationOfAnotherType(t *testing.T) {
 	})
 }
 
-// If a child rejects its update, the policy treats the child as failed: it returns and publishes
-// the child's error. If the child is READY or IDLE, the policy goes on using it and returns no
-// error.
+// A child that rejects its update counts as failed. The policy returns and publishes its error. If
+// the child is READY or IDLE, the policy continues to use it and returns no error.
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	no := status.Error(codes.Internal, "no good")
 	eachParent(t, func(c *conformant) {
@@ -478,7 +476,8 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 		refuse(connectivity.Connecting)
 		stays(connectivity.Idle, "queue")
 		refuse(connectivity.TransientFailure)
-		// A child that accepts its update and then reports a failure is not an error of the update.
+		// A failure that a child reports after it has accepted its update is not an error of the
+		// update.
 		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			s.Report(connectivity.TransientFailure, errors.New("down"))
 			return nil
@@ -488,8 +487,8 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// A child that returns ErrBadResolverState only asks for re-resolution. If it has also reported a
-// failing picker, calls fail with the error of that picker.
+// ErrBadResolverState from a child only requests re-resolution. If the child has also reported a
+// failing picker, calls fail with that picker's error.
 func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	eachParent(t, func(c *conformant) {
 		var own error

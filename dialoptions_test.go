@@ -36,8 +36,8 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	return err.Error()
 }
 
-// If Options are invalid, calls on a channel with their DialOptions fail, whichever source the
-// target uses.
+// With invalid Options, calls on a channel with their DialOptions fail. This is true for every
+// source.
 func TestDialOptionsHoldForEverySource(t *testing.T) {
 	const complaint = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}
@@ -48,7 +48,7 @@ func TestDialOptionsHoldForEverySource(t *testing.T) {
 		if got := callError(t, target, good.DialOptions()...); strings.Contains(got, complaint) {
 			t.Errorf("%s: %s, want no error about ServiceConfig", target, got)
 		}
-		// If DialOptions are given twice, the first apply.
+		// If DialOptions are given twice, the first ones apply.
 		if got := callError(t, target, append(good.DialOptions(), bad.DialOptions()...)...); strings.Contains(got, complaint) {
 			t.Errorf("%s: good before bad: %s, want the first to apply", target, got)
 		}

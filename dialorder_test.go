@@ -20,7 +20,6 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// Keepalive and connect parameters that the caller gives as dial options override those of Options.
 func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	options := understudy.Options{
 		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, PermitWithoutStream: true},
@@ -32,7 +31,7 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		more        []grpc.DialOption
-		refused     int // expected number of log lines about keepalive
+		refused     int // number of log lines about keepalive
 		least, most int
 	}{
 		"ours": {nil, 1, 400, 1000}, "the caller's": {seldom, 0, 1, 1},
@@ -67,7 +66,6 @@ func (m *mine) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return tier{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
 }
 
-// A resolver that the caller gives as a dial option is used instead of ours.
 func TestTheCallersResolverHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(t), &mine{}
@@ -87,8 +85,8 @@ func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grp
 	}
 }
 
-// The service config of Options applies. One that is given to gRPC as the default does not, because
-// our resolvers send a service config.
+// The ServiceConfig of Options applies. gRPC ignores its default service config, because our
+// resolvers send one.
 func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
 	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, test := range map[string]struct {

@@ -53,8 +53,7 @@ func ExampleRegisterSpecNames() {
 	// Output:
 }
 
-// A readiness probe answers that this process is ready if one of its priorities can take calls.
-// Here, the backend is down.
+// This readiness probe reports ready while a priority can take calls. Here, the backend is down.
 func Example_readiness() {
 	var inUse atomic.Pointer[understudy.PriorityInUse]
 	changed := make(chan bool, 1)

@@ -18,14 +18,14 @@ var recommended = topology.Settings{
 	FailbackDelay: 10 * time.Second, FailbackJitter: 20 * time.Second, MaxFailbackDelay: 30 * time.Second,
 }
 
-// crowd is a set of clients with the same two priorities. Each makes one call a second.
+// crowd is a set of clients with the same two priorities. Each client makes one call a second.
 type crowd struct {
 	t       *testing.T
 	clients []*fleet
-	calls   map[string]int // calls of each endpoint in this second
-	moved   int            // clients whose call went to another priority than the one a second before
+	calls   map[string]int // calls to each endpoint in this second
+	moved   int            // clients whose call changed its priority in this second
 	last    []string
-	due     map[int][]*lbtest.SubConn // connections by the step in which they become READY
+	due     map[int][]*lbtest.SubConn // connections, by the step in which they become READY
 }
 
 var firstTier = []string{"a0", "a1"}
@@ -39,14 +39,14 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{t: t, last: make([]string, crowdSize), due: map[int][]*lbtest.SubConn{}}
 	for range crowdSize {
 		h := newFleet(t, recommended, 2, 2)
-		h.settle() // the first priority is READY, so the standby connects
+		h.settle() // connects the standby after the first priority is READY
 		c.clients = append(c.clients, h)
 	}
 	return c
 }
 
-// second lets one second pass. It returns the calls of each endpoint, and how many clients changed
-// their priority.
+// second waits a second. It returns the calls to each endpoint, and the number of clients that
+// changed their priority.
 func (c *crowd) second() (calls map[string]int, moved int) {
 	c.calls, c.moved = map[string]int{}, 0
 	steps := int(time.Second / crowdStep)
@@ -88,7 +88,7 @@ func (c *crowd) lose() {
 	}
 }
 
-// restore lets the connections to the first priority come back at random times within the given
+// restore makes the connections to the first priority READY at random times within the given
 // duration.
 func (c *crowd) restore(within time.Duration) {
 	for _, h := range c.clients {
@@ -121,8 +121,8 @@ func (c *crowd) connect() {
 	synctest.Wait()
 }
 
-// A thousand clients lose a priority and connect again, all at once or at random times. No backend
-// gets more than 1.2 times its share of the calls, and the clients return over the whole window.
+// A thousand clients lose a priority and reconnect, all at once or at random times. No backend gets
+// more than 1.2 times its share of the calls, and the clients return over the whole window.
 func TestAThousandClientsComeBack(t *testing.T) {
 	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// FuzzTarget checks any target, with or without a scheme: it causes no panic, and an error is one
-// short line.
+// FuzzTarget checks that no target causes a panic, and that each error is one short line.
 func FuzzTarget(f *testing.F) {
 	for _, scheme := range options.Schemes() {
 		f.Add(scheme + ":///a.b:1?failoverTimeout=3s")
@@ -39,8 +38,9 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// FuzzServiceConfig checks that a service config is refused with one line, or is merged with the
-// other options into one that gRPC accepts and that still has each of its fields.
+// FuzzServiceConfig checks that a service config is either rejected with a one-line error, or
+// merged with the other options. gRPC must accept the result, which must still have each of its
+// fields.
 func FuzzServiceConfig(f *testing.F) {
 	for _, seed := range []string{
 		"", `{}`, `{"methodConfig":[{"name":[{"service":"a"}],"timeout":"1s"}]}`, `{"METHODCONFIG":null}`, `{"retryThrottling":{}}`, `{"loadBalancingConfig":[]}`,

@@ -50,8 +50,8 @@ func (r *records) messages(whole bool) (messages []string) {
 	return messages
 }
 
-// calls makes one call every interval. It returns how many failed, and how many succeeded in each
-// priority.
+// calls makes one call per interval. It returns the number of failures, and the number of successes
+// in each priority.
 func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
 	tiers = map[byte]int{}
 	for range length / every {
@@ -66,7 +66,7 @@ func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed
 }
 
 // The servers close each connection after eight seconds. No call fails or leaves the first
-// priority, even if that has one endpoint.
+// priority, even if this priority has only one endpoint.
 func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &records{}
@@ -84,7 +84,7 @@ func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	})
 }
 
-// outages makes calls while some or all endpoints are down, and returns how many failed.
+// outages makes calls while some or all endpoints are down, and returns the number of failures.
 func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
 		m.set(true, down...)
@@ -95,8 +95,8 @@ func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) 
 	return failed
 }
 
-// Where Recommended is no better than the zero Options, it is no worse, either: no more calls fail,
-// and the same lines are logged.
+// Where Recommended does not help, it does no harm: no more calls fail than with the zero Options,
+// and the log is the same.
 func TestRecommendedDoesNoHarm(t *testing.T) {
 	for name, world := range map[string]struct {
 		target string
@@ -121,8 +121,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 					logged[recommended] = r.messages(false)
 				})
 			}
-			// The longest backoff, with its jitter of a fifth. By chance, the two runs may differ
-			// by this much.
+			// The longest backoff with its jitter of a fifth. The two runs may differ by this much
+			// by chance.
 			const backoff = 12 * time.Second
 			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)
@@ -134,8 +134,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 	}
 }
 
-// By default, gRPC servers close connections on which pings are too frequent. The log says so once.
-// With ServerKeepalive, nothing is logged.
+// gRPC servers close connections with too many pings. The log says so once. With ServerKeepalive,
+// nothing is logged.
 func TestServersThatRefuseKeepalivePings(t *testing.T) {
 	o := understudy.Recommended()
 	for name, test := range map[string]struct {

@@ -19,7 +19,7 @@ type listener struct {
 	mu    sync.Mutex
 	lines []string
 	begun time.Time
-	calls int // calls that are running
+	calls int // running calls
 	most  int
 }
 
@@ -44,7 +44,7 @@ func (l *listener) take() []string {
 	return lines
 }
 
-// wants compares the recorded lines with prefixes. It leaves out CONNECTING, which is not always
+// wants compares the recorded lines with prefixes. It ignores CONNECTING, which is not always
 // reported.
 func (l *listener) wants(t *testing.T, want ...string) {
 	t.Helper()
@@ -54,8 +54,8 @@ func (l *listener) wants(t *testing.T, want ...string) {
 	}
 }
 
-// PriorityChanged is called with the priority in use, when it came into use, and why. It is also
-// called if no priority can take calls. After Close it is not called.
+// PriorityChanged is called with the priority in use, the time of the change, and the reason. It is
+// also called when no priority can take calls. It is not called after Close.
 func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -81,8 +81,8 @@ func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
 	})
 }
 
-// If no source has a usable answer, there is no tree of policies, and PriorityChanged is called
-// with priority -1.
+// If no source has a usable answer, the channel has no policies. PriorityChanged is called with
+// priority -1.
 func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -91,7 +91,7 @@ func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	})
 }
 
-// A function that never returns delays neither calls nor Close.
+// If PriorityChanged never returns, it delays neither calls nor Close.
 func TestAFunctionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, told, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
@@ -112,7 +112,8 @@ func TestAFunctionThatHangs(t *testing.T) {
 	})
 }
 
-// While a channel is idle, PriorityChanged is not called. When the channel is active again, it is.
+// PriorityChanged is not called while a channel is idle. It is called again when the channel leaves
+// idle mode.
 func TestAnIdleChannelTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -128,7 +129,7 @@ func TestAnIdleChannelTellsNothing(t *testing.T) {
 	})
 }
 
-// Channels that share dial options do not call PriorityChanged at the same time.
+// Channels that share dial options do not call PriorityChanged concurrently.
 func TestTwoChannelsTellOneFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}

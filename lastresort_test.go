@@ -13,12 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// These tests combine two faults, so that no priority is good. They check which priority then gets
-// the calls (docs/tiers.md). Tests of endpoints that have come back and must first answer some
-// calls are in proof_test.go.
+// These tests combine two faults that affect all priorities. They check which priority then gets
+// the calls (docs/tiers.md). proof_test.go tests endpoints that have recovered and must first
+// answer some calls.
 
-// One priority has half of its endpoints READY, which is less than MinReady. Another one answers
-// only with errors. The first one is preferred.
+// Half of the endpoints of one priority are READY, which is less than MinReady. Another priority
+// answers only with errors. The first one is preferred.
 func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("b1")
@@ -34,7 +34,7 @@ func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 }
 
 // reconnecting makes fifty calls while an endpoint reconnects. It returns how many each priority
-// got; those under "" had to wait.
+// got. The key "" counts waiting calls.
 func (h *fleet) reconnecting(endpoint string) map[string]int {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -62,8 +62,8 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 	return in
 }
 
-// Calls wait while the priority in use reconnects for 50 ms. Only the trial calls to a higher
-// priority, which answers with errors, do not wait.
+// Calls wait while the priority in use reconnects for 50 ms. Only trial calls to a higher priority,
+// which answers with errors, do not wait.
 func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
@@ -90,7 +90,7 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 }
 
 // The priority above the one in use fell below MinReady and then lost all connections. Calls still
-// wait for the priority in use while it reconnects.
+// wait while the priority in use reconnects.
 func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
@@ -105,8 +105,8 @@ func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	}, 2, 1)
 }
 
-// A client makes one call every eleven seconds, which is longer than the interval of outlier
-// detection. It still leaves a priority that answers with errors.
+// A client makes one call every eleven seconds, less than one per interval of outlier detection. It
+// still leaves a priority that answers with errors.
 func TestACallEachElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true

@@ -23,16 +23,16 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-// memory has servers in memory for real channels, in a synctest bubble.
+// memory is a set of in-memory servers for real channels.
 type memory struct {
 	t       *testing.T
 	options []grpc.ServerOption
 
 	mu      sync.Mutex
-	servers map[string]*memoryServer // by address, created when first dialled
+	servers map[string]*memoryServer // by address, created by the first dial
 
-	// dialing is held while a pipe is made, because that starts timers which fire at once. If two
-	// of them fire in a bubble at the same time, Go 1.26.8 crashes under the race detector.
+	// dialing is held while a pipe is created, which starts timers that fire at once. If two of
+	// them fire in a bubble at the same time, Go 1.26.8 crashes under the race detector.
 	dialing sync.Mutex
 }
 
@@ -151,7 +151,7 @@ func (m *memory) attempts(address string) int {
 	return m.server(address).attempts
 }
 
-// tier is a resolver: tier:///a4 resolves to a0, a1, a2 and a3.
+// tier is a resolver. It resolves tier:///a4 to a0, a1, a2 and a3.
 type tier struct{}
 
 func (tier) Scheme() string { return "tier" }

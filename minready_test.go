@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// lose disconnects endpoints and lets their next connection attempt fail.
+// lose disconnects endpoints and makes their next connection attempt fail.
 func (h *fleet) lose(endpoints ...string) {
 	for _, e := range endpoints {
 		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
@@ -22,7 +22,7 @@ func (h *fleet) lose(endpoints ...string) {
 	h.settle()
 }
 
-// want checks that all calls of a second go to the given priority.
+// want checks that all calls of the next second go to the given priority.
 func (h *fleet) want(what, tier string) {
 	h.t.Helper()
 	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
@@ -39,7 +39,7 @@ func without(endpoints ...string) map[string]bool {
 }
 
 // If fewer endpoints are READY than MinReady requires, calls go to the next priority, and later
-// return. None of them fails or waits.
+// return. No call fails or waits.
 func TestTooLittleOfATierIsLeft(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":                  {MinReady: 0.6},
@@ -61,7 +61,7 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 	}
 }
 
-// A priority that connects for the first time is used as soon as one endpoint is READY. The others
+// A priority that connects for the first time is used when its first endpoint is READY. The others
 // do not count as failed.
 func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	})
 }
 
-// New endpoints that still connect do not count against MinReady.
+// New endpoints that are still connecting do not count against MinReady.
 func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("a2", "a3", "a4", "a5", "a6")
@@ -92,10 +92,10 @@ func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	}, 2, 2)
 }
 
-// An endpoint that reconnects because its server closed the connection does not count as failed.
+// An endpoint that reconnects after its server closed the connection does not count as failed.
 func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
-		h.calls(2e9) // a connection that ends earlier counts as failed
+		h.calls(2e9) // a shorter connection counts as failed
 		h.keep = without("a0")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		h.settle()
@@ -105,7 +105,7 @@ func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	}, 2, 2)
 }
 
-// A READY share of exactly MinReady is enough, also for fractions that have no exact binary form.
+// A READY share of exactly MinReady is enough, even for fractions without an exact binary form.
 func TestATierAtItsMark(t *testing.T) {
 	for _, test := range []struct {
 		mark     float64
@@ -126,8 +126,8 @@ func TestATierAtItsMark(t *testing.T) {
 	}
 }
 
-// An endpoint reconnects after its ejection is over. Until it has answered enough calls, it gets
-// only a few as a trial.
+// An endpoint reconnects after its ejection. It gets only a few trial calls until it has answered
+// enough of them.
 func TestAnUnprovenEndpointThatConnectsAgain(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
 		h.bad["a1"] = true

@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zones parses zones and their endpoints, as in "r/a: a0 a1; r/b: b0!". "!" follows an unhealthy
+// zones parses zones and their endpoints, as in "r/a: a0 a1; r/b: b0!". "!" marks an unhealthy
 // endpoint.
 func zones(text string) (all []flat.Endpoint) {
 	for zone := range strings.SplitSeq(text, ";") {
@@ -53,8 +53,8 @@ func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Opti
 	return cc, s
 }
 
-// parts makes calls and returns the percentage that each zone gets, by the first letter of its
-// addresses.
+// parts makes calls and returns the percentage that each zone gets. Zones are named by the first
+// letter of their addresses.
 func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	m.t.Helper()
 	parts := make(map[byte]float64)
@@ -68,13 +68,13 @@ func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	return parts
 }
 
-// Of 100,000 calls, each zone gets its computed share within 0.1 percentage points.
+// Each zone gets its computed share of 100,000 calls within 0.1 percentage points.
 func TestBalanceOverManyCalls(t *testing.T) {
 	const sixths, callers = "/a: a0; /b: b0!; /c: c0 c1 c2; /d: d0 d1 d2; /e: e0", "a:2,b:2,c:1,d:1"
 	const three = "/a: a0 a1 a2; /b: b0 b1; /c: c0"
 	for _, test := range []struct {
 		zones, zone, callers string
-		expected             string // percent, by zone
+		expected             string // percentages by zone
 	}{
 		{sixths, "a", callers, "37.5 0 24.04 24.04 14.42"},
 		{three, "a", "", "100 0 0"},
@@ -98,7 +98,6 @@ func TestBalanceOverManyCalls(t *testing.T) {
 	}
 }
 
-// hanging makes connections to these addresses hang.
 func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		if slices.Contains(addresses, address) {
@@ -113,7 +112,7 @@ func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 }
 
 // The nearest group of endpoints hangs. The next groups connect after a second, and get calls after
-// the failover timeout. If the next one hangs, too, calls succeed one second later.
+// the failover timeout. If the next group hangs, too, calls succeed one second later.
 func TestGroupsThatHang(t *testing.T) {
 	for _, test := range []struct {
 		prefer, hangs, to string
@@ -121,7 +120,7 @@ func TestGroupsThatHang(t *testing.T) {
 	}{
 		{"zone", "a0:1", "b0:1", 10 * time.Second},
 		{"zone", "a0:1 b0:1", "c0:1", 11 * time.Second},
-		{"balance", "a0:1", "bc", 10 * time.Second}, // zones b and c share the calls in proportion to the capacity that they have left
+		{"balance", "a0:1", "bc", 10 * time.Second}, // zones b and c share the calls by their spare capacity
 	} {
 		t.Run(test.prefer+" "+test.hangs, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -141,7 +140,7 @@ func TestGroupsThatHang(t *testing.T) {
 				var from string
 				err := context.Canceled
 				for err != nil && time.Since(start) < time.Minute {
-					from, err = m.answers(cc) // a call times out after a second
+					from, err = m.answers(cc) // times out after a second
 				}
 				if took := time.Since(start); !strings.Contains(test.to, from[:min(1, len(from))]) || took.Round(10*time.Millisecond) != test.after {
 					t.Errorf("%s answers after %v, want one of %s after %v", from, time.Since(start), test.to, test.after)
@@ -151,7 +150,8 @@ func TestGroupsThatHang(t *testing.T) {
 	}
 }
 
-// A group of near endpoints that has fewer than zoneMinEndpoints is joined with the next group.
+// A group of near endpoints with fewer endpoints than zoneMinEndpoints is merged with the next
+// group.
 func TestAThinZone(t *testing.T) {
 	for least, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,7 @@ func TestAThinZone(t *testing.T) {
 	}
 }
 
-// inZones calls f with a fleet that balances calls between zones (Prefer is "balance"). The client
-// is in zone a.
+// inZones calls f with a fleet whose Prefer is "balance". The client is in zone a.
 func inZones(t *testing.T, settings topology.Settings, text string, f func(h *fleet)) {
 	t.Helper()
 	inZonesOf(t, settings, flat.Answer(zones(text)...), f)
@@ -196,15 +195,15 @@ func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer
 	})
 }
 
-// All endpoints in the client's zone answer with errors. If there are several, they are ejected one
-// by one, and the zone that has capacity left takes the calls. They come back when their ejections
-// end (gRFC A50). If there is only one, the channel does not connect the other zones of the
-// priority. The whole priority counts as failed, and calls go to the next one, which has the other
-// zones.
+// All endpoints in the client's zone answer with errors. Several endpoints are ejected one by one,
+// and the zone with spare capacity gets their calls. They return when their ejections end (gRFC
+// A50). If the zone has only one endpoint, the channel does not connect the other zones of the
+// priority. The whole priority counts as failed, and calls go to the next priority, which has the
+// other zones.
 func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 	for zones, test := range map[string]struct {
 		others string
-		back   time.Duration // until the zone has its calls again: the longest ejection, or two intervals
+		back   time.Duration // time until the zone has its calls again: the longest ejection, or two intervals
 	}{
 		"/a: a0 a1 a2; /b: b0 b1; /c: c0":             {"b", 5 * time.Minute},
 		"/a: a0; /b: b0; /c: c0":                      {"bc", 20 * time.Second},
@@ -241,22 +240,22 @@ func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 }
 
 // One of three endpoints in the client's zone is ejected. Some of the zone's calls go to the zone
-// that has capacity left.
+// with spare capacity.
 func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 	inZones(t, topology.Settings{OutlierDetection: true}, "/a: a0 a1 a2; /b: b0 b1 b2; /c: c0 c1 c2 c3", func(h *fleet) {
 		h.calls(time.Second)
 		h.bad["a0:1"] = true
 		h.calls(20 * time.Second)
 		// Zones a, b and c have 2/9, 3/9 and 4/9 of the capacity. So a keeps two thirds of its
-		// calls, and c gets the rest.
+		// calls, and c gets the others.
 		if in, _ := h.calls(3 * time.Second); in["a"] != 400 || in["b"] != 0 || in["c"] != 200 {
 			t.Errorf("the calls go to %v, want 400 in a and 200 in c", in)
 		}
 	})
 }
 
-// A standby that balances calls between zones connects twenty endpoints, and only in zones that get
-// calls from this client. The other zones are standbys themselves.
+// A standby with Prefer "balance" connects twenty endpoints, and only in zones that get calls from
+// this client. The other zones are connected only when they are needed.
 func TestAStandbyOfBalancedZones(t *testing.T) {
 	all := zones("/a: a0; /b: b0")
 	for i := range 30 {
@@ -277,8 +276,8 @@ func TestAStandbyOfBalancedZones(t *testing.T) {
 	})
 }
 
-// In a standby, connected endpoints of one zone fail. Their share of the calls does not move to
-// zones that the standby has not connected.
+// Some connected endpoints of a standby fail. Their share of the calls does not move to zones that
+// the standby has not connected.
 func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	all := zones("/a: p0")
 	for i := range 72 {
@@ -299,7 +298,7 @@ func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	})
 }
 
-// An endpoint that is listed in two zones belongs to the first of them.
+// An endpoint that is listed in two zones belongs to the first one.
 func TestBalanceOfEndpointsThatTwoZonesHave(t *testing.T) {
 	answer := flat.Answer(zones("/a: a0 a1 a2; /b: x0 x1 x2; /c: x0 x1 x2")...)
 	localities := answer.Priorities[0].Localities

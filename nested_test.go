@@ -19,8 +19,7 @@ const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"
 		"a": {"config": [{"understudy_pick_first": {}}]},
 		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
 
-// The names that a source gives its priorities do not apply to a priority policy inside another
-// one.
+// A source's names for priorities do not apply to a nested priority policy.
 func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

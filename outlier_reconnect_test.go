@@ -25,8 +25,8 @@ func (h *fleet) reconnect(endpoint string) {
 	synctest.Wait()
 }
 
-// failures records the errors of all TRANSIENT_FAILURE pickers from now on. The function that it
-// returns returns them.
+// failures records the errors of all later TRANSIENT_FAILURE pickers, and returns a function that
+// returns them.
 func (h *fleet) failures() func() []string {
 	var mu sync.Mutex
 	var failures []string
@@ -45,8 +45,8 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
-// reconnectsWell replaces the connection of a0 n times, whenever it is that old. TRANSIENT_FAILURE
-// must not be published.
+// reconnectsWell replaces the connection of a0 n times at the given age. TRANSIENT_FAILURE must not
+// be published.
 func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
 	h.t.Helper()
 	for range n {
@@ -58,8 +58,8 @@ func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duratio
 	}
 }
 
-// If the only priority is ejected, it keeps its calls. None of them fails when its connection is
-// replaced.
+// The only priority keeps its calls when its endpoint is ejected. No call fails when the connection
+// is replaced.
 func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -68,8 +68,8 @@ func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	}, 1)
 }
 
-// A connection is reset with ten calls under way, which ejects the only endpoint. No call fails
-// while the endpoint reconnects.
+// A connection with ten running calls is reset, which ejects the only endpoint. No call fails while
+// the endpoint reconnects.
 func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		failures := h.failures()
@@ -89,7 +89,7 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	}, 1)
 }
 
-// A priority that works again gets its calls back, even if its connections last for less than an
+// A priority that works again gets its calls back, even if its connections are shorter than an
 // interval of outlier detection.
 func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
@@ -114,8 +114,8 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	}
 }
 
-// An ejected priority had no connection for an hour and reconnects. After two intervals it has all
-// calls again.
+// A priority whose endpoint is ejected has no connection for an hour and then reconnects. After two
+// intervals, it gets all calls again.
 func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -132,8 +132,8 @@ func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	}, 1, 1)
 }
 
-// A host hangs, and keepalive closes its connection. The next priority gets the calls at once. It
-// does not matter whether the failed calls or the closed connection are reported first.
+// A host hangs, and keepalive closes its connection. The next priority gets the calls at once,
+// whether the failed calls or the closed connection are reported first.
 func TestAConnectionThatHungTakesItsTierAlong(t *testing.T) {
 	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
 		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a fake channel with the policies of a target. An endpoint connects at once, unless it is
-// in keep. Calls to an endpoint in bad fail.
+// fleet is a fake channel with the policies of a target. Endpoints in keep do not connect. Calls to
+// endpoints in bad fail.
 type fleet struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -32,8 +32,8 @@ type fleet struct {
 	given  []topology.Target
 }
 
-// inFleet calls f with a fleet whose priorities have parts[0], parts[1] and so on endpoints. Those
-// of the first priority are a0, a1 and so on, and those of the second b0, b1 and so on.
+// inFleet calls f with a fleet. The first priority has parts[0] endpoints named a0, a1 and so on.
+// The second has parts[1] endpoints named b0, b1 and so on.
 func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 	t.Helper()
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
@@ -48,7 +48,6 @@ func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), par
 	})
 }
 
-// newFleet must be called in a synctest bubble.
 func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
 	t.Helper()
 	h := &fleet{t: t, bad: map[string]bool{}}
@@ -87,7 +86,7 @@ func (h *fleet) update(tree topology.Tree) {
 	h.settle()
 }
 
-// settle waits until all goroutines are blocked, and completes the connection attempts.
+// settle waits until all goroutines are blocked, and completes connection attempts.
 func (h *fleet) settle() {
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
@@ -100,7 +99,7 @@ func (h *fleet) settle() {
 	}
 }
 
-// call makes a call that takes 5 ms. It returns the endpoint and whether the call failed.
+// call makes a call of 5 ms. It returns the endpoint, and whether the call failed.
 func (h *fleet) call() (endpoint string, failed bool) {
 	h.t.Helper()
 	defer h.settle()
@@ -120,7 +119,7 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	return endpoint, failed
 }
 
-// calls makes calls for the given time and counts them by priority.
+// calls makes calls for the duration d and counts them by priority.
 func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	in = map[string]int{}
 	for range d / (5 * time.Millisecond) {
@@ -134,7 +133,7 @@ func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 }
 
 // A priority that answers only with errors loses its calls within a second and then gets few. Two
-// intervals after it works again, it has all of them back.
+// intervals after it recovers, it has all its calls again.
 func TestATierThatAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
@@ -167,20 +166,20 @@ func TestATierThatAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// share returns which fraction of the next ten calls goes to the first priority.
+// share returns the first priority's share of the next ten calls.
 func (h *fleet) share() float64 {
 	in, _ := h.calls(50 * time.Millisecond)
 	return float64(in["a"]) / 10
 }
 
-// If the only priority answers with errors, its endpoints keep all calls.
+// If the only priority answers with errors, it keeps all calls.
 func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		delete(h.bad, "a0") // two intervals later, only a1 is ejected
+		delete(h.bad, "a0") // after two intervals, only a1 is ejected
 		h.calls(20 * time.Second)
 		in, failed := h.calls(25 * time.Second)
 		if failed > 10 {
@@ -189,7 +188,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	}, 2)
 }
 
-// An endpoint whose calls fail keeps them if the only other endpoint is not serving.
+// An endpoint whose calls fail keeps them while the only other endpoint is NOT_SERVING.
 func TestTheOthersDoNotServe(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
@@ -207,7 +206,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 	}, 2)
 }
 
-// One of two endpoints fails its calls. It is ejected, and the priority keeps the calls.
+// The calls to one of two endpoints fail. It is ejected, and the priority keeps the calls.
 func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -218,8 +217,8 @@ func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// With one call a second, a priority is ejected after five failures of each endpoint. One trial
-// call in each interval then finds out whether it works again.
+// With one call a second, a priority is left after five failures of each endpoint. One trial call
+// per interval then shows whether it works again.
 func TestATierWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -231,8 +230,8 @@ func TestATierWithFewCalls(t *testing.T) {
 			time.Sleep(time.Second)
 			h.settle()
 		}
-		// Nine or ten calls fail until both endpoints are ejected, and then one in each of nine
-		// intervals.
+		// Nine or ten calls fail until both endpoints are ejected. Then one call fails in each of
+		// nine intervals.
 		if failed < 17 || failed > 22 {
 			t.Errorf("%d of 100 calls failed", failed)
 		}
@@ -251,7 +250,7 @@ func TestATierWithFewCalls(t *testing.T) {
 	}, 2, 2)
 }
 
-// max_ejection_percent is 20, and two of five endpoints are bad. One of the two is ejected at a
+// max_ejection_percent is 20, and two of five endpoints fail. Only one of them is ejected at a
 // time.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	const interval = 10 * time.Second
@@ -269,8 +268,8 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 		if _, failed := h.calls(interval); failed > 0 {
 			t.Errorf("%d calls failed after two intervals", failed)
 		}
-		// When the ejection of an endpoint is over, it gets calls for an interval before it can be
-		// ejected again.
+		// After its ejection, an endpoint gets calls for an interval before it can be ejected
+		// again.
 		h.bad["a1"] = true
 		one := 0
 		for range 12 {

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// A client that makes one call a minute leaves a priority that fails, and returns when it works
-// again. Five calls to each endpoint fail and, of the others, one in eleven.
+// A client makes one call a minute. It leaves a priority that fails, and returns when the priority
+// works again. Five calls to each endpoint fail, and one in eleven of the other calls.
 func TestOneCallAMinute(t *testing.T) {
 	for _, test := range []struct{ endpoints, most int }{{1, 60}, {5, 79}} {
 		inFleet(t, func(h *fleet) {
@@ -33,7 +33,7 @@ func TestOneCallAMinute(t *testing.T) {
 	}
 }
 
-// Streams began before a fault and end well during it. Their success does not count as a recovery.
+// Streams that began before a fault end during it. Their success does not count as a recovery.
 func TestStreamsFromBeforeTheFault(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		var ends []func(balancer.DoneInfo)
@@ -55,7 +55,7 @@ func TestStreamsFromBeforeTheFault(t *testing.T) {
 	}, 2, 2)
 }
 
-// One of two endpoints is ejected. While the other one reconnects, calls wait for it.
+// One of two endpoints is ejected. Calls wait while the other one reconnects.
 func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -73,14 +73,14 @@ func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 			h.reconnect("a1")
 		})
 		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.in)
-		// In some rounds the ejection of a0 is just over, so calls go to it and do not wait.
+		// In some rounds the ejection of a0 has just ended, so a0 gets calls.
 		if got.moves > 0 || got.in["b"] > 0 || elsewhere > 20 {
 			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.in, elsewhere)
 		}
 	}, 2, 2)
 }
 
-// One of five endpoints that fail works again. It gets all calls except for the trial calls to the
+// One of five failing endpoints recovers. It gets all calls except for the trial calls to the
 // others.
 func TestOneOfFiveRecovers(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {

@@ -23,9 +23,8 @@ type lived struct {
 	tier          string // the priority of most of the last ten calls
 }
 
-// live makes one call per period for the duration d. Before each, it calls happens with the time
-// since the beginning. The calls have moved when most of ten calls in a row go to another priority
-// than before.
+// live makes one call per period for the duration d. Before each call, it calls happens with the
+// elapsed time. It counts a move when the priority of most of the last ten calls changes.
 func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) lived {
 	h.t.Helper()
 	got := lived{in: map[string]int{}}
@@ -59,7 +58,7 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 	return got
 }
 
-// begin starts a call without a deadline, which lasts until end is called.
+// begin starts a call without a deadline. The call lasts until end is called.
 func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
@@ -69,8 +68,7 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset ends the calls under way with an error, by calling the functions in under, and replaces the
-// connections of the endpoints.
+// reset fails the running calls in under and replaces the connections of the endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
@@ -84,8 +82,8 @@ func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	}
 }
 
-// The first priority answers with errors. A connection reset then ejects the second one, which
-// keeps the calls.
+// The first priority answers with errors. A connection reset then ejects the endpoints of the
+// second priority, which keeps the calls.
 func TestOneResetOfTheBackup(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -107,8 +105,8 @@ func TestOneResetOfTheBackup(t *testing.T) {
 	}, 2, 2)
 }
 
-// A priority gets streams back even if its old ones never end: new streams go to it when its
-// ejection is over and one interval has passed.
+// A priority gets streams again even if its old streams never end. New streams go to it one
+// interval after its ejection ends.
 func TestStreamsComeBackAfterARestart(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":         {OutlierDetection: true},
@@ -141,7 +139,7 @@ func TestStreamsComeBackAfterARestart(t *testing.T) {
 }
 
 // Three of four endpoints fail for half an hour. The calls move to the next priority once, and
-// return once when the endpoints work again.
+// return once when the endpoints recover.
 func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true
@@ -158,8 +156,8 @@ func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	}, 4, 4)
 }
 
-// Fifty endpoints reconnect again and again and answer with errors. Their trial calls cost a client
-// with one call a second one call in ten, and a client with twenty calls a second one in a hundred.
+// Fifty endpoints keep reconnecting and answer with errors. Trial calls to them are a tenth of the
+// calls of a client with one call a second, and a hundredth with twenty calls a second.
 func TestTrialsOfManyEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		period time.Duration

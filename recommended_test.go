@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// docs/options.md has a row for each field that Recommended sets, and no others.
+// docs/options.md has a row for each field that Recommended sets, and no other rows.
 func TestThePageSaysWhatIsRecommended(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
@@ -55,8 +55,8 @@ func fieldsOf(prefix string, v reflect.Value, all map[string]string) {
 	}
 }
 
-// The recommended parameters of a target are what Recommended sets. They leave out refresh, which
-// is only for names.
+// The recommended target parameters in docs/options.md are those that Recommended sets. refresh is
+// missing, because it applies only to names.
 func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	}
 }
 
-// Sentences in the documents give the values that Recommended sets.
+// Sentences in the documents contain the values that Recommended sets.
 func TestSentencesSayWhatIsRecommended(t *testing.T) {
 	r := understudy.Recommended()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }

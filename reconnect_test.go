@@ -32,8 +32,8 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	}
 }
 
-// An endpoint loses its connection every 15 s and connects again. It does not end the backoff of
-// the others each time.
+// An endpoint loses its connection every 15 s and reconnects. These reconnections do not all end
+// the backoff of the others.
 func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -63,8 +63,8 @@ func (o Options) methodConfig() (entry any, err error) {
 // fields maps fields of the service config to the options that set them.
 var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// addTo merges added into config. It appends entries of methodConfig. If config already has another
-// field of added, that is an error.
+// addTo merges added into config. Entries of methodConfig are appended. It returns an error if
+// config already has another field of added.
 func addTo(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {
@@ -73,7 +73,7 @@ func addTo(config string, added map[string]any) (string, error) {
 		}
 	}
 	for name, value := range added {
-		for given, has := range all { // gRPC ignores the case of names
+		for given, has := range all { // gRPC ignores the case of field names
 			if !strings.EqualFold(given, name) {
 				continue
 			}

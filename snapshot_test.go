@@ -87,7 +87,7 @@ func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	return policy
 }
 
-// Policies make snapshots only while someone watches the tree.
+// Policies make snapshots only while the tree is watched.
 func TestWhatATreeLooksLike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -96,7 +96,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 		root := policy.(shell.Watchable)
 		want := func(want string) {
 			t.Helper()
-			time.Sleep(time.Millisecond) // a snapshot is made once a millisecond at most
+			time.Sleep(time.Millisecond) // at most one snapshot is made per millisecond
 			synctest.Wait()
 			if got := describe(root, start, ""); got != want {
 				t.Errorf("the tree is\n%s\nwant\n%s", got, want)
@@ -144,7 +144,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 `)
 		below := root.Snapshot().Children[0].Below
 		stop()
-		stop() // a second stop has no effect
+		stop()
 		want("nothing\n")
 		if below.Snapshot() != nil {
 			t.Error("a child policy keeps a snapshot without a watcher")
@@ -156,7 +156,6 @@ func TestWhatATreeLooksLike(t *testing.T) {
 	})
 }
 
-// Snapshot returns even if the policy is blocked.
 func TestASnapshotDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -185,7 +184,7 @@ func TestASnapshotDoesNotWait(t *testing.T) {
 	})
 }
 
-// Many endpoints report at the same time, which causes few snapshots.
+// Many endpoints that report at the same time cause few snapshots.
 func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
@@ -222,7 +221,7 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	})
 }
 
-// While a policy is watched, it counts the calls to each endpoint. Counting allocates nothing.
+// A watched policy counts the calls to each endpoint. Counting does not allocate.
 func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends lets a server close a connection, and the endpoint reconnect. It returns the endpoint of a
+// ends makes a server close a connection, and the endpoint reconnect. It returns the endpoint of a
 // call made meanwhile, or "" if that call waits.
 func (h *fleet) ends(endpoint string) string {
 	h.t.Helper()
@@ -51,13 +51,13 @@ func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	}, 1, 1)
 }
 
-// If a priority has lost both of its connections, calls go to the next one, even if one of its
-// endpoints was ejected.
+// If a priority has lost both of its connections, calls go to the next priority. This is true even
+// if one of its endpoints was ejected.
 func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)
 		h.bad["a1"] = true
-		h.calls(time.Second) // until a1 is ejected
+		h.calls(time.Second) // ejects a1
 		h.keep = without("a0", "a1")
 		h.cc.SubConn("a1").Report(connectivity.Connecting, nil)
 		h.settle()

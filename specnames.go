@@ -18,13 +18,13 @@ type SpecNameOption func(*specNames)
 
 type specNames struct {
 	builders []balancer.Builder
-	replace  map[string]bool // names that may replace another package's policy
+	replace  map[string]bool // names that may replace a policy of another package
 }
 
 // ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's policy.
-// The registered policy then serves every channel whose service config selects no policy, and
-// built-in policies such as round_robin. It supports health listeners, shuffling and Happy
-// Eyeballs, as grpc-go's policy does. docs/pick-first.md lists the differences.
+// Every channel whose service config selects no policy then uses our policy, and so do built-in
+// policies such as round_robin. It supports health listeners, shuffling and Happy Eyeballs, as
+// grpc-go's policy does. docs/pick-first.md lists the differences.
 func ReplacePickFirst() SpecNameOption {
 	return func(s *specNames) { s.add("pick_first", pickfirst.Name, true) }
 }
@@ -32,7 +32,7 @@ func ReplacePickFirst() SpecNameOption {
 // ReplaceWeightedRoundRobin makes RegisterSpecNames also register weighted_round_robin, the policy
 // of gRFC A34, which takes weights from the resolver. It replaces grpc-go's policy of the same name
 // (gRFC A58), which takes weights from load reports. Service configs for grpc-go's policy then
-// select A34's policy, which ignores their fields.
+// select our policy, which ignores their fields.
 func ReplaceWeightedRoundRobin() SpecNameOption {
 	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.Name, true) }
 }
@@ -42,14 +42,15 @@ func (s *specNames) add(name, policy string, replace bool) {
 	s.replace[name] = replace
 }
 
-// RegisterSpecNames also registers the policies under their gRFC names, for service configs that
-// use these: priority_experimental (gRFC A56), weighted_target_experimental (gRFC A28) and, with
-// options, pick_first and weighted_round_robin.
+// RegisterSpecNames also registers the policies under their gRFC names: priority_experimental (gRFC
+// A56), weighted_target_experimental (gRFC A28) and, with options, pick_first and
+// weighted_round_robin.
 //
 // gRPC's registry is global and has no lock: call RegisterSpecNames at the top of main, before any
 // channel is created. grpc-go's xDS stack registers the same names and does not work with other
-// policies under them. If another package holds a name that no option replaces, RegisterSpecNames
-// registers nothing and returns an error that lists these names. It may be called again.
+// policies under them. If another package has registered a name that no option replaces,
+// RegisterSpecNames registers nothing and returns an error that lists these names. It may be called
+// again.
 func RegisterSpecNames(opts ...SpecNameOption) error {
 	s := specNames{replace: make(map[string]bool)}
 	s.add("priority_experimental", priority.Name, false)

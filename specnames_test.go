@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// The names are registered in the whole process, so this test runs in its own process.
+// Names are registered for the whole process, so this test runs in its own process.
 func TestRegisterSpecNames(t *testing.T) {
 	const own = "UNDERSTUDY_TEST_SPEC_NAMES"
 	if os.Getenv(own) == "" {
@@ -35,7 +35,7 @@ func TestRegisterSpecNames(t *testing.T) {
 		t.Error("policies were registered although one name was taken")
 	}
 
-	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // takes the place of the stub
+	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // replaces the stub
 	for range 2 {
 		if err := RegisterSpecNames(); err != nil {
 			t.Fatal(err)

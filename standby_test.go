@@ -16,7 +16,8 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// A client connects only 20 of the 200 endpoints in a standby. Clients choose different ones.
+// A client connects only 20 of the 200 endpoints of a standby. Different clients choose different
+// endpoints.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -37,7 +38,7 @@ func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 }
 
 // After a failover, the 20 connected endpoints get the calls at once, and the other 180 connect.
-// When calls have returned, these are closed after gRFC A56's 15 minutes.
+// These 180 are closed 15 minutes after the calls return (gRFC A56).
 func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -74,7 +75,7 @@ func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	})
 }
 
-// All 20 endpoints that were chosen from a standby fail. The others connect and get the calls.
+// The 20 connected endpoints of a standby fail. The others connect and get the calls.
 func TestALargeStandbyWhosePartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -94,7 +95,8 @@ func TestALargeStandbyWhosePartFails(t *testing.T) {
 	})
 }
 
-// A standby of 20 endpoints or fewer connects all of them. One with pickFirst has one connection.
+// A standby with up to 20 endpoints connects to all of them. A standby with pickFirst has one
+// connection.
 func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	for target, want := range map[string]int{
 		"failover:///tier:///a2,tier:///b20?warmStandby=1":                 20,
@@ -116,8 +118,8 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-// After an update, a standby keeps the endpoints that it has chosen, and replaces those that were
-// removed. The order of the endpoints does not matter.
+// After an update, a standby keeps its chosen endpoints and replaces the removed ones. The order of
+// the endpoints does not matter.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -29,8 +29,8 @@ func (m *memory) close(cc *grpc.ClientConn) {
 	synctest.Wait()
 }
 
-// A client connects 20 of 500 endpoints, which get equal shares. Only clients with the same seed
-// choose the same ones.
+// A client connects to 20 of 500 endpoints, which get equal shares. Only clients with the same seed
+// choose the same endpoints.
 func TestAClientConnectsASubset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 500)
@@ -64,7 +64,7 @@ func TestAClientConnectsASubset(t *testing.T) {
 	})
 }
 
-// A channel that was idle connects the same subset again, even if several channels share
+// A channel that was idle connects to the same subset again, even if several channels share
 // DialOptions.
 func TestASubsetOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestASubsetOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// The share of a locality is that of all its endpoints, and not only of those in the subset.
-// Weights decide which endpoint of a subset is picked.
+// The share of a locality depends on all its endpoints, not just on the subset. Within a subset,
+// endpoints are picked by weight.
 func TestASubsetKeepsTheSharesOfLocalities(t *testing.T) {
 	var all []flat.Endpoint
 	for zone, n := range map[string]int{"a": 90, "b": 10} {

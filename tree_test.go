@@ -22,10 +22,9 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
-// A priority has a locality without usable endpoints. This does not end its failover timeout early.
+// A locality without usable endpoints does not end its priority's failover timeout early.
 func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// The policy accepts the update, because the other locality connects.
 		cc := openTree(t, twoPriorities, resolver.State{Endpoints: []resolver.Endpoint{endpointAt("a", "p0", "full"), endpointAt("b", "p1", "full")}})
 		time.Sleep(10*time.Second - time.Nanosecond)
 		synctest.Wait()
@@ -49,7 +48,7 @@ const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 		"works": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]}}}}]}}]},
 	"p1": {"config": [{"understudy_pick_first": {}}]}}}`
 
-// The server of a locality closes the connection, while another locality hangs. The first one
+// The server of a locality closes the connection while another locality hangs. The first locality
 // reconnects at once and keeps its calls.
 func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

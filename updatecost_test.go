@@ -19,10 +19,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// updated is everything that an answer of a source passes through except gRPC itself: the join and
-// the policies, over subchannels without a network.
+// updated applies a source's answers to policies with fake subchannels.
 type updated struct {
-	resolver.ClientConn // nil: supplies methods that are not called
+	resolver.ClientConn // supplies methods that are not called
 	discovery.Started
 
 	receiver *discovery.Receiver
@@ -58,7 +57,7 @@ func (u *updated) UpdateState(state resolver.State) error {
 	return u.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
 }
 
-// answer passes an answer on, and returns when it has been applied.
+// answer sends an answer and waits until it has been applied.
 func (u *updated) answer(tb testing.TB, a *discovery.Answer) {
 	if err := u.receiver.Update(*a); err != nil {
 		tb.Fatal(err)
@@ -68,7 +67,7 @@ func (u *updated) answer(tb testing.TB, a *discovery.Answer) {
 	}
 }
 
-// newUpdated connects all endpoints of an answer.
+// newUpdated connects to all endpoints of an answer.
 func newUpdated(tb testing.TB, settings topology.Settings, a *discovery.Answer) *updated {
 	u := &updated{}
 	u.policy = balancer.Get("understudy_priority").Build(&u.conn, balancer.BuildOptions{})
@@ -101,7 +100,7 @@ func (u *updated) connect(tb testing.TB) {
 	}
 }
 
-// manyEndpoints returns an answer with n endpoints. turn changes the weights.
+// manyEndpoints returns an answer with n endpoints. Different turns have different weights.
 func manyEndpoints(n, turn int, identity string) *discovery.Answer {
 	l := discovery.Locality{Region: "us-east", Zone: "a", Weight: 1}
 	for i := range n {
@@ -113,8 +112,8 @@ func manyEndpoints(n, turn int, identity string) *discovery.Answer {
 	return &discovery.Answer{Service: "bench", Identity: identity, Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
 }
 
-// After an answer without news, nothing is allocated for each endpoint, and after one with news, it
-// is for what is new.
+// An unchanged answer allocates nothing per endpoint. A changed one allocates only for what has
+// changed.
 func TestAllocationsOfAnAnswer(t *testing.T) {
 	const n = 10_000
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")
@@ -150,7 +149,8 @@ func TestAllocationsOfAnAnswer(t *testing.T) {
 
 var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, FastFailover: true}}
 
-// BenchmarkAnswer measures answers with 10,000 endpoints, from the source's call to the picker.
+// BenchmarkAnswer measures an answer with 10,000 endpoints, from the source's call to the published
+// picker.
 func BenchmarkAnswer(b *testing.B) {
 	const n = 10_000
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")

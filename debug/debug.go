@@ -22,5 +22,5 @@ import (
 func init() { live.Enable() }
 
 // Handler returns the handler of the page. It may be mounted at any path, because its links are
-// relative and consist only of queries.
+// relative.
 func Handler() http.Handler { return debugpage.Handler() }

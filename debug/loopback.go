@@ -9,11 +9,11 @@ import (
 
 // LoopbackOnly returns a handler for a listener on a loopback address. It serves requests whose
 // Host header is localhost or a loopback address, with any port, and rejects others with 403
-// (Forbidden). This prevents DNS rebinding, by which a web site points its own name to a loopback
-// address and reads the page with a visitor's browser.
+// (Forbidden). This prevents DNS rebinding: a web site can resolve its own name to a loopback
+// address, and then read the page with a visitor's browser.
 //
-// It makes no other checks: it accepts all requests with such a Host header from this machine,
-// including those that a proxy on it forwards.
+// It makes no other checks. In particular, it accepts requests that a proxy on this machine
+// forwards with such a Host header.
 func LoopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {

@@ -6,8 +6,6 @@ import (
 	"testing"
 )
 
-// LoopbackOnly rejects all host names but those of this machine, because a web site may make its
-// own name resolve to a loopback address.
 func TestLoopbackOnly(t *testing.T) {
 	server := httptest.NewServer(LoopbackOnly(Handler()))
 	defer server.Close()

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// dial opens a channel whose policy drops all calls.
+// dial opens a channel whose drop policy drops all calls.
 func dial(t *testing.T, stub *lbtest.StubBuilder) *grpc.ClientConn {
 	t.Helper()
 	balancer.Register(stub)
@@ -46,7 +46,7 @@ func await(ctx context.Context, t *testing.T, cc *grpc.ClientConn, want connecti
 	}
 }
 
-// A wait-for-ready call that is dropped fails. Otherwise it waits.
+// A wait-for-ready call fails when it is dropped. Otherwise it waits.
 func TestWaitForReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -41,11 +41,11 @@ type picker struct {
 	labels     []tally.Labels
 }
 
-// Tier returns the Tier of the child's picker (see shell.TierOf).
+// Tier returns the Tier of the child's picker.
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
 // Pick drops a call or leaves it to the child's picker. A dropped call fails with a status error,
-// so that it ends even if it waits for ready (gRFC A27, "EDS").
+// which also ends wait-for-ready calls (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for i, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A control plane may send ever more names of categories. Only the first ones get metric series of
-// their own.
+// A control plane may send new names of categories forever. Only the first names get their own
+// metric series.
 func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.Close()

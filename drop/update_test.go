@@ -59,8 +59,8 @@ func TestWhenThereIsAPicker(t *testing.T) {
 	})
 }
 
-// Some policies read only ResolverState.Addresses. If the resolver has not set these, they get the
-// addresses of the endpoints.
+// Some policies read only ResolverState.Addresses. If the resolver sets no addresses, these
+// policies get the addresses of the endpoints.
 func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)

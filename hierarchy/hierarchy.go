@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Set returns endpoint with the given path instead of its previous one. Without elements, the
-// path is empty: the endpoint has reached its leaf.
+// Set returns endpoint with the given path, which replaces its previous path. A path without
+// elements means that the endpoint has reached its leaf.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	return hierarchy.Set(endpoint, elements...)
 }
@@ -39,12 +39,12 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return hierarchy.Group(endpoints)
 }
 
-// Seal returns state with a copy of its endpoints in its attributes, which the policies of this
-// module use to restore the endpoints. A resolver that sets paths must call Seal on every state
-// it sends.
+// Seal returns state with a copy of its endpoints in its attributes. The policies of this module
+// restore the endpoints from this copy. A resolver that sets paths must call Seal on every state it
+// sends.
 //
-// If a proxy is configured (HTTPS_PROXY), grpc-go rebuilds each endpoint from its addresses
-// before the load-balancing policy receives it. It drops the endpoint's attributes (path,
-// weight) and the server names of its addresses, but keeps the state's attributes and the
-// number and order of the endpoints.
+// If a proxy is configured (HTTPS_PROXY), grpc-go rebuilds each endpoint from its addresses before
+// the load-balancing policy receives it. It drops the endpoint's attributes (path, weight) and the
+// server names of its addresses. It keeps the state's attributes, and the number and order of the
+// endpoints.
 func Seal(state resolver.State) resolver.State { return hierarchy.Seal(state) }

@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// BenchmarkCount compares picks that are counted with picks that are not. docs/a50.md has the
-// results.
+// BenchmarkCount compares counted and uncounted picks. docs/a50.md has the results.
 func BenchmarkCount(b *testing.B) {
 	uncounted := benchmarked(nil)
 	c := lbconfig.NewOutlierDetection()
@@ -54,8 +53,8 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	return s
 }
 
-// The Done function of an endpoint is allocated once. Counting allocates only when a row of
-// failures begins or ends.
+// The Done function of an endpoint is allocated once. Counting allocates only when consecutive
+// failures begin or end.
 func TestCountingAllocatesNothing(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()

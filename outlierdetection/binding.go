@@ -15,17 +15,17 @@ import (
 // subConns holds the subchannels of the child and the endpoint of each.
 type subConns struct {
 	rules     atomic.Pointer[rules] // nil while no calls are counted
-	listens   atomic.Bool           // the child has registered a health listener
-	strangers atomic.Int64          // number of subchannels whose creator does not implement shell.CountedUser
+	listens   atomic.Bool           // whether the child has registered a health listener
+	strangers atomic.Int64          // subchannels whose creator does not implement shell.CountedUser
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
 	lists     uint64             // incremented for each new list of endpoints
 	byAddress map[string][]bound // nil while no calls are counted
-	byText    map[text][]bound   // built by alike when needed; contains only endpoints that share their Addr with another one
+	byText    map[text][]bound   // built by alike when needed; only endpoints that share their Addr with another one
 }
 
-// text is the text of an address. Unlike the address, it can be a map key.
+// text describes an address. Unlike the address, it can be a map key.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
@@ -62,7 +62,8 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind assigns all subchannels to the endpoints of a new list. It must be called in an event.
+// bind assigns all subchannels to the endpoints of a new list. It must run on the policy's
+// serializer.
 func (p *policy) bind(list []*endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,8 +94,8 @@ func (p *policy) bind(list []*endpoint) {
 	}
 }
 
-// rebind assigns a subchannel to an endpoint after the subchannel's addresses have changed. It must
-// be called in an event.
+// rebind assigns a subchannel to an endpoint after its addresses have changed. It must run on the
+// policy's serializer.
 func (p *policy) rebind(s *subConn) {
 	before := s.endpoint.Load()
 	p.mu.Lock()
@@ -122,7 +123,7 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint that s belongs to, or nil. Among several, it prefers the present one.
+// find returns the endpoint of s, or nil. If several match, it prefers the current one.
 func (b *subConns) find(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
@@ -144,7 +145,7 @@ func (b *subConns) find(s *subConn) *endpoint {
 	if !strings.Contains(written.attributes, "<0x") {
 		return nil
 	}
-	for _, c := range candidates { // Equal attributes that contain a pointer may have different texts.
+	for _, c := range candidates {
 		if same(c.address, address) {
 			return c.endpoint
 		}
@@ -152,8 +153,8 @@ func (b *subConns) find(s *subConn) *endpoint {
 	return nil
 }
 
-// alike returns the endpoints with the given text that share their Addr with others. Behind a
-// proxy, all endpoints share one, and without this index bind would take quadratic time.
+// alike returns the endpoints with this text that share their Addr with others. Behind a proxy, all
+// endpoints have the same Addr. Without this index, bind would then take quadratic time.
 func (b *subConns) alike(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -169,8 +170,8 @@ func (b *subConns) alike(written text) []bound {
 	return b.byText[written]
 }
 
-// same reports whether two addresses with the same Addr are equal. Addresses whose attributes
-// cannot be compared, so that Equal panics, are different.
+// same reports whether two addresses with the same Addr are equal. Addresses whose attributes panic
+// in Equal are different.
 func same(a, b resolver.Address) bool {
 	return a.ServerName == b.ServerName && stateattr.Same(func() bool { return a.Attributes.Equal(b.Attributes) })
 }
@@ -181,15 +182,16 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell notifies the child whether the endpoint of s is ejected. It must be called in an event.
+// tell notifies the child whether the endpoint of s is ejected. It must run on the policy's
+// serializer.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())
 }
 
 // connection returns the state of the endpoint's best connection. An endpoint with several
-// addresses is Broken only if the connections to all of them are, because the child may try one
-// after the other.
+// addresses is Broken only if all of its connections are, because the child may try one after the
+// other.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Absent + 1]int
 	for _, s := range p.of(e) {
@@ -206,7 +208,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Absent
 }
 
-// connectedTo passes the state of e's connection to the core. It must be called in an event.
+// connectedTo tells the core the state of e's connection. It must run on the policy's serializer.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))
@@ -214,8 +216,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules replaces the rules. nil stops the counting of calls. When counting begins or ends, all
-// subchannels get new pickers.
+// setRules replaces the rules. If now is nil, calls are not counted. All subchannels get new
+// pickers when counting begins or ends.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

@@ -21,15 +21,15 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt bounds the number of series of ejectionsEnforced.
+// enforcedAt bounds the number of metric series of ejectionsEnforced.
 var enforcedAt tally.Bound
 
-// rules decide which calls are successes and which are failures.
+// rules decide whether a call is a success or a failure.
 type rules struct {
 	failures codeSet
 	row      uint32        // number of consecutive failures that ejects an endpoint, or 0
 	interval time.Duration // a call without a deadline counts as answered after this time
-	proof    bool          // an endpoint must answer a call after its ejection
+	proof    bool          // whether an endpoint must answer a call after its ejection
 }
 
 type codeSet uint32
@@ -45,8 +45,8 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain are the codes that count even if the client has received no byte, because they occur
-	// when the server hangs or the connection is lost.
+	// certain are the codes that count even if the client has received nothing. They occur when the
+	// server hangs or the connection is lost.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
 	// defaultFailures are the codes that count by default. The last three count only if bytes were
 	// received, because the client itself also produces them, for example if a message is too
@@ -93,7 +93,7 @@ func (r *rules) of(info balancer.DoneInfo) verdict {
 	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
 		return failure
 	case !info.BytesReceived:
-		return nothing // an error of the client itself, or a call that it has cancelled
+		return nothing // the client failed or cancelled the call
 	}
 	return success
 }

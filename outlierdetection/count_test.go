@@ -51,7 +51,6 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// failureCodes replaces the default list of codes that count as failures.
 func TestCodesCanBeChosen(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
@@ -95,8 +94,8 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	})
 }
 
-// swap clears the counts of successes and failures, and keeps that of failures in a row. reset
-// clears all of them.
+// swap clears the counts of successes and failures, and keeps the count of consecutive failures.
+// reset clears all counts.
 func TestCounter(t *testing.T) {
 	var c counter
 	c.successes.Add(3)
@@ -144,7 +143,7 @@ func TestMistakesInConfigurations(t *testing.T) {
 		`{"childPolicy": [{"pick_first": {}}]}`, // without an ejection algorithm, any child is allowed
 		`{"interval": "0s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
-		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, which turns A50 off
+		`{"interval": "315576000000s", ` + child + `}`, // 10,000 years, the longest duration, disables A50
 		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// The address of a subchannel has attributes that no listed endpoint has. If only one endpoint has
-// the address, the subchannel belongs to it.
+// No listed endpoint has the attributes of the subchannel's address. The subchannel belongs to the
+// only endpoint with this address.
 func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -52,7 +52,7 @@ func TestSameAddresses(t *testing.T) {
 	}
 }
 
-// One outlier detection is inside another. Both count the calls, whichever begins to count first.
+// One outlier detection is the child of another. Both count the calls, whichever begins first.
 func TestOneBelowAnother(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
@@ -78,8 +78,8 @@ func TestOneBelowAnother(t *testing.T) {
 	}
 }
 
-// While no calls are counted, results of picks have no Done function, even if the child does not
-// use shell.Counted.
+// While calls are not counted, a pick returns no Done function. This is true even if the child does
+// not use shell.Counted.
 func TestWithoutConfigurationNobodyListens(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a"})
@@ -95,7 +95,7 @@ type part struct{ balancer.Picker }
 func (part) ReadyPart() float64 { return 0.25 }
 func (part) Failure() error     { return fmt.Errorf("down") }
 
-// A picker around the child's picker returns the Tier and Failure of that one.
+// A wrapped picker returns the Tier and Failure of the child's picker.
 func TestWhatTravelsBesideThePicker(t *testing.T) {
 	for _, p := range []balancer.Picker{
 		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},

@@ -11,32 +11,32 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// endpoint is an entry of A50's map. As in A61, an endpoint with several addresses has one entry.
+// endpoint is an entry of A50's map. An endpoint with several addresses has one entry (A61).
 type endpoint = core.Endpoint[counted]
 
 type key = identity.Key
 
-// counted is what this policy stores with an endpoint of the core.
+// counted is the data of this policy in an endpoint of the core.
 type counted struct {
 	counter
 	name      string
-	addresses []resolver.Address // the addresses that the child connects to
-	reserve   bool               // the child may leave the endpoint unconnected
-	list      uint64             // subConns.lists when the endpoint was last in a list; guarded by subConns.mu
-	subConns  []*subConn         // the subchannels to the addresses; guarded by subConns.mu
+	addresses []resolver.Address
+	reserve   bool       // whether the child may leave the endpoint unconnected
+	list      uint64     // subConns.lists when the endpoint was last in a list; guarded by subConns.mu
+	subConns  []*subConn // guarded by subConns.mu
 
-	// Each pick reads the following fields. Calls write the counters above, so these are on another
-	// cache line.
-	period   atomic.Pointer[period] // the period of calls that begin now
+	// Each pick reads the following fields. They are on another cache line than the counters above,
+	// which calls write.
+	period   atomic.Pointer[period] // the period in which new calls begin
 	unproven atomic.Bool
 }
 
 // counter counts calls when they end. A50 swaps two buckets at each interval. This counter is read
-// and cleared instead, so that a call costs a single addition.
+// and cleared instead, so a call costs a single addition.
 type counter struct {
 	successes, failures atomic.Uint64
 	row                 atomic.Uint32
-	since               atomic.Uint64 // number of the period that began with the first of them
+	since               atomic.Uint64 // number of the period that the first consecutive failure began
 	code                atomic.Uint32
 }
 
@@ -50,11 +50,11 @@ func (c *counter) reset() {
 }
 
 // list returns the map entries of the endpoints, without duplicates. Known endpoints keep their
-// entries. It sets bound if the last list had the same entries with the same addresses.
+// entries. It sets bound if the entries and their addresses are the same as in the last list.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
 	p.bound = p.listed != nil
-	var addresses []identity.Address // reused, because a key does not keep it
+	var addresses []identity.Address // reused, because a key does not retain it
 	for _, given := range endpoints {
 		addresses = addresses[:0]
 		for _, a := range hierarchy.Addresses(given) {

@@ -33,8 +33,8 @@ func (h *harness) fail(endpoint string) {
 	}
 }
 
-// When the child shuts down the subchannel of an endpoint, the endpoint is no longer connected. If
-// all others are ejected, no endpoint can take calls (phase Emptied).
+// An endpoint is no longer connected when the child shuts down its subchannel. If all others are
+// ejected, no endpoint can take calls.
 func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -60,7 +60,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 		if !gone.IsShutdown() || len(p.all) != 1 || p.strangers.Load() != 1 || len(of("b")) != 0 {
 			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(of("b")))
 		}
-		h.ready(gone) // a late report
+		h.ready(gone)
 		child.conns["b"].Shutdown()
 		synctest.Wait()
 		if h.wantHeard(); p.strangers.Load() != 1 {
@@ -69,8 +69,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	})
 }
 
-// When a subchannel gets another address, its connection counts only for the endpoint with that
-// address.
+// When a subchannel gets another address, its connection belongs to the endpoint with that address.
 func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -81,7 +80,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 			child.cc.UpdateAddresses(child.conns["b"], to)
 			synctest.Wait()
 		}
-		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // a subchannel with several addresses belongs to no endpoint
+		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // several addresses belong to no endpoint
 		h.wantHeard("a READY", "tier emptied")
 		move(resolver.Address{Addr: "b"})
 		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {
@@ -90,7 +89,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	})
 }
 
-// When counting begins, the core learns of the connections that are there already.
+// When counting begins, the core learns about existing connections.
 func TestAConfigurationThatComesLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})
@@ -135,7 +134,7 @@ func TestTheListOfEndpoints(t *testing.T) {
 	})
 }
 
-// The subchannels are not assigned again after an update with the same endpoints.
+// An update with the same endpoints does not assign the subchannels again.
 func TestTheSameListIsBound(t *testing.T) {
 	ab, c := endpointsOf("a", "b"), endpointsOf("c")
 	p := &policy{}

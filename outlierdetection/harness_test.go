@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// recording is a child policy. It connects to every endpoint, records health updates, and picks the
-// endpoint that the context of the call names.
+// recording is a child policy that connects to every endpoint and records health updates. It picks
+// the endpoint that the context of the call names.
 type recording struct {
 	cc balancer.ClientConn
 
@@ -29,7 +29,7 @@ type recording struct {
 	conns map[string]balancer.SubConn
 	heard []string
 
-	addresses []resolver.Address // the addresses in the last update
+	addresses []resolver.Address
 }
 
 type recordingBuilder struct {
@@ -112,9 +112,9 @@ type harness struct {
 	policy  balancer.Balancer
 	builder *recordingBuilder
 	tier    shell.Condition
-	lost    map[string]bool // endpoints that the scenario has disconnected
+	lost    map[string]bool
 
-	calls    map[string][]func(balancer.DoneInfo) // calls that have not ended, by endpoint
+	calls    map[string][]func(balancer.DoneInfo) // open calls, by endpoint
 	unproven map[*endpoint]bool
 }
 
@@ -131,7 +131,6 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	return h
 }
 
-// published records a change of the policy's phase.
 func (h *harness) published(state balancer.State) {
 	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
 		h.tier = tier
@@ -208,7 +207,7 @@ func (h *harness) Take() []string {
 	var proofs []string
 	for _, conn := range r.conns {
 		p := conn.(*subConn).policy
-		p.Event(func() { proofs = h.proofs(p) }) // in an event, like everything that uses the core
+		p.Event(func() { proofs = h.proofs(p) }) // everything that uses the core runs on the serializer
 		break
 	}
 	synctest.Wait()
@@ -219,7 +218,7 @@ func (h *harness) Take() []string {
 	return append(heard, proofs...)
 }
 
-// proofs returns which endpoints have become proven or unproven since its last call.
+// proofs returns the changes of Endpoint.Unproven since the last call of proofs.
 func (h *harness) proofs(p *policy) (lines []string) {
 	for _, e := range p.core.Endpoints() {
 		if e.Unproven() != h.unproven[e] {
@@ -232,7 +231,7 @@ func (h *harness) proofs(p *policy) (lines []string) {
 	return lines
 }
 
-// wantHeard checks the health updates that the child has received since the last call of wantHeard.
+// wantHeard checks the health updates that the child has received since the last check.
 func (h *harness) wantHeard(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {

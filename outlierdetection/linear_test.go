@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// compared is an attribute value that counts how often it is compared.
 type compared struct {
 	to    string
 	times *atomic.Int64
@@ -32,7 +31,7 @@ func (c *compared) Equal(other any) bool {
 func (c *compared) String() string { return c.to }
 
 // Behind a proxy, all endpoints have the same address and differ only in its attributes. The number
-// of attributes that an update compares is linear in the number of endpoints.
+// of comparisons in an update is linear in the number of endpoints.
 func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 	const n = 400
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
@@ -79,7 +78,7 @@ func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 				failed++
 			}
 			result.Done(info)
-			time.Sleep(time.Millisecond) // until the next picker
+			time.Sleep(time.Millisecond) // wait for the next picker
 			synctest.Wait()
 		}
 		if failed != 5 {

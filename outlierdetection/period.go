@@ -11,27 +11,27 @@ import (
 )
 
 // period is a span of time in which calls to an endpoint begin. When a call ends, its effect
-// depends on when it began: it ends a series of consecutive failures only if it began after the
-// first of them, and it shows that an endpoint has recovered only if it began after the endpoint
-// was ejected and after the priority was emptied. Each of these events therefore begins a new
-// period, and the Done function of a call belongs to the period in which the call began.
+// depends on when it began. A success ends consecutive failures only if the call began after the
+// first of them. An answer shows that an endpoint has recovered only if the call began after the
+// endpoint, or all endpoints of the priority, were ejected. Each of these events therefore begins a
+// new period, and the Done function of a call belongs to the period in which the call began.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
 	number   uint64
-	proof    *proof                  // nil unless the endpoint is ejected or unproven
-	ended    func(balancer.DoneInfo) // the method count, as a value that is allocated once
+	proof    *proof                  // nil if the endpoint does not need to answer a call first
+	ended    func(balancer.DoneInfo) // the method count, allocated once
 }
 
 // proof counts the results of the calls that began in one epoch of the core.
 type proof struct {
 	epoch             uint64
 	answers, refusals atomic.Uint64
-	said              atomic.Bool // the core knows that a call was answered
-	watches           atomic.Bool // a call without a deadline is being timed
+	said              atomic.Bool // whether the core knows that a call was answered
+	watches           atomic.Bool // whether a call without a deadline is being timed
 }
 
-// current returns the endpoint's current period. It begins one if there is none.
+// current returns the endpoint's current period, and begins one if there is none.
 func (p *policy) current(e *endpoint) *period {
 	if b := e.Attached.period.Load(); b != nil {
 		return b
@@ -39,7 +39,7 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// begin begins a new period, which is a copy of the previous one with a change.
+// begin begins a new period: a changed copy of the previous one.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -55,8 +55,8 @@ func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	}
 }
 
-// renew begins a new period if the core's epoch of the endpoint has changed. It must be called in
-// an event.
+// renew begins a new period if the core's epoch of the endpoint has changed. It must run on the
+// policy's serializer.
 func (p *policy) renew(e *endpoint) {
 	r, b := p.rules.Load(), p.current(e)
 	var now *proof
@@ -78,8 +78,7 @@ func (b *period) count(info balancer.DoneInfo) {
 	switch r.of(info) {
 	case success:
 		counter.successes.Add(1)
-		// Most of the time the value is 0, and not storing it again avoids contention between CPU
-		// cores.
+		// The value is usually 0. Not storing it again avoids contention between CPU cores.
 		if counter.row.Load() != 0 && b.number >= counter.since.Load() {
 			counter.row.Store(0)
 		}
@@ -98,7 +97,7 @@ func (b *period) count(info balancer.DoneInfo) {
 }
 
 // fail counts a consecutive failure, and ejects the endpoint when the count reaches r.row. The
-// count may already exceed r.row if an update has reduced it. If several calls end at the same
+// count may exceed r.row already if an update has reduced r.row. If several calls end at the same
 // time, one of them resets the count and ejects the endpoint.
 func (b *period) fail(r *rules) {
 	if r.row == 0 {
@@ -118,11 +117,11 @@ func (b *period) fail(r *rules) {
 	}
 }
 
-// unavailable reports whether the last failure was UNAVAILABLE, which is the status when a
+// unavailable reports whether the last failure was UNAVAILABLE, the status of calls whose
 // connection is lost.
 func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
 
-// answered counts an answered call. It reports the first one of an unproven endpoint to the core.
+// answered counts an answered call. It tells the core about the first answer after the ejection.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
 	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
@@ -137,8 +136,8 @@ func (b *period) answered() {
 	})
 }
 
-// watch returns the Done function of a call. A call without a deadline may be a stream that never
-// ends, so it counts as answered after one interval. Only one such call is timed at a time.
+// watch returns the Done function of a call. A call without a deadline may be an endless stream, so
+// it counts as answered after one interval. Only one such call is timed at a time.
 func (b *period) watch(ctx context.Context) func(balancer.DoneInfo) {
 	r := b.policy.rules.Load()
 	if _, has := ctx.Deadline(); has || r == nil || !b.proof.watches.CompareAndSwap(false, true) {

@@ -36,7 +36,7 @@ func (s *subConn) Picker() balancer.Picker {
 	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
 }
 
-// countIn makes a pick result count its call when the call ends.
+// countIn makes the Done function of a pick result count the call.
 func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	if s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {
@@ -45,8 +45,7 @@ func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	}
 }
 
-// done returns the Done function of a call that begins now, or nil if the subchannel belongs to no
-// endpoint.
+// done returns the Done function of a new call, or nil if the subchannel belongs to no endpoint.
 func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
 	if e == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // picker wraps the picker of a child that does not use shell.Counted. It counts calls, and replaces
-// the subchannel of a result, which is our wrapper, by the one that the parent knows.
+// the wrapped subchannel of a result by the parent's subchannel.
 type picker struct {
 	child  balancer.Picker
 	policy *policy
@@ -31,7 +31,7 @@ func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
 type counting struct {
 	subConn  *subConn
-	above    balancer.Picker // set if a policy above this one counts calls as well
+	above    balancer.Picker // set if a parent policy counts calls, too
 	unproven bool
 }
 
@@ -46,7 +46,7 @@ func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: c.subConn.done(info)}, nil
 }
 
-// Tier reports whether the endpoint is unproven (see shell.TierOf).
+// Tier reports whether the endpoint must answer a call before it counts as usable again.
 func (c *counting) Tier() shell.Tier {
 	if c.unproven {
 		return shell.Tier{UnprovenPart: 1}
@@ -65,7 +65,7 @@ type reporting struct {
 	tier shell.Tier
 }
 
-// Tier returns the state of the whole policy (see shell.TierOf).
+// Tier returns the state of the whole policy.
 func (r *reporting) Tier() shell.Tier {
 	tier := r.tier
 	below := shell.TierOf(r.Picker)

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// policy translates between the shell and the core.
+// policy is the balancer. Its core decides which endpoints are ejected (A50).
 type policy struct {
 	*shell.Shell
 	child  *shell.Child
@@ -28,7 +28,7 @@ type policy struct {
 	core   *core.Core[counted]
 	phase  core.Phase
 	doubts bool
-	codes  string            // status codes of the failed calls that emptied the priority
+	codes  string            // status codes of the failed calls, if all endpoints are ejected
 	known  map[key]*endpoint // nil while no calls are counted
 	listed []*endpoint       // the last list
 	bound  bool              // the subchannels are assigned to the endpoints of listed
@@ -75,7 +75,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 		p.bind(list)
 	}
 	for _, e := range list {
-		// The child will connect to an endpoint that has no connection yet, unless it is a reserve.
+		// The child will connect to an endpoint without a connection, unless it is a reserve.
 		if now := p.connection(e); now != core.Absent || e.Attached.reserve {
 			p.core.Connection(e, now)
 		}
@@ -106,7 +106,7 @@ func (p *policy) sweep() {
 		}
 		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
-			e.Attached.row.Store(0) // these failures are older than the ejection, and must not count towards the next one
+			e.Attached.row.Store(0) // earlier failures do not count towards the next ejection
 		}
 	}
 	p.core.Sweep(time.Now())
@@ -168,8 +168,8 @@ func (p *policy) said() string {
 	return text
 }
 
-// failures returns the status codes that calls to the ejected endpoints last failed with: at most
-// three, the most frequent first.
+// failures returns the status codes of the last failed calls to ejected endpoints: at most three,
+// the most frequent first.
 func (p *policy) failures() string {
 	const most = 3
 	counts := make(map[codes.Code]int)
@@ -215,7 +215,6 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 
 func (p *policy) ExitIdle() { p.child.ExitIdle() }
 
-// Describe lists the ejected endpoints.
 func (p *policy) Describe(s *shell.Snapshot) {
 	if p.core.NoOp() {
 		return

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Calls, connections, updates and Close happen at the same time.
 func TestEverythingAtOnce(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may send ever more names. Only the first ones get metric series of their own.
+// A control plane may send new names forever. Only the first names get their own metric series.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &lbtest.Recorder{}
@@ -33,7 +33,7 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 			}
 			h.fail("a")
 			synctest.Wait()
-			time.Sleep(time.Hour) // the ejection is over by then
+			time.Sleep(time.Hour) // the ejection has ended by then
 		}
 		seen := s.Counts()
 		if len(seen) > 500 {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// clientConn is the balancer.ClientConn of the child. It wraps the child's subchannels.
+// clientConn is the child's balancer.ClientConn. It wraps subchannels.
 type clientConn struct {
 	balancer.ClientConn
 	policy *policy
@@ -44,31 +44,31 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 }
 
 // subConn is A50's subchannel wrapper. It passes connectivity and health on to the child. While its
-// endpoint is ejected, it reports TRANSIENT_FAILURE as the health.
+// endpoint is ejected, the health is TRANSIENT_FAILURE.
 type subConn struct {
-	balancer.SubConn // the subchannel of the parent
+	balancer.SubConn // the parent's subchannel
 	policy           *policy
 	changed          func(balancer.SubConnState)
-	endpoint         atomic.Pointer[endpoint] // nil if the subchannel belongs to none
+	endpoint         atomic.Pointer[endpoint]
 
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
-	run       int                         // incremented on each change of connectivity
+	run       int                         // counts changes of connectivity
 	healthy   connectivity.State          // health in this run; IDLE before it is reported
 	listener  func(balancer.SubConnState) // the child's health listener in this run
 	user      shell.CountedUser
 	shut      bool
 
-	// delivery is held while a listener of the child runs. It guarantees that the child receives
-	// states in order: after a new connectivity state, it never gets an ejection that belongs to an
-	// earlier connection. The methods that a listener may call do not acquire it, so it cannot
-	// cause a deadlock. It also guards the fields below.
+	// delivery is held while a listener of the child runs, so that the child receives states in
+	// order. After a new connectivity state, it never gets an ejection that belongs to an earlier
+	// connection. The methods that a listener may call do not acquire delivery, which avoids a
+	// deadlock. It also guards the fields below.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // last reported health, which belongs to healthRun
-	healthRun int                   // 0 before a report
+	health    balancer.SubConnState // last health, reported in run healthRun
+	healthRun int                   // 0 if no health was reported
 	ejected   bool
-	toldRun   int // run in which the child was last notified of the ejection
+	toldRun   int // the run in which the child was last notified of the ejection
 }
 
 // ejected is the health that the child sees for an ejected endpoint.
@@ -86,7 +86,7 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.policy.Event(func() { s.policy.rebind(s) })
 }
 
-// Shutdown shuts the subchannel down. After that, the child receives no more health.
+// Shutdown shuts the subchannel down. The child then receives no more health updates.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
 	stranger := s.user == nil && !s.shut
@@ -101,7 +101,7 @@ func (s *subConn) Shutdown() {
 }
 
 // stateChanged passes a connectivity state to the child. It first drops the health listener, which
-// is valid only for a single READY state.
+// is valid for only one READY state.
 func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -117,8 +117,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener registers a listener of the child. The listener receives the health from
-// the server, and also ejections, as if the health had changed (A61).
+// RegisterHealthListener registers a listener of the child. The listener receives the server's
+// health, and ejections as changes of health (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.listens.Store(true)
@@ -157,8 +157,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected notifies the child of an ejection or of its end. At the end, the child receives the
-// last known health. It must be called in an event.
+// setEjected tells the child that an ejection begins or ends. When it ends, the child receives the
+// last known health. It must run on the policy's serializer.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -179,7 +179,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy records the health. It reports whether this changes the result of connection.
+// setHealthy records the health, and reports whether this changes the result of connection.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,15 +188,15 @@ func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	return s.connection() != before
 }
 
-// noteConnection passes the state of a changed connection to the core.
+// noteConnection tells the core about a changed connection.
 func (s *subConn) noteConnection(changed bool) {
 	if changed && s.policy.rules.Load() != nil {
 		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })
 	}
 }
 
-// connection returns Connected if the child would use the subchannel without an ejection: it is
-// READY and, if the child listens to health, healthy. The caller holds mu.
+// connection returns Connected if the child would use the subchannel without an ejection. The
+// subchannel is then READY and, if the child listens to health, healthy. The caller holds mu.
 func (s *subConn) connection() core.Connection {
 	switch {
 	case s.shut:

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// While an endpoint is ejected, the child gets no health updates of it. When the ejection ends, the
-// child gets the last one.
+// The child gets no health updates of an ejected endpoint. It gets the last one when the ejection
+// ends.
 func TestWhatASubchannelPassesOn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -39,7 +39,7 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
-// While its endpoint is ejected, a subchannel reports TRANSIENT_FAILURE to the child once for each
+// The subchannel of an ejected endpoint reports TRANSIENT_FAILURE to the child once for each
 // connection, as soon as the server's health is known.
 func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
@@ -69,7 +69,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	})
 }
 
-// Health updates of an earlier connection are dropped, and so are those after Shutdown.
+// Health updates of an earlier connection are dropped. After Shutdown, all of them are.
 func TestHealthThatComesTooLate(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -95,7 +95,7 @@ type user struct{}
 
 func (user) PickerChanged() {}
 
-// The field strangers counts the open subchannels for which Picked was not called.
+// strangers counts the open subchannels for which Picked was not called.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -136,12 +136,12 @@ func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 		for range 5 {
 			h.Call("b", false)
 		}
-		h.wantHeard() // half of the endpoints are ejected, so no more may be
+		h.wantHeard()
 	})
 }
 
-// A subchannel with several addresses, or with one that no listed endpoint has, belongs to no
-// endpoint. Calls on it are not counted.
+// A subchannel with several addresses, or with an unlisted address, belongs to no endpoint. Its
+// calls are not counted.
 func TestSubchannelsOfNobody(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -181,7 +181,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 			h.Call("a", false)
 		}
 		h.wantHeard("a TRANSIENT_FAILURE")
-		move("a", "b") // a subchannel with several addresses belongs to no endpoint
+		move("a", "b") // several addresses belong to no endpoint
 		h.wantHeard("a READY")
 		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)

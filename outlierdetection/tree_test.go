@@ -63,7 +63,7 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.cc.Answer(nil)
 }
 
-// calls makes n calls and returns how many each endpoint got. Those to bad fail.
+// calls makes n calls and returns how many each endpoint got. Calls to bad fail.
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
 	had := map[string]int{}
@@ -93,7 +93,7 @@ func (h *tree) want(got map[string]int, want string) {
 	}
 }
 
-// An endpoint whose calls fail gets none for a while. Its connection stays open.
+// An endpoint whose calls fail gets no calls for a while. Its connection stays open.
 func TestABadEndpointAmongOthers(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 	}
 }
 
-// Without ejection algorithms, the policy publishes the child's own picker. When outlier detection
-// is turned on or off, no connection is made.
+// Without ejection algorithms, the policy publishes the child's own picker. Turning outlier
+// detection on or off creates no connection.
 func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		untouched := func(counts bool) {
@@ -165,8 +165,8 @@ func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	})
 }
 
-// Behind a proxy, the addresses of endpoints differ only in their attributes. Each endpoint is
-// still ejected for itself.
+// Behind a proxy, the addresses of endpoints differ only in their attributes. An endpoint is still
+// ejected alone.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		through := func(target string) resolver.Endpoint {

@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// When outlier detection is turned on or off, only the pickers of READY endpoints are replaced. The
-// others keep their state.
+// When outlier detection is turned on or off, only the pickers of READY endpoints are replaced.
 func TestAnUpdateTurnsItOn(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")

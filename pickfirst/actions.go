@@ -68,8 +68,8 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged implements shell.CountedUser. If the subchannel is in use, it publishes the new
-// picker.
+// PickerChanged implements shell.CountedUser. It publishes the new picker if the subchannel is in
+// use.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -90,7 +90,7 @@ func (p *policy) connect(i int) {
 }
 
 // renew replaces the subchannel of address i. It creates the new one first, because outlier
-// detection forgets an endpoint without subchannels.
+// detection forgets endpoints without subchannels.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -100,8 +100,8 @@ func (p *policy) renew(i int) {
 
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an unmade if gRPC has failed to create the subchannel
-	index  int              // index of the address in the list, or gone after the shutdown; used only in events
+	conn   balancer.SubConn // an unmade if NewSubConn has failed
+	index  int              // index of the address in the list, or gone after the shutdown; guarded by the serializer
 	rest   serial.Timer
 }
 
@@ -116,8 +116,7 @@ func (e *entry) shutdown() {
 	}
 }
 
-// changed is the state listener of the subchannel. gRPC holds no lock while it calls it, so the
-// event may run on this stack.
+// changed is the state listener of the subchannel. gRPC holds no lock while it calls changed.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
@@ -134,13 +133,13 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 
 var epoch = time.Now()
 
-// backOff lets the core see the subchannel as IDLE only after a backoff. gRPC itself has no backoff
-// after a connection that was established and then ended.
+// backOff makes the subchannel IDLE for the core only after a backoff. gRPC itself has no backoff
+// after an established connection ends.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// healthChanged is the health listener. It only queues an event, because gRPC holds a lock that
+// healthChanged is the health listener. It only queues its work, because gRPC holds a lock that
 // RegisterHealthListener needs.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// backend is a server on loopback that can stop and start again on its port.
+// backend is a loopback server that can stop and then start again on its port.
 type backend struct {
 	t       *testing.T
 	address string
@@ -35,8 +35,8 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// loopback returns a loopback address. On Linux it is a random one, so that no other program takes
-// the port while a backend is down.
+// loopback returns a loopback address. On Linux it is a random one, so no other program takes the
+// port while a backend is down.
 func loopback() string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
@@ -70,7 +70,6 @@ func (b *backend) kill() {
 	<-b.done
 }
 
-// refused returns an address on loopback where no server listens.
 func refused(t *testing.T) string {
 	lis, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {
@@ -80,7 +79,6 @@ func refused(t *testing.T) string {
 	return lis.Addr().String()
 }
 
-// spy records the states that a policy publishes.
 type spy struct {
 	mu     sync.Mutex
 	states []string

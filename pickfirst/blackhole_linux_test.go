@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// blackhole returns an address on loopback that does not respond: the backlog of its listener is
-// full, so the kernel drops new connections.
+// blackhole returns a loopback address that does not respond. The backlog of its listener is full,
+// so the kernel drops new connections.
 func blackhole(t *testing.T) string {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -41,8 +41,8 @@ func blackhole(t *testing.T) string {
 	return ""
 }
 
-// An address that does not respond delays the connection to the next one by AttemptDelay, and not
-// by the connect timeout.
+// An address that does not respond delays the connection to the next one by AttemptDelay, not by
+// the connect timeout.
 func TestChannelPassesABlackhole(t *testing.T) {
 	good := startBackend(t)
 	never := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: time.Hour} // longer than the deadline of the call

@@ -33,7 +33,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Name is the name under which the policy is registered.
+// Name is the policy's name in service configs.
 const Name = "understudy_pick_first"
 
 func init() { shell.Register(Name, newBuilder) }
@@ -44,12 +44,12 @@ type builder struct{ name string }
 
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns marks a policy whose Close shuts down every subchannel (shell.OwnsSubConns).
+// OwnsSubConns marks a policy whose Close shuts down all of its subchannels.
 func (builder) OwnsSubConns() {}
 
-// Build builds a policy. When UpdateClientConnState or Close returns, its effects have been
-// published. ResolverError and ExitIdle return without waiting for other events. Nothing is
-// published after Close.
+// Build builds a policy. UpdateClientConnState and Close return after their effects have been
+// published. ResolverError and ExitIdle do not wait for other calls. Nothing is published after
+// Close.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }

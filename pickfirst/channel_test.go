@@ -65,7 +65,7 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 
 func TestChannelWhoseServerIsKilledAndRestarted(t *testing.T) {
 	first, second := startBackend(t), startBackend(t)
-	second.kill() // if it ran, it might win when connecting to the first takes more than 250 ms
+	second.kill() // a running second server might win if the first takes more than 250 ms
 	cc, s := dial(t, []string{first.address, second.address})
 	wantCall(t, cc, first.address)
 	second.start()
@@ -88,7 +88,7 @@ func TestChannelAfterGoAway(t *testing.T) {
 	b.server.GracefulStop()
 	await(t, cc, connectivity.Idle)
 	b.start()
-	wantCall(t, cc, b.address, grpc.WaitForReady(true)) // the policy may be in backoff, because the lost connection was short
+	wantCall(t, cc, b.address, grpc.WaitForReady(true)) // waits for the backoff after a short connection
 }
 
 func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {
@@ -106,7 +106,7 @@ func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {
 	}
 }
 
-// A thousand channels shuffle ten addresses, and about equally many go to each server. With 9
+// A thousand channels shuffle ten addresses, and about equally many connect to each server. With 9
 // degrees of freedom, chi-squared is above 50 by chance once in ten million runs.
 func TestThousandClientsSpreadEvenly(t *testing.T) {
 	const clients, servers, limit = 1000, 10, 50.0

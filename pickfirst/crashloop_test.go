@@ -11,10 +11,10 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// dying is a listener that closes each connection soon after it was accepted, until it is well.
+// dying is a listener that closes accepted connections until well is set.
 type dying struct {
 	net.Listener
-	lost chan struct{} // receives a value for each connection that was closed
+	lost chan struct{} // receives a value for each closed connection
 	well atomic.Bool
 }
 
@@ -30,8 +30,8 @@ func (d *dying) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// If a server closes connections after the handshake, the channel connects again and again, and
-// calls succeed once the server is well. TestChannelBacksOffFromACrashLoop checks the delays.
+// A server closes connections after the handshake. Calls succeed once it no longer does.
+// TestChannelBacksOffFromACrashLoop checks the delays.
 func TestCrashLoopOnRealSockets(t *testing.T) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {

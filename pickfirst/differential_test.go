@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// The differences from grpc-go's pick_first that random schedules show. A table in
+// These differences from grpc-go's pick_first appear in random schedules. A table in
 // docs/pick-first.md explains them.
 const (
 	resolves      = "requests re-resolution when all addresses failed"
@@ -28,7 +28,8 @@ const (
 	resolverError = "resolver error while sticky is published"
 )
 
-// On fake subchannels, the policy behaves like grpc-go's pick_first, except for these differences.
+// On fake subchannels, the policy behaves like grpc-go's pick_first except for the known
+// differences.
 func TestDifferential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawSchedule(rt)
@@ -139,8 +140,8 @@ func split(log []string) (acts, states []string, resolve int) {
 	return acts, states, resolve
 }
 
-// sameStates compares what both policies have published in one event. before is what ours had
-// published last.
+// sameStates compares the states that both policies published in one step. before is the last state
+// that ours published earlier.
 func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
 		seen[staysSticky]++

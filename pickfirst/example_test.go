@@ -9,7 +9,7 @@ import (
 	_ "github.com/understudy-lb/understudy/pickfirst"
 )
 
-// The channel connects to its addresses in random order.
+// The channel tries its addresses in random order.
 func Example() {
 	cc, err := grpc.NewClient("dns:///backends.example:443",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

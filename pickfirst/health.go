@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// healthEnabled reports whether the parent has requested the health listener, with
-// stateattr.EnableHealthListener or with the function of that name in grpc-go.
+// healthEnabled reports whether the parent has requested health updates, with
+// stateattr.EnableHealthListener or with grpc-go's function of that name.
 func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
@@ -30,7 +30,7 @@ func healthEnabled(state resolver.State) bool {
 }
 
 // lastMark caches the last result of markedByGRPC. A parent passes the same attributes to up to
-// 10,000 children, and comparing them each time would take longer than the rest of the update.
+// 10,000 children. Comparing them each time would take longer than the rest of the update.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {

@@ -15,8 +15,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// wire is a network in memory with one server, for a synctest bubble. It records when the client
-// dials.
+// wire is an in-memory network with one server. It records when the client dials.
 type wire struct {
 	mu     sync.Mutex
 	server *bufconn.Listener // nil to refuse connections
@@ -40,7 +39,6 @@ func (w *wire) dialled() []time.Time {
 	return w.dials
 }
 
-// up starts a server, and down stops it.
 func (w *wire) up() (down func()) {
 	lis := bufconn.Listen(1 << 16)
 	server, done := serve(lis)
@@ -61,7 +59,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// After its connection is lost, a channel reconnects only when a call is made.
+// A channel that has lost its connection reconnects only when a call is made.
 func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -80,8 +78,8 @@ func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	})
 }
 
-// While a channel is in use and reaches no server, it tries again after 1 s, 1.6 s, 2.56 s and so
-// on up to 2 min, each ±20 %.
+// A channel that reaches no server tries again after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each
+// ±20 %.
 func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -114,7 +112,7 @@ func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	})
 }
 
-// A channel that becomes idle closes its policy, so it no longer tries to connect. The next call
+// A channel that becomes idle closes its policy, which ends the connection attempts. The next call
 // builds another policy.
 func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +131,7 @@ func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	})
 }
 
-// A channel also becomes idle while it is connected.
+// A channel becomes idle even while it is connected.
 func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -152,8 +150,7 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	})
 }
 
-// If a connection is lost soon after it was made, the next call makes the channel reconnect at once
-// (gRFC A62).
+// After a short connection is lost, the next call makes the channel reconnect at once (gRFC A62).
 func TestChannelForgivesOneShortConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -181,7 +178,7 @@ func TestChannelForgivesOneShortConnection(t *testing.T) {
 }
 
 // If a server closes each connection after the handshake, the channel reconnects with gRPC's
-// backoff, however many calls there are.
+// backoff. The number of calls does not matter.
 func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -198,8 +195,8 @@ func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 			_, _ = call(cc)
 			pass(100 * time.Millisecond)
 		}
-		// The second attempt comes with the next call. The later ones come 1 s, 1.6 s, 2.56 s and so
-		// on after the connection is closed, each ±20 %.
+		// The second attempt comes with the next call. Later attempts come 1 s, 1.6 s, 2.56 s and
+		// so on after the connection is closed, each ±20 %.
 		times := w.dialled()
 		want := time.Second
 		for i := 2; i < len(times); i++ {

@@ -94,8 +94,8 @@ func TestEmptyListIsAnError(t *testing.T) {
 	}
 }
 
-// If a connection fails with a status error, pickers do not return it: even wait-for-ready calls
-// would fail with a status error.
+// If a connection fails with a status error, pickers return a plain error instead. A status error
+// would also end wait-for-ready calls.
 func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, stateattr.EnableHealthListener(endpoints("a")))
@@ -122,8 +122,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	})
 }
 
-// Attributes.Equal finds out whether grpc-go asks for the health listener. It panics if an
-// attribute cannot be compared.
+// Attributes.Equal panics if an attribute cannot be compared.
 func TestAttributeThatCannotBeCompared(t *testing.T) {
 	type key struct{}
 	s := endpoints("a")

@@ -10,9 +10,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// addressesOf returns the addresses of state, without duplicates, in the order in which they are
-// tried: endpoint after endpoint (A61), in random order if seed is set, and with the address
-// families interleaved. It does not modify state.
+// addressesOf returns the addresses of state without duplicates, in the order in which they are
+// tried. It goes from endpoint to endpoint (A61), in random order if seed is set, and interleaves
+// the address families. It does not modify state.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -31,8 +31,7 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
 // inOrder returns list, shuffled if seed is set. The random number of an endpoint depends only on
-// the seed and its addresses. The relative order of endpoints therefore stays the same when the
-// list is reordered or others are added.
+// the seed and its addresses, so two endpoints keep their relative order when the list changes.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list
@@ -50,13 +49,13 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 }
 
 // number returns a number in [0, 1) for an endpoint. The order of its addresses does not matter.
-// For random seeds, the number is uniformly distributed, and independent of other endpoints.
+// For random seeds, the number is uniformly distributed and independent of other endpoints.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
 		sum += maphash.Comparable(seed, [2]string{a.Addr, a.ServerName})
 	}
-	return float64(sum>>11) / (1 << 53) // as many bits as a float64 can hold
+	return float64(sum>>11) / (1 << 53)
 }
 
 func unique(list []resolver.Address) []resolver.Address {
@@ -97,8 +96,8 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// finder returns a function that finds the index of an address in old. It builds a map if that is
-// worth it for the number of searches.
+// finder returns a function that returns the index of an address in old. It builds a map if there
+// are enough searches.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

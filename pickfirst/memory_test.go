@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// sink is a channel that keeps only the last listener and picker, so that it takes little memory
-// itself.
+// sink is a fake channel that takes little memory, because it keeps only the last listener and
+// picker.
 type sink struct {
 	lbtest.ClientConn
 	conn     quietSubConn
@@ -35,7 +35,7 @@ func (*quietSubConn) RegisterHealthListener(func(balancer.SubConnState)) {}
 
 func (s *sink) UpdateState(state balancer.State) { s.picker = state.Picker }
 
-// bringUp builds n policies with one address each and makes them READY.
+// bringUp builds policies with one address each and makes them READY.
 func bringUp(b balancer.Builder, sinks []sink, states []resolver.State) []balancer.Balancer {
 	policies := make([]balancer.Balancer, len(sinks))
 	for i := range sinks {
@@ -55,12 +55,11 @@ func stage(n int) ([]sink, []resolver.State) {
 	return make([]sink, n), states
 }
 
-// bytesEach returns how many bytes a READY policy takes on the heap.
 func bytesEach(b balancer.Builder) float64 {
 	const n = 10_000
 	sinks, states := stage(n)
 	var before, after runtime.MemStats
-	for range 3 { // sync.Pools that earlier tests have filled are empty only after several collections
+	for range 3 { // clears sync.Pools that earlier tests have filled
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)
@@ -114,8 +113,8 @@ func BenchmarkBringUp(b *testing.B) {
 	}
 }
 
-// BenchmarkIdenticalUpdate measures an update that changes nothing, which is what most updates are
-// for most endpoints.
+// BenchmarkIdenticalUpdate measures an update that changes nothing. Most updates change nothing for
+// most endpoints.
 func BenchmarkIdenticalUpdate(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {
 		b.Run(name, func(b *testing.B) {

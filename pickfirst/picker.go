@@ -12,7 +12,7 @@ import (
 var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
 // failing returns a picker that fails calls with err. err must not contain a status error, which
-// would also fail calls that wait for ready.
+// would also end wait-for-ready calls.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
 type readyPicker struct{ result balancer.PickResult }
@@ -27,7 +27,7 @@ type idlePicker struct {
 	asked  atomic.Bool
 }
 
-// Pick makes the policy connect, and does not wait for that, because it must not block the call.
+// Pick queues a request to connect. It does not wait, because Pick must not block.
 func (i *idlePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	if !i.asked.Swap(true) {
 		i.policy.serial.Enqueue(i.policy.exitIdle)

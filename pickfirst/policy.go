@@ -16,18 +16,18 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// policy runs the core on gRPC's balancer API. There may be tens of thousands of policies, one for
-// each endpoint, so a policy is small and has no goroutine.
+// policy connects the core to gRPC's balancer API. There may be tens of thousands of policies, one
+// for each endpoint, so a policy is small and has no goroutine.
 type policy struct {
 	cc     balancer.ClientConn
 	seed   maphash.Seed
 	serial serial.Serializer
 
-	// The following fields are used only in events.
+	// serial guards the following fields.
 	core    core.Core
 	entries []entry // addresses in the core's order
 	timer   serial.Timer
-	picked  *subchannel // subchannel that the current picker returns, or nil
+	picked  *subchannel // the subchannel of the current picker, or nil
 	closed  bool
 }
 
@@ -36,8 +36,8 @@ type entry struct {
 	sub     *subchannel
 }
 
-// UpdateClientConnState sets the list of addresses. An empty list is an error, and so is the
-// configuration of another policy.
+// UpdateClientConnState sets the list of addresses. It returns an error for an empty list, and for
+// the configuration of another policy.
 func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	var seed *maphash.Seed
 	switch c := state.BalancerConfig.(type) {
@@ -82,8 +82,8 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	p.act(actions)
 }
 
-// ResolverError makes calls fail with err if no known address may still work. It does not block,
-// because a parent may call it from inside UpdateState.
+// ResolverError makes calls fail with err if no known address can work. It does not block, because
+// a parent may call it from UpdateState.
 func (p *policy) ResolverError(err error) {
 	err = fmt.Errorf("name resolver error: %v", err) // not wrapped, see failing
 	p.serial.Run(func() { p.fail(err) })
@@ -95,8 +95,7 @@ func (p *policy) fail(err error) {
 	}
 }
 
-// UpdateSubConnState is required by balancer.Balancer, but never called, because every subchannel
-// has a listener.
+// UpdateSubConnState is never called, because every subchannel has a listener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }
@@ -107,7 +106,7 @@ func (p *policy) exitIdle() {
 	}
 }
 
-// ResetBackoff implements shell.BackoffResetter. It retries the addresses whose last attempt has
+// ResetBackoff implements shell.BackoffResetter. It retries the addresses whose last attempt
 // failed.
 func (p *policy) ResetBackoff() {
 	p.serial.Run(func() {
@@ -139,7 +138,7 @@ var states = [...]core.State{
 	connectivity.TransientFailure: core.TransientFailure,
 }
 
-// stateOf translates a state of gRPC. SHUTDOWN becomes None.
+// stateOf converts a state of gRPC. SHUTDOWN becomes None.
 func stateOf(s connectivity.State) core.State {
 	if s < 0 || int(s) >= len(states) {
 		return core.None

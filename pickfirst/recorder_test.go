@@ -16,17 +16,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// recorder is a fake channel that records what a pick_first policy does. In a synctest bubble, it
-// is the target of scenarios.
+// recorder is a fake channel that records what a pick_first policy does.
 type recorder struct {
 	lbtest.ClientConn
 
 	builder balancer.Builder
 	policy  balancer.Balancer
-	mark    func(resolver.State) resolver.State // asks for the health listener, in one of two ways
+	mark    func(resolver.State) resolver.State // marks a state as requesting health updates
 
 	mu      sync.Mutex
-	refused []string // addresses whose subchannels cannot be created
+	refused []string // NewSubConn fails for these addresses
 	subs    map[string]*fakeSubConn
 	log     []string
 }
@@ -62,7 +61,7 @@ func (s *fakeSubConn) Connect() {
 func (s *fakeSubConn) Shutdown() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if s.r.subs[s.address] != s { // this subchannel has taken the place of another one, and connects
+	if s.r.subs[s.address] != s { // this subchannel replaces another one and connects
 		s.r.log[len(s.r.log)-1] = "renew " + s.address
 		return
 	}
@@ -88,7 +87,7 @@ func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOpti
 	return s, nil
 }
 
-// refuse makes NewSubConn fail for these addresses and no others.
+// refuse makes NewSubConn fail for these addresses only.
 func (r *recorder) refuse(addresses ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +138,7 @@ func (r *recorder) sub(address string) *fakeSubConn {
 	return r.subs[address]
 }
 
-// Report reports a state as grpc-go does, which first drops the health listener.
+// Report reports a state like grpc-go, which first drops the health listener.
 func (r *recorder) Report(address string, s core.State, err error) {
 	sub := r.sub(address)
 	if sub == nil {

@@ -14,8 +14,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
 )
 
-// TestScenarios runs the scenarios of the core on the real policy, once for each way to ask for the
-// health listener.
+// TestScenarios runs the core's scenarios on the real policy, once for each way to request health
+// updates.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../internal/core/pickfirst/testdata/*/*.txt")
 	if err != nil || len(files) < 6 {

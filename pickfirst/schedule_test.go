@@ -14,8 +14,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// step is one event of a random schedule. What it does depends on the state of the subchannel, so
-// that each schedule makes sense for each policy.
+// step is one event of a random schedule. Its effect depends on the state of the subchannel, so
+// every schedule makes sense for every policy.
 type step struct {
 	op      string
 	list    []string // for update
@@ -64,8 +64,8 @@ func drawSchedule(t *rapid.T) []step {
 	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), length, length).Draw(t, "schedule")...)
 }
 
-// take lets the event happen and returns what the policy does. For "advance", the caller must let
-// the time pass, because all recorders in a bubble have one clock.
+// take runs a step and returns what the policy does. For "advance", the caller waits, because all
+// recorders in a bubble share one clock.
 func (r *recorder) take(s step) []string {
 	switch s.op {
 	case "update":
@@ -86,8 +86,8 @@ func (r *recorder) take(s step) []string {
 	return r.Take()
 }
 
-// network moves the subchannel of an address on: an attempt begins or ends with outcome, a backoff
-// ends, or the connection is lost.
+// network begins an attempt, ends one with outcome, ends a backoff, or breaks the connection of the
+// address.
 func (r *recorder) network(address string, outcome core.State) {
 	synctest.Wait()
 	sub := r.sub(address)

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An address gets a new subchannel. Late reports of the old one have no effect.
+// After an address gets a new subchannel, late reports of the old one have no effect.
 func TestLateReportsAreNotHeard(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
@@ -30,8 +30,8 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 	}
 }
 
-// grpc-go's endpointsharding panics if a child has published nothing by the end of its first
-// update. It holds locks while it calls children and while children call it.
+// grpc-go's endpointsharding panics if a child publishes nothing during its first update. It holds
+// locks while it calls children and while children call it.
 func TestUnderEndpointSharding(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	parent := endpointsharding.NewBalancer(cc, balancer.BuildOptions{}, balancer.Get(Name).Build, endpointsharding.Options{})

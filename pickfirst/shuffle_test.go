@@ -22,8 +22,8 @@ func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 	return config
 }
 
-// With shuffling, an update that only changes the order of the list changes nothing. Attempts begin
-// every 250 ms even if there are more such updates.
+// With shuffling, an update that only reorders the list changes nothing. Such updates do not delay
+// the attempts, which begin every 250 ms.
 func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
@@ -80,7 +80,7 @@ func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
 	}
 }
 
-// Older versions of grpc-go had an environment variable for shuffling. It has no effect here.
+// Older versions of grpc-go had an environment variable for shuffling. Our policy ignores it.
 func TestEnvironmentDoesNotMatter(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {
 		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
@@ -123,8 +123,8 @@ func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
 	}
 }
 
-// How often an endpoint is the first in a shuffled list is proportional to its weight (gRFC A113).
-// The addresses of an endpoint stay together and in order.
+// The probability that an endpoint comes first is proportional to its weight (gRFC A113). The
+// addresses of an endpoint stay together and in order.
 func TestShuffleFollowsTheWeights(t *testing.T) {
 	s := endpoints("a", "b", "c")
 	for i, w := range []uint32{1, 3, 6} {

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// open creates the subchannel for an address and makes it connect. It runs in an event. refusals
-// counts how often gRPC has failed to create it before.
+// open creates the subchannel for an address and makes it connect. refusals is the number of
+// earlier failures of NewSubConn. open runs on the serializer.
 func (s *subchannel) open(address resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -30,9 +30,9 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// unmade replaces a subchannel that gRPC has failed to create, which happens while the channel is
-// being closed. For the core, it is a subchannel in backoff after a failed connection attempt. The
-// address keeps its unmade when the list changes, and is retried indefinitely (A62).
+// unmade replaces a subchannel that gRPC has failed to create, which happens while the channel
+// closes. For the core, it is a subchannel in backoff after a failed attempt. It stays with its
+// address when the list changes, and retries indefinitely (A62).
 type unmade struct {
 	balancer.SubConn // nil; only Connect and Shutdown are called
 
@@ -43,7 +43,7 @@ type unmade struct {
 	rested   bool
 }
 
-// Connect tries again to create the subchannel, unless the backoff is still running.
+// Connect tries again to create the subchannel, unless the backoff is running.
 func (u *unmade) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)
@@ -55,6 +55,6 @@ func (u *unmade) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the attempts. If the timer has just fired, its event does nothing, because the
-// address is gone.
+// Shutdown ends the attempts. A timer that has just fired has no effect, because the address is
+// gone.
 func (u *unmade) Shutdown() { u.timer.Stop() }

@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// refusing is a channel that cannot create subchannels to some addresses, or to any. A real channel
-// is like this while it closes.
+// refusing is a channel whose NewSubConn fails for some or all addresses. A real channel behaves
+// like this while it closes.
 type refusing struct {
 	lbtest.ClientConn
 
@@ -45,7 +45,6 @@ func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnO
 	return nil, errors.New("closing")
 }
 
-// accept sets the addresses for which NewSubConn succeeds.
 func (r *refusing) accept(makes func(string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +77,7 @@ func TestNoSubchannelIsAFailure(t *testing.T) {
 	})
 }
 
-// The list changes while an address is in backoff. The backoff goes on, and other addresses have
+// The list changes while an address is in backoff. The backoff continues, and other addresses have
 // none.
 func TestRefusalStaysWithItsAddress(t *testing.T) {
 	for _, next := range [][]string{{"z"}, {"z", "y", "x", "w", "v", "u"}, {"z", "a"}} {
@@ -136,14 +135,14 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	})
 }
 
-// An update comes before the failure of NewSubConn is handled. There is still one backoff.
+// An update arrives before the failure of NewSubConn is handled. There is only one backoff.
 func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		cc.accept(func(string) bool {
 			cc.accept(only("a"))
 			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
-			synctest.Wait() // until the update is in the queue
+			synctest.Wait() // the update is queued
 			return false
 		})
 		update(t, p, endpoints("a"))
@@ -161,7 +160,6 @@ func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	})
 }
 
-// If NewSubConn fails for some addresses, the others are used.
 func TestRefusedForSomeAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -181,7 +179,7 @@ func TestRefusedForSomeAddresses(t *testing.T) {
 	})
 }
 
-// While a channel closes, NewSubConn fails before the policy is closed. Close ends the retries.
+// NewSubConn fails while a channel closes, before the policy is closed. Close ends the retries.
 func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -196,7 +194,7 @@ func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	})
 }
 
-// refusal is a step of a schedule. Before it, NewSubConn begins to fail for these addresses.
+// refusal is a step of a schedule. NewSubConn fails for the refused addresses from this step on.
 type refusal struct {
 	step    step
 	refused []string
@@ -207,7 +205,7 @@ func drawRefusal(t *rapid.T) refusal {
 	return refusal{drawStep(t), refused.Draw(t, "refused")}
 }
 
-// However often NewSubConn has failed, the policy connects once it succeeds.
+// After any number of failures of NewSubConn, the policy connects once NewSubConn succeeds.
 func TestRefusalsAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")

@@ -67,8 +67,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// explained returns state. If the child has failed because its source has no endpoints for it, the
-// error is the reason of the source.
+// explained returns state. If the source has an error for a failed child, it replaces the child's
+// error.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
 	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))
@@ -104,13 +104,13 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	}
 }
 
-// use makes a child the one in use, and publishes its state.
+// use selects the child that gets calls, and publishes its state.
 func (p *policy) use(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
 		state = p.exhausted(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
-		p.trials[p.chosen] = newTrials() // start to count the calls that go elsewhere
+		p.trials[p.chosen] = newTrials()
 		p.letGoLater(p.chosen)
 	}
 	p.needAll(name)
@@ -118,8 +118,8 @@ func (p *policy) use(name string, state balancer.State) {
 	p.Publish()
 }
 
-// emptyError returns the error of calls while there are no priorities. It includes the reason of
-// the source, if there is one.
+// emptyError is the error of calls while there are no priorities. It includes the source's reason,
+// if there is one.
 func (p *policy) emptyError() error {
 	if why := stateattr.ChannelOf(p.state).Empty; why != "" {
 		return fmt.Errorf("%w: %s", core.ErrEmpty, why)

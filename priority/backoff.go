@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// longOutage is how long no child must have been READY before a recovery resets the backoffs.
-	// In shorter outages, gRPC's backoffs, which begin at 1 s and grow by a factor of 1.6, are at
-	// most 6 s.
+	// longOutage is the minimum time without a READY child after which a recovery resets the
+	// backoffs. After a shorter outage, gRPC's backoffs, which begin at 1 s and grow by a factor of
+	// 1.6, are at most 6 s.
 	longOutage = 10 * time.Second
 	// betweenResets is the minimum time between two resets. A single flapping endpoint therefore
 	// causes at most eight connection attempts a minute to each other endpoint.
 	betweenResets = time.Minute
 )
 
-// outage records when the last READY child was lost and when backoffs were last reset.
 type outage struct {
 	began time.Time // zero while a child is READY
 	reset time.Time
 }
 
-// noteOutage is called after each event. It resets the backoffs, which may be up to 120 s, when the
-// first endpoint connects after a long outage, because other servers may be up again, too.
+// noteOutage resets the connection backoffs, which may be up to 120 s, when the first endpoint
+// connects after a long outage. Other servers may be up again, too.
 func (p *policy) noteOutage() {
 	now := time.Now()
 	switch o := &p.outage; {

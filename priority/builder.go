@@ -76,7 +76,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Name is the name that the policy is registered under when this package is imported.
+// Name is the policy's name in service configs.
 const Name = "understudy_priority"
 
 func init() { shell.Register(Name, newBuilder) }

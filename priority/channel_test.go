@@ -26,8 +26,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// network is a set of servers in memory that can be switched off. It belongs to the synctest bubble
-// of the channel.
+// network is a set of in-memory servers that can be switched off.
 type network struct {
 	t        *testing.T
 	mu       sync.Mutex
@@ -53,7 +52,6 @@ func newNetwork(t *testing.T, addresses ...string) *network {
 	return n
 }
 
-// dial fails if the backend is down, and hangs if there is no such backend.
 func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()
 	b := n.backends[address]
@@ -114,8 +112,8 @@ func (n *network) newChannel() *channel {
 	return c
 }
 
-// update sends the channel a configuration and endpoints. The endpoint "p0/10.0.0.1:80" belongs to
-// child p0.
+// update sends the channel a configuration and endpoints. "p0/10.0.0.1:80" is an endpoint of child
+// p0.
 func (c *channel) update(config string, endpoints ...string) {
 	var state resolver.State
 	for _, text := range endpoints {
@@ -145,8 +143,8 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
-// While the picker fails, wait-for-ready calls wait. Others fail with UNAVAILABLE and the reason
-// (decision 8 of docs/scenarios.md).
+// Wait-for-ready calls wait while the picker fails. Other calls fail with UNAVAILABLE and the
+// reason (decision 8 of docs/scenarios.md).
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
@@ -217,9 +215,8 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	}
 }
 
-// The children are grpc-go's policies, which hold locks while they report (row P18 of
-// docs/scenarios.md). Updates, failures, failover timers and calls happen at the same time, for
-// minutes. After that, calls succeed.
+// grpc-go's policies hold locks while they report (row P18 of docs/scenarios.md). Updates,
+// failures, failover timers and calls happen at the same time.
 func TestStockChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")

@@ -9,9 +9,9 @@ import (
 )
 
 // single returns the children that have at most one connection. Such a child has none for a moment
-// when its server replaces the connection, which must not cause a fast failover.
+// when its server replaces the connection. This must not cause a fast failover.
 func (p *policy) single() []string {
-	if !p.config.FastFailover { // Only FastFailover needs the result.
+	if !p.config.FastFailover {
 		return nil
 	}
 	var names []string
@@ -23,8 +23,8 @@ func (p *policy) single() []string {
 	return names
 }
 
-// connections returns the number of connections that a policy has with these endpoints: one for a
-// pick_first, and otherwise one for each endpoint. Above most, it may be inexact.
+// connections returns how many connections a policy makes to these endpoints: pick_first makes one,
+// other policies one to each endpoint. Results above most may be inexact.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
 	if few := 2 * most; len(endpoints) > few { // more endpoints never mean fewer connections
 		if n := connections(policy, endpoints[:few], most); n >= most {

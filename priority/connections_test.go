@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// How many connections a child has depends on the policies below it.
 func TestConnectionsOfAChild(t *testing.T) {
 	endpoint := func(locality string, addresses ...string) resolver.Endpoint {
 		var e resolver.Endpoint

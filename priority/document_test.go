@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// The tests and scenarios that docs/a56.md names exist, and each row of its tables names one.
+// Each row of the tables in docs/a56.md names a test or scenario that exists.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a56.md",

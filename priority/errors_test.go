@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An update returns the errors that children return in it. An error from another time is not kept
-// for the next update.
+// An update returns the errors that children return in it, and no earlier ones.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -44,8 +43,8 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	}
 }
 
-// A child refuses an update and accepts the next one. The reason of its failure is then its own
-// report again.
+// A child refuses an update and accepts the next one. Its own report then explains its failure
+// again.
 func TestARefusalThatIsOverIsNoReason(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	var refusal error

@@ -8,8 +8,6 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// The log line of a failback says how long ago calls left the highest priority, even if an update
-// caused the failback.
 func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -34,8 +32,6 @@ func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	})
 }
 
-// The log line of a failback gives the reason: the higher priority works again, and its failback
-// delay is over.
 func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -52,7 +48,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		logged.take()
 		r.Report("p0", ready)
 		r.Advance(20 * time.Second)
-		r.Report("p0", failed) // the failback delay begins again
+		r.Report("p0", failed) // the failback delay starts again
 		r.Report("p0", ready)
 		wantLog(t)
 		r.Advance(30 * time.Second)

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The error of a source does not say for how long a connection has failed.
+// An error from the source does not say how long connections have failed.
 func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}

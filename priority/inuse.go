@@ -11,14 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// told is the last report to the application about the priority in use.
+// told is what the application was last told about the priority in use.
 type told struct {
 	child string // "" if no priority can take calls
 	since time.Time
 	why   string
 }
 
-// tellInUse reports the priority in use to the application. why is the reason that was just logged
+// tellInUse tells the application which priority is in use. why is the reason that was just logged
 // for a change, or "".
 func (p *policy) tellInUse(why string) {
 	to := stateattr.ChannelOf(p.state).InUse
@@ -40,7 +40,8 @@ func (p *policy) tellInUse(why string) {
 	to.Tell(now)
 }
 
-// whyInUse returns why a child is in use or, if child is "", why no priority can take calls.
+// whyInUse returns why a child is in use. If child is "", it returns why no priority can take
+// calls.
 func (p *policy) whyInUse(child, why string, before told) string {
 	switch {
 	case child == "":

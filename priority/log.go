@@ -29,19 +29,19 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 var failovers tally.Bound
 
 type journal struct {
-	changed time.Time // when another child last came into use
+	changed time.Time // when the child in use last changed
 	told    told
 
 	left time.Time // when calls left the highest priority; zero while it is in use
 	none time.Time // when the last usable priority was lost; zero while there is one
 
-	// records passes log records to the application's logger on a goroutine of its own. In an
-	// event, a handler that makes a call on this channel would deadlock.
+	// records passes log records to the application's logger on another goroutine, because the log
+	// handler may make a call on this channel.
 	records serial.Serializer
 }
 
-// recordFailover counts and logs that another child comes into use, and returns the reason. It
-// ignores the first choice of a child, and changes from or to a configuration without priorities.
+// recordFailover logs and counts a change of the child in use, and returns the reason. It ignores
+// the first choice of a child, and changes from or to a configuration without priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
 		return ""
@@ -61,7 +61,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 		what = "move" // the higher priority is only a last resort, so this is no failback
 	case is < was:
 		what, took = "failback", 0
-		if left := p.journal.left; !left.IsZero() { // zero if an update has put others above the priority in use
+		if left := p.journal.left; !left.IsZero() { // zero if an update added priorities above the one in use
 			took = now.Sub(left)
 		}
 	}
@@ -81,8 +81,8 @@ func (p *policy) good(child string, state connectivity.State) bool {
 	return state == connectivity.Ready && p.poor(child) == ""
 }
 
-// noteLeft records when calls left the highest priority: in a failover, or because an update has
-// put others above the priority in use.
+// noteLeft records when calls left the highest priority. The cause is a failover, or an update that
+// added priorities above the one in use.
 func (p *policy) noteLeft() {
 	switch left := slices.Index(p.config.Priorities, p.inUse) > 0; {
 	case !left:
@@ -92,7 +92,7 @@ func (p *policy) noteLeft() {
 	}
 }
 
-// kindOf returns the metric label for the reason why another child comes into use.
+// kindOf returns the metric label that says why the child in use changed.
 func (p *policy) kindOf(from, to string) string {
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)
@@ -111,7 +111,7 @@ func (p *policy) kindOf(from, to string) string {
 	return "failed"
 }
 
-// recordNone logs when no priority can take calls any more, and when one can again.
+// recordNone logs when the last usable priority is lost, and when a priority can take calls again.
 func (p *policy) recordNone() {
 	none := &p.journal.none
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
@@ -147,7 +147,7 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	record.AddAttrs(attrs...)
 	p.journal.records.Enqueue(func() {
 		if handler, ctx := logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // there is nowhere to report the error
+			_ = handler.Handle(ctx, record)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func (p *policy) why(child string) string {
 	return ""
 }
 
-// whyBack returns why a child comes into use although the lower one has no problem.
+// whyBack returns why a child comes into use while the lower one still works.
 func (p *policy) whyBack(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.noted[child]

@@ -69,8 +69,8 @@ var (
 	failed     = scenario.Report{State: core.TransientFailure, Tag: "refused"}
 )
 
-// A fast failover happens before the child has failed. The log gives the reason that the child has
-// lost its connections.
+// A fast failover happens before the child has failed. The log says that the child has lost its
+// connections.
 func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -194,8 +194,8 @@ func TestUpdateReturnsChildrensErrors(t *testing.T) {
 	}
 }
 
-// A configuration of another type is rejected and changes nothing. If there was no valid one
-// before, calls fail and do not wait.
+// A configuration of another type is rejected. Calls fail if there was no valid configuration
+// before.
 func TestUpdateWithoutAConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

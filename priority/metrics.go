@@ -32,7 +32,7 @@ var uses tally.Board[labels, channels]
 type meter struct {
 	config   *lbconfig.Priority
 	counted  labels
-	register serial.Serializer // registers on a goroutine of its own, because a recorder may wait for an export that calls Report
+	register serial.Serializer // registers on its own goroutine: a recorder may wait for an export, which calls Report
 
 	mu         sync.Mutex // guards the following fields
 	titles     []string
@@ -74,7 +74,8 @@ func (p *policy) Settled(closed bool) {
 	p.count(now)
 }
 
-// count moves this channel to other labels in uses. Empty labels remove it.
+// count counts this channel under these labels instead of the previous ones. Empty labels remove
+// it.
 func (p *policy) count(now labels) {
 	before := p.meter.counted
 	if before == now {

@@ -8,20 +8,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/live"
 )
 
-// noted is what logs and pages show of a child.
+// noted is what logs and debug pages show about a child.
 type noted struct {
 	state core.State
 	since time.Time
-	well  bool      // the child can take calls, and is not poor for the core
+	well  bool      // the child can take calls, and core.Poor is false
 	lost  time.Time // when well became false, or when the child was created
-	again bool      // well has been true before and is false now
+	again bool      // well was true before and is false now
 	why   string    // the last failure, until the child is READY and not poor; only for debug pages
 
 	delayed time.Duration
 }
 
-// note records the state of a child after an event. In an update of the policy, it must be called
-// only after the update of the child, because the child's error is not known before.
+// note records the state of a child. During an update of the policy, it must be called after the
+// child's update, which may return an error.
 func (p *policy) note(child string) {
 	state, exists := p.core.State(child)
 	n := p.noted[child]
@@ -56,7 +56,7 @@ func (p *policy) note(child string) {
 	}
 }
 
-// whyNot returns what is wrong with a child. While the child recovers, this is was, the earlier
+// whyNot returns what is wrong with a child. While the child recovers, it returns was, the earlier
 // problem.
 func (p *policy) whyNot(child string, state core.State, was string) string {
 	poor := p.poor(child)

@@ -17,12 +17,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// policy translates between the shell and the core of A56.
+// policy is the balancer. Its core decides which child gets calls (A56).
 type policy struct {
 	*shell.Shell
 
-	// reresolution is the only field that is read outside events, when a child requests a
-	// re-resolution.
+	// reresolution is the only field that is read outside of the policy's serializer.
 	reresolution atomic.Pointer[reresolution]
 
 	core     *core.Core
@@ -33,7 +32,7 @@ type policy struct {
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
-	below    resolver.State // resolver state for the children, without endpoints
+	below    resolver.State // resolver state that children get, without endpoints
 	groups   map[string][]resolver.Endpoint
 
 	chosen    string // the child whose state is published next, or ""
@@ -155,15 +154,15 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	return child
 }
 
-// reresolution decides what happens to the children's requests for re-resolution. It is immutable.
+// reresolution says what happens when a child requests a re-resolution. It is immutable.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // if nil, the ClientConn's ResolveNow is called
+	resolveNow func(child string, ignored bool) // nil means the ClientConn's ResolveNow
 }
 
 // resolveNow passes on a child's request for re-resolution. It may be called on any goroutine.
-// Requests of children that are no longer configured are ignored, because a new answer would
-// contain no endpoints for them.
+// Requests of removed children are ignored, because a new answer would contain no endpoints for
+// them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]

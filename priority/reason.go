@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// These limit the length of the errors of calls.
 const (
 	longestReason = 250
 	mostReasons   = 8
@@ -28,7 +27,7 @@ const (
 type reason struct {
 	title     string
 	text      string
-	told      bool // text is an error of the child, and does not just name its state
+	told      bool // text is the child's own error, not just the name of its state
 	endpoints int
 	since     time.Time
 }
@@ -44,7 +43,7 @@ func (p *policy) reasonOf(child string) reason {
 	switch err := c.LastError(); {
 	case why != "":
 		// The child only knows that it has no endpoints, and the source knows why. The source's
-		// reason may be older than the failure of the child, so the time is not shown.
+		// reason may be older than the failure, so the time is not shown.
 		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
@@ -59,7 +58,7 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// poor returns what is wrong with a READY child that is poor for the core, or "".
+// poor returns what is wrong with a READY child for which core.Poor is true, or "".
 func (p *policy) poor(child string) string {
 	tier, poor := p.core.Poor(child)
 	switch {
@@ -120,8 +119,8 @@ func (r reason) String() string {
 
 func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
 
-// exhausted is the picker that is published if no priority can take calls. Its errors list the
-// reasons of all priorities.
+// exhausted is the picker while no priority can take calls. Its errors list the reasons of all
+// priorities.
 type exhausted struct {
 	child balancer.Picker
 	inUse string
@@ -148,7 +147,7 @@ func (p *policy) explain(e *exhausted) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick adds the reasons to the error of the child's picker. It returns a status error unchanged,
+// Pick adds the reasons to the error of the child's picker. It does not change a status error,
 // because such an error must end the call.
 func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
@@ -181,5 +180,5 @@ func (e *exhausted) failure(own error) error {
 	return errors.New(nothingLeft + ": " + strings.Join(reasons, "; "))
 }
 
-// nothingLeft begins the errors of calls, and is the name of the log record.
+// nothingLeft begins the errors of calls. It is also the message of the log record.
 const nothingLeft = "no priority can take calls"

@@ -23,7 +23,7 @@ import (
 )
 
 // recorder is a fake channel with a priority policy and scripted children. It records what the
-// policy does. In a synctest bubble, it is the target of scenarios.
+// policy does.
 type recorder struct {
 	lbtest.ClientConn
 
@@ -63,14 +63,12 @@ func (r *recorder) write(format string, args ...any) {
 	r.log = append(r.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// Name and Build make the recorder the builder of the policy's children.
 func (r *recorder) Name() string { return "scripted" }
 
 func (r *recorder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &scriptedChild{r: r, cc: cc}
 }
 
-// scriptedChild is a child of the policy. The id in its configuration is its name.
 type scriptedChild struct {
 	r    *recorder
 	cc   balancer.ClientConn
@@ -117,7 +115,6 @@ func (c *scriptedChild) Close() {
 	delete(c.r.children, c.name)
 }
 
-// picker is the picker of a scriptedChild. It shows the child and the report.
 type picker struct {
 	child  string
 	report scenario.Report
@@ -184,7 +181,7 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 func (r *recorder) Update(u scenario.Update) {
 	r.single = u.Config.Single
 	err := r.policy.UpdateClientConnState(r.state(u))
-	synctest.Wait() // until children have made the reports of their updates
+	synctest.Wait() // wait for the children's reports
 	if err != nil {
 		r.write("error: %v", err)
 	}

@@ -12,8 +12,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// A resolver state may have a function for re-resolution. That one gets the requests of all
-// children, even of those whose requests are ignored, and the channel gets none.
+// All requests for re-resolution go to the function in the resolver state, even those of children
+// whose requests are ignored. The channel gets none.
 func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -52,8 +52,7 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	})
 }
 
-// Children do not get the function for re-resolution, because it expects the names of this policy's
-// children.
+// Children do not get the function, because it expects the names of this policy's children.
 func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may send ever more names of priorities. The number of metric series is bounded,
-// and every failover is still counted.
+// A control plane may send new names of priorities forever. The number of metric series stays
+// bounded, and every failover is counted.
 func TestNamesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

@@ -16,10 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// mostSpare limits the connections of a standby, except that a standby has at least one connection
-// in each locality. A connection takes 70 KiB of memory in client and server together, a health
-// stream, and a ping every 10 s. The other endpoints of the standby are connected when it comes
-// into use.
+// mostSpare is the maximum number of connections of a standby, but a standby has at least one in
+// each locality. A connection takes 70 KiB of memory in client and server together, a health
+// stream, and a ping every 10 s. The other endpoints are connected when the standby comes into use.
 const mostSpare = 20
 
 type spare struct {
@@ -39,7 +38,7 @@ func (p *policy) updateChild(name string) {
 	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.Only(endpoints, p.below), p.place(name)))
 }
 
-// isLarge reports whether a child would have more connections than a standby may have.
+// isLarge reports whether a child would have too many connections for a standby.
 func (p *policy) isLarge(name string) bool {
 	if len(p.groups[name]) <= mostSpare {
 		return false
@@ -58,7 +57,7 @@ func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 }
 
 // part chooses the endpoints of a large standby: at least one in each locality that has a share of
-// the calls. It chooses the same ones after an update.
+// the calls. An update does not change the choice for the remaining endpoints.
 func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	endpoints = withoutReserve(endpoints)
 	draws := make(map[int]uint64, len(endpoints))
@@ -100,7 +99,8 @@ func (p *policy) beginSpare(name string) {
 	}
 }
 
-// needAll gives a child all of its endpoints after the current state has been published.
+// needAll gives a child all of its endpoints. This happens after the current state has been
+// published.
 func (p *policy) needAll(name string) {
 	if !p.spare.parts[name] {
 		return
@@ -114,8 +114,8 @@ func (p *policy) needAll(name string) {
 	})
 }
 
-// letGoLater makes a child a large standby again after ChildRetention, or later if the child is
-// still in use or not READY then.
+// letGoLater makes a child a large standby again after ChildRetention. It waits longer if the child
+// is then in use or not READY.
 func (p *policy) letGoLater(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.spare.parts[name] {

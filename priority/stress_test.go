@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// threeChildren returns update n. Its children are a, b and c, whose priorities depend on n.
+// threeChildren returns update n. The priorities of its children a, b and c depend on n.
 func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState {
 	raw := fmt.Sprintf(`{"children":{"a":{"config":[{%q:{}}]},"b":{"config":[{%q:{}}]},"c":{"config":[{%q:{}}]}},"priorities":%s}`,
 		policy, policy, policy, [...]string{`["a","b","c"]`, `["b","a"]`, `["c"]`, `[]`}[n%4])
@@ -40,8 +40,8 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: parsed}
 }
 
-// The children are grpc-go's policies, which hold locks while they report (rows P18 and P11 of
-// docs/scenarios.md). The policy is called and closed while they report.
+// grpc-go's policies hold locks while they report (rows P18 and P11 of docs/scenarios.md). The
+// policy is called and closed meanwhile.
 func TestStockChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
@@ -91,9 +91,8 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	}
 }
 
-// reportAtRandom lets every second subchannel report states. As on a real channel, the reports of
-// one subchannel do not overlap, and there is none before Connect. left bounds how many reports a
-// slow machine must handle.
+// reportAtRandom makes every second subchannel report states. As on a real channel, the reports of
+// one subchannel do not overlap, and there is none before Connect.
 func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.Int64, stop *atomic.Bool) {
 	states := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure}
 	for ; !stop.Load(); runtime.Gosched() {
@@ -105,8 +104,7 @@ func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.
 	}
 }
 
-// wildBuilder builds children that report in every call, on their own goroutines, during Close and
-// after it.
+// wildBuilder builds children that report in every call, on their own goroutines, and after Close.
 type wildBuilder struct{ live atomic.Int64 }
 
 func (*wildBuilder) Name() string { return "wild" }
@@ -154,7 +152,7 @@ func (c *wild) ExitIdle()                                                  { c.a
 
 func (c *wild) Close() { c.act(); c.wg.Wait(); c.say(); c.w.live.Add(-1) }
 
-// A thousand policies with such children are built, used and closed (row P11 of docs/scenarios.md).
+// A thousand policies are built, used and closed (row P11 of docs/scenarios.md).
 func TestWildChildren(t *testing.T) {
 	w := &wildBuilder{}
 	balancer.Register(w)

@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// longestName limits the bytes of a name in a title, approximately.
+// longestName is the approximate maximum length of a name in a title, in bytes.
 const longestName = 80
 
 // nameChildren gives each child a title: its number and the source's name for it, such as "p0

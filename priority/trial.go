@@ -11,10 +11,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// trials counts calls to decide when a trial is due: a call that shows whether a child has
-// recovered. The counters belong to the child, so that a new picker is no reason for a trial.
+// trials decides when a child gets a trial: a call that shows whether the child has recovered. The
+// counters belong to the child, so a new picker does not cause a trial.
 type trials struct {
-	elsewhere atomic.Int64 // calls that went to other children since the child's last call or trial
+	elsewhere atomic.Int64 // calls to other children since the child's last call or trial
 	last      atomic.Int64 // time of the last call or trial, in nanoseconds since epoch
 	epoch     time.Time
 }
@@ -39,10 +39,10 @@ type onTrial struct {
 	*trials
 	picker   balancer.Picker
 	interval time.Duration
-	waits    atomic.Int64 // number of calls in elsewhere that are waiting
+	waits    atomic.Int64 // calls counted in elsewhere that are still waiting
 }
 
-// trying is the picker of the child in use. It gives a few of the calls to children on trial.
+// trying is the picker of the child in use. It gives a few calls to children on trial.
 type trying struct {
 	balancer.Picker
 	tried []*onTrial
@@ -67,8 +67,8 @@ func (p *policy) trying(state balancer.State) balancer.State {
 	return state
 }
 
-// Pick uses a child on trial if a trial is due. If none is due, or if that child cannot pick, the
-// child in use picks.
+// Pick uses a child on trial if a trial is due and that child can pick. Otherwise the child in use
+// picks.
 func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for _, c := range t.tried {
 		if !c.take(c.interval) {
@@ -85,7 +85,7 @@ func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, err
 }
 
-// elsewhere counts a call for all children on trial except but. waits means that the call is
+// elsewhere counts a call for every child on trial except but. waits says whether the call is
 // waiting.
 func (t *trying) elsewhere(but *onTrial, waits bool) {
 	for _, c := range t.tried {
@@ -99,8 +99,8 @@ func (t *trying) elsewhere(but *onTrial, waits bool) {
 	}
 }
 
-// forgetWaits subtracts the waiting calls from the counts. It is called when this picker is
-// replaced: gRPC then picks again for them, and the next picker counts them.
+// forgetWaits subtracts the waiting calls from the counts when this picker is replaced. gRPC then
+// picks again for them, and the next picker counts them.
 func (t *trying) forgetWaits() {
 	for _, c := range t.tried {
 		c.elsewhere.Add(-c.waits.Swap(0))

@@ -35,7 +35,7 @@ func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration)
 	}
 }
 
-// tried returns a picker in which the children of others get trial calls, every ten seconds.
+// tried returns a picker that gives each of others a trial every ten seconds.
 func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	p := &trying{Picker: inUse}
 	for _, other := range others {
@@ -44,8 +44,8 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	return p
 }
 
-// A client with many calls makes one of 101 a trial, and at least one per interval. A client with
-// few calls makes one of eleven a trial.
+// With many calls, one of 101 is a trial, and at least one per interval. With few calls, one of
+// eleven is.
 func TestAFewCallsAreTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
@@ -95,7 +95,7 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 	})
 }
 
-// gRPC picks for a waiting call again whenever there is a new picker. The call still counts once.
+// gRPC picks again for a waiting call whenever there is a new picker. The call counts once.
 func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -130,7 +130,6 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	})
 }
 
-// If the picker of a child on trial fails, the call goes to the child in use.
 func TestATrialThatCannotPick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inUse := &tallied{}
@@ -142,8 +141,8 @@ func TestATrialThatCannotPick(t *testing.T) {
 	})
 }
 
-// A new picker is no reason for a trial. A child that was in use gets its first trial after ten
-// calls and one interval.
+// A child that was in use gets its first trial after ten calls and one interval, even if the picker
+// changes.
 func TestTrialsOutliveThePicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -157,7 +156,7 @@ func TestTrialsOutliveThePicker(t *testing.T) {
 		b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 		synctest.Wait()
 		b.Get("b").CC.UpdateState(readyWith(well))
-		for i := range 110 { // one call a second
+		for i := range 110 {
 			b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
 			b.Get("b").CC.UpdateState(readyWith(&again{well, i}))
 			synctest.Wait()
@@ -182,7 +181,6 @@ func (halfOpen) Tier() shell.Tier {
 	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyPart: 1}
 }
 
-// again is a picker with a number, so that it differs from the one before.
 type again struct {
 	balancer.Picker
 	number int

@@ -42,7 +42,7 @@ func children(policy string, names ...string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]}`, configs, priorities)
 }
 
-// An update adds a child above the one in use. The child fails in its first update. This is not a
+// An update adds a child above the one in use, and the child fails in this update. This is not a
 // failover.
 func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 }
 
 // Child b refuses its first update while the next one waits in the queue, and accepts that one. The
-// refusal does not make its failover timeout shorter (decision 14 of docs/scenarios.md).
+// refusal does not shorten its failover timeout (decision 14 of docs/scenarios.md).
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -112,9 +112,8 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	})
 }
 
-// A child that is not in use fails with another error. From then on, the errors of calls contain
-// the new one. The picker stays the same: with a new one, gRPC would pick again for all waiting
-// calls.
+// When a child that is not in use fails with another error, the errors of calls contain it. The
+// picker stays the same, because gRPC picks again for all waiting calls when it gets a new one.
 func TestReasonsAreThoseOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -140,8 +139,8 @@ func TestReasonsAreThoseOfNow(t *testing.T) {
 	})
 }
 
-// Reports that were in the queue before an update are handled before those that the child makes in
-// the update.
+// Reports that were queued before an update are handled before those that the child makes in the
+// update.
 func TestReportsComeInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -157,7 +156,7 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 			return nil
 		})
 		defer p.Close()
-		if err := update("b", "a"); err != nil { // b exists, so the update that created it is its only one
+		if err := update("b", "a"); err != nil {
 			t.Fatal(err)
 		}
 		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // the policy then creates a
@@ -175,8 +174,8 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 	})
 }
 
-// A child is created in an update and reports on another goroutine meanwhile. The report is handled
-// after the update.
+// A child reports on another goroutine while an update creates it. The report is handled after the
+// update.
 func TestReportsFromOtherGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -195,8 +194,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// A priority policy is the child of another one. While one of its own children has time to connect,
-// it has not failed, and its update returns no error (row P13 of docs/scenarios.md).
+// A priority policy is the child of another one. Its update returns no error while one of its own
+// children can still connect (row P13 of docs/scenarios.md).
 func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -228,7 +227,7 @@ func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	})
 }
 
-// The policy does not ask the pickers of other modules for the error of a child: a pick may begin a
+// The policy does not get a child's error from a picker of another module: a pick may start a
 // connection or count as a call.
 func TestPickersAreNotAskedForErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

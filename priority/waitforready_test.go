@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// If a child or the resolver fails with a status error, wait-for-ready calls do not fail (decision
-// 8 of docs/scenarios.md).
+// Wait-for-ready calls do not fail if a child or the resolver fails with a status error (decision 8
+// of docs/scenarios.md).
 func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {
@@ -45,8 +45,7 @@ func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	}
 }
 
-// configured opens a channel. Its resolver sends the policy's configuration and then, if it is not
-// nil, err.
+// configured opens a channel. Its resolver sends the configuration and then err, if err is not nil.
 func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	r := manual.NewBuilderWithScheme("manual")
 	cc, dialErr := grpc.NewClient("manual:///target",

@@ -8,20 +8,20 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// asked records whether the metrics of a channel have ever been exported. All policies of the
-// channel share it, so that a policy that a failover creates counts its picks from the start.
+// asked records whether the metrics of a channel have been exported. All policies of the channel
+// share it, so a policy that a failover creates counts its picks from the start.
 type asked struct {
 	atomic.Bool
 	users int // number of policies that share the value; guarded by channels.mu
 }
 
-// channels holds an asked for each channel, which its metrics recorder identifies.
+// channels holds an asked for each channel. The key is the channel's metrics recorder.
 var channels struct {
 	mu  sync.Mutex
 	all map[estats.MetricsRecorder]*asked
 }
 
-// join returns the asked of the channel with the recorder r. The caller must call leave later.
+// join returns the asked of the channel with recorder r. The caller must call leave later.
 func join(r estats.MetricsRecorder) *asked {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &asked{}

@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// manyEndpoints returns n endpoints with weights from 1 to 100. shift gives each endpoint another
-// weight.
+// manyEndpoints returns n endpoints with weights from 1 to 100. Different shifts give an endpoint
+// different weights.
 func manyEndpoints(n, shift int) balancer.ClientConnState {
 	es := make([]resolver.Endpoint, n)
 	for i := range es {
@@ -29,11 +29,11 @@ func manyEndpoints(n, shift int) balancer.ClientConnState {
 	return balancer.ClientConnState{ResolverState: resolver.State{Endpoints: es}}
 }
 
-// channel is a fake channel. A goroutine makes one pick from each picker that is published.
+// channel is a fake channel. A goroutine makes one pick with each published picker.
 type channel struct {
 	lbtest.ClientConn
 	published chan balancer.State
-	complete  chan int      // how many endpoints each picker of our policy has
+	complete  chan int      // number of endpoints in each picker of our policy
 	picking   chan struct{} // closed when the goroutine has ended
 }
 
@@ -67,8 +67,7 @@ func (c *channel) close() {
 	<-c.picking
 }
 
-// bringUp makes all endpoints READY. It returns how long it took until they were in a picker of our
-// policy. Other policies publish before they return.
+// bringUp makes all endpoints READY, and returns the time until they were in a picker.
 func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time.Duration {
 	start := time.Now()
 	if err := b.UpdateClientConnState(ccs); err != nil {
@@ -97,7 +96,7 @@ func bringUpOnce(builder balancer.Builder, n int) time.Duration {
 
 // BenchmarkBringUp makes endpoints READY one by one while another goroutine picks. It reports the
 // time as a multiple of round_robin's, which takes about 20 s for 10,000 endpoints. It also reports
-// the exponent with which the time grows from 1,000 to 10,000 endpoints.
+// the exponent of the growth from 1,000 to 10,000 endpoints.
 func BenchmarkBringUp(b *testing.B) {
 	ours, stock := newBuilder(Name), balancer.Get(roundrobin.Name)
 	best := map[int]time.Duration{}

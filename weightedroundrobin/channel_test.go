@@ -70,7 +70,6 @@ func newClient(t *testing.T, extra string) *client {
 	return c
 }
 
-// stateOf returns a resolver state with these backends. Their weights are 1, 2, 3 and so on.
 func stateOf(backends ...*backend) resolver.State {
 	var state resolver.State
 	for i, b := range backends {
@@ -92,7 +91,7 @@ func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	return p.Addr.String(), nil
 }
 
-// until makes series of calls until one is divided exactly as wanted.
+// until repeats a series of calls until the backends get the wanted numbers of calls.
 func (c *client) until(want map[string]int) {
 	c.t.Helper()
 	n := 0
@@ -124,7 +123,7 @@ func TestCallsFollowTheWeights(t *testing.T) {
 		cl := newClient(t, "")
 		cl.resolver.InitialState(stateOf(a, b, c))
 		cl.until(map[string]int{a.address: 10, b.address: 20, c.address: 30})
-		b.server.GracefulStop() // calls that are under way succeed
+		b.server.GracefulStop() // running calls succeed
 		cl.until(map[string]int{a.address: 10, c.address: 30})
 	})
 }

@@ -15,16 +15,16 @@ import (
 
 type child = core.Child[endpointChild]
 
-// endpointChild is what this policy stores with a child of its core.
+// endpointChild is the data of this policy in a child of its core.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
 	record   *shell.Record     // counts calls for debug pages; may be nil
-	weight   uint32            // of endpoint; the core adds up those of duplicates, and scales them down
-	address  core.Address      // the first of endpoint, as it was given; a resolver may change the list in place
+	weight   uint32            // weight of endpoint; the core adds the weights of duplicates
+	address  core.Address      // copy of the first address, because a resolver may change its list in place
 	outdated bool              // the child has refused its current endpoint
-	place    weighted.Position // position in the pick sequence when the last picker with this child was replaced
+	place    weighted.Position // position in the pick sequence when the last picker was replaced
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
@@ -42,8 +42,7 @@ func (p *policy) build(c *child) {
 	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update passes the endpoint to the child. If the child refuses the endpoint, the next update tries
-// again.
+// update passes the endpoint to the child. If the child refuses it, the next update tries again.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// In a synctest bubble, all reports come at the same time. The first few are published one by one,
-// and all others together, when the next picker is due.
+// All reports come at the same time. The first few are published one by one, and all others
+// together with the next picker.
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
@@ -65,7 +65,7 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 	})
 }
 
-// An update is published before UpdateClientConnState returns, even while a delayed picker is due.
+// An update is published before UpdateClientConnState returns, even if another picker is delayed.
 func TestUpdateIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
@@ -76,7 +76,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		synctest.Wait() // all endpoints have reported, and the next picker is delayed
+		synctest.Wait() // the next picker is delayed
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +87,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 	})
 }
 
-// A child gets an update if its endpoint's attributes have changed, and none if only the weight
-// has.
+// A child gets an update if its endpoint's attributes change, but not if only the weight changes.
 func TestWeightsAloneReachNoChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {

@@ -20,10 +20,10 @@ type fleet struct {
 	leaf    *lbtest.StubBuilder
 	random  *rand.Rand
 	config  string
-	list    []member // in the order of the last update
+	list    []member
 	down    map[string]bool
 	stubs   map[string]*lbtest.Stub
-	counted int // how many stubs of the leaf are in stubs
+	counted int // number of the leaf's stubs that are in stubs
 	names   int
 }
 
@@ -107,8 +107,8 @@ func init() {
 	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
 }
 
-// Even if there is an update after every few picks, the share of each endpoint is within half a
-// percentage point of its weight's (row W2 of docs/scenarios.md).
+// An update comes after every few picks. Each endpoint's share of the picks is still within half a
+// percentage point of its share of the weight (row W2 of docs/scenarios.md).
 func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
@@ -168,14 +168,14 @@ func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
-// The picker of a single READY child has no scheduler. The child still keeps its position in the
-// sequence of picks.
+// The picker of a single READY child has no scheduler, but the child keeps its position in the
+// sequence.
 func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	for picks, want := range map[string]string{"": "abb", "a": "bab", "aaa": "bab"} {
 		run(t, func(h *harness) {
 			h.update("", "a:1 b:2")
 			h.ready("a", "b")
-			h.wantPicks("b") // a has waited for half of its interval, and b has not waited
+			h.wantPicks("b") // a has waited for half of its interval
 			h.report(connectivity.Idle, "b")
 			h.wantPicks(picks)
 			h.ready("b")
@@ -184,8 +184,7 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	}
 }
 
-// Whatever changes, the number of picks of an endpoint is never more than one away from the
-// oracle's.
+// After any changes, the number of picks of an endpoint differs from the oracle's by at most one.
 func TestChangesKeepToTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(10) {
@@ -193,8 +192,7 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
 				o := newOracle()
-				// The policy publishes after each event, so its children are those of the new
-				// picker.
+				// Each published picker has the policy's current children.
 				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.parts()) })
 				f.send()
 				off := map[string]int{}
@@ -228,8 +226,8 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// 1,800 is expected, and the bounds are 5 standard deviations from it. If each endpoint began
-	// at a random point of its own, it would be about 1,889.
+	// 1,800 is expected. The bounds are 5 standard deviations from it. With an independent random
+	// start for each endpoint, it would be about 1,889.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// keyOf returns the key of an endpoint, or false if it has no addresses. It uses the addresses from
-// the resolver, because behind a proxy gRPC replaces all of them by the proxy's.
+// keyOf returns the key of an endpoint, or false if it has no addresses. It uses the resolver's
+// addresses, because gRPC replaces the addresses of endpoints behind a proxy.
 func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	p.addresses = p.addresses[:0]
 	for _, a := range hierarchy.Addresses(endpoint) {
@@ -26,7 +26,7 @@ func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	return core.KeyOf(p.addresses), true
 }
 
-// addressOf returns the first address of an endpoint, if it has one.
+// addressOf returns the first address of an endpoint, or a zero Address.
 func addressOf(endpoint resolver.Endpoint) (a core.Address) {
 	if len(endpoint.Addresses) == 0 {
 		return a
@@ -54,13 +54,12 @@ func sameAttributes(a, b *attributes.Attributes) bool {
 	return weight.Set(resolver.Endpoint{Attributes: a}, none).Attributes.Equal(weight.Set(resolver.Endpoint{Attributes: b}, none).Attributes)
 }
 
-// search finds the children of endpoints that are the same as in the last update except for their
-// weights, and that have one address, at the same pointer. Finding others takes a key, and comparing
-// their attributes takes longer.
+// search finds the children of unchanged endpoints quickly, without a key. It finds only endpoints
+// with one address whose slice is the same as in the last update. Their weights may differ.
 type search struct {
 	last []*child
 	inorder.Search
-	same map[[2]*attributes.Attributes]bool // results of sameAttributes: many endpoints share their attributes
+	same map[[2]*attributes.Attributes]bool // caches sameAttributes, because many endpoints share their attributes
 }
 
 func (s *search) find(e resolver.Endpoint) *child {

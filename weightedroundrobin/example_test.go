@@ -38,7 +38,6 @@ func Example() {
 	}
 	defer conn.Close()
 
-	// Make calls until both servers are connected.
 	for seen := map[string]bool{}; len(seen) < 2; {
 		seen[call(conn)] = true
 	}

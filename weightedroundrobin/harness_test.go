@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness runs a policy on a fake channel. The name of an endpoint is its address.
+// harness runs a policy on a fake channel. Endpoints are named by their addresses.
 type harness struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -37,7 +37,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
-// parts returns the policy without the shell around it.
+// parts returns the policy inside its shell.Shell.
 func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
 
 // endpoint parses "name" or "name:weight".
@@ -62,8 +62,7 @@ func endpoints(list string) []resolver.Endpoint {
 	return es
 }
 
-// update sends the policy endpoints such as "a:1 b:2" and a configuration. If config is "", the
-// update has none.
+// update sends the policy endpoints such as "a:1 b:2" and a configuration, or none if config is "".
 func (h *harness) update(config, list string) {
 	h.t.Helper()
 	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {
@@ -86,8 +85,8 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	return err
 }
 
-// report lets endpoints report a state. Before READY they report CONNECTING, and after it their
-// health.
+// report makes endpoints report a state. It reports CONNECTING before READY, and the health after
+// it.
 func (h *harness) report(state connectivity.State, names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -137,8 +136,8 @@ func (h *harness) wantPick(want string) {
 	}
 }
 
-// wantState checks the published state and a pick. If the pick fails, only the end of the error
-// must match, because the pick_first of the endpoint adds a prefix.
+// wantState checks the published state and a pick. Only the end of an error must match, because the
+// endpoint's pick_first adds a prefix.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()

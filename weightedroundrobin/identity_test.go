@@ -79,7 +79,7 @@ func TestReorderedAddressesKeepTheConnection(t *testing.T) {
 }
 
 // Behind a proxy, all endpoints have the proxy's address. Their own addresses and weights come from
-// the copy that hierarchy.Seal has made.
+// the copy that hierarchy.Seal made.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	run(t, func(h *harness) {
 		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{
@@ -104,7 +104,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// An endpoint that is listed twice is one child with the sum of both weights.
+// A duplicate endpoint has one child with the sum of both weights.
 func TestEndpointGivenTwice(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1 a:2")

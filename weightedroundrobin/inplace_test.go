@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A resolver that changes its endpoints in place and sends the same slices again is understood,
-// although it should send new ones.
+// A resolver should send new slices. The policy also detects changes if a resolver changes its
+// endpoints in place and sends the same slices again.
 func TestEndpointsChangedInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, want := newPair(t, "in_place"), newPair(t, "new")

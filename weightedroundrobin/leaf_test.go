@@ -18,8 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubLeaf returns a stub in place of the policy of an endpoint, and the builder of a policy that
-// uses it.
+// stubLeaf returns a stub builder, and a policy builder that uses it for endpoints.
 func stubLeaf(name string) (*lbtest.StubBuilder, balancer.Builder) {
 	leaf := &lbtest.StubBuilder{PolicyName: name}
 	return leaf, spec(func() balancer.Builder { return leaf }).Builder("wrr")
@@ -35,7 +34,6 @@ func runWith(t *testing.T, builder balancer.Builder, f func(h *harness)) {
 	})
 }
 
-// stubOf returns the newest stub with this address.
 func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
 	built := leaf.Built()
 	for i := len(built) - 1; i >= 0; i-- {
@@ -46,7 +44,7 @@ func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
 	return nil
 }
 
-// reportStub lets a stub report a state. Its picker returns its address.
+// reportStub makes a stub report a state. Its picker returns its address.
 func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	err := error(lbtest.PickedStub{ID: stub.Addresses()[0]})
 	if state != connectivity.Ready {
@@ -55,7 +53,6 @@ func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	stub.CC.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(err)})
 }
 
-// wantUpdates checks how many updates each stub has received: "a 1, b 2".
 func wantUpdates(t *testing.T, leaf *lbtest.StubBuilder, want string) {
 	t.Helper()
 	var got []string
@@ -97,7 +94,7 @@ func TestNothingReachesAClosedChild(t *testing.T) {
 		a := stubOf(leaf, "a")
 		reportStub(a, connectivity.Ready)
 		synctest.Wait()
-		// This report waits in the queue while an update removes the child.
+		// This report is queued while an update removes the child.
 		reportStub(a, connectivity.Idle)
 		h.update("", "b")
 		before := a.ExitIdles()
@@ -143,7 +140,7 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	})
 }
 
-// A child that has rejected its endpoint gets it again with the next update. The policy returns an
+// A child that has refused its endpoint gets it again in the next update. The policy returns an
 // error only if all children have failed.
 func TestErrorOfAChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
@@ -187,7 +184,7 @@ func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	})
 }
 
-// A child gets no update if only the channel's names or metric labels have changed.
+// A child gets no update if only the channel's names or metric labels change.
 func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_stays")
 	runWith(t, builder, func(h *harness) {

@@ -48,34 +48,33 @@ func (c counts) Plus(by counts) counts {
 
 var places tally.Bound
 
-// everybodys adds up the endpoints of all policies in the process.
+// everybodys counts the endpoints of all policies in the process.
 var everybodys tally.Board[labels, counts]
 
-// meter exports the metrics of a policy. To record every pick would slow down picks, and a recorder
-// does not reveal whether it exports anything. The meter therefore registers a gauge. Whenever the
-// gauge is collected, the meter records the picks since the last time, which schedulers count
-// anyway. The picker of a single endpoint has no scheduler; it counts its picks only after the
-// first export of the channel.
+// meter exports the metrics of a policy. Recording every pick would slow down picks. The meter
+// therefore registers a gauge. When the gauge is collected, the meter records the picks since the
+// last collection, which schedulers count anyway. The picker of a single endpoint has no scheduler,
+// and counts its picks only after the channel's first export.
 type meter struct {
 	policy   *policy
-	settled  counts            // what this policy has added to everybodys
-	register serial.Serializer // registers on a goroutine of its own, because a recorder may wait for an export that calls Report
+	settled  counts            // the part of everybodys that this policy has added
+	register serial.Serializer // registers on its own goroutine: a recorder may wait for an export, which calls Report
 
 	mu         sync.Mutex // guards the following fields
 	labels     labels
 	service    string
 	registered bool
 	unregister func()
-	counts     bool   // pickers of a single endpoint count their picks
+	counts     bool   // whether pickers of a single endpoint count their picks
 	asked      *asked // nil until registered
 	picker     *weighted.Picker
-	taken      uint64                        // how many picks of picker are already in picks
+	taken      uint64                        // number of picker's picks that picks contains
 	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use
 	lastTaken  uint64
 	picks      int64
 }
 
-// at sets the labels. It must be called in an event.
+// at sets the labels. It must run on the policy's serializer.
 func (m *meter) at(place stateattr.Labels) {
 	target := m.policy.Options.Target.String()
 	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
@@ -110,7 +109,8 @@ func (c counts) negative() counts {
 	return c
 }
 
-// settle brings everybodys up to date. It is called after each batch of events.
+// settle updates everybodys with the policy's current endpoints. It is called after each batch of
+// events.
 func (m *meter) settle(closed bool) {
 	var now counts
 	if !closed {
@@ -141,7 +141,7 @@ func (m *meter) close() {
 	}
 }
 
-// use makes picker the current one. It must be called in an event.
+// use makes picker the current one. It must run on the policy's serializer.
 func (m *meter) use(picker *weighted.Picker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +150,7 @@ func (m *meter) use(picker *weighted.Picker) {
 	m.picker, m.taken = picker, 0
 }
 
-// alone reports whether the picker of a single endpoint must count its picks.
+// alone reports whether a picker of a single endpoint must count its picks.
 func (m *meter) alone() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,8 +170,8 @@ func (m *meter) read() {
 	read(m.picker, &m.taken)
 }
 
-// take empties m.picks and returns a function that records them. The caller holds mu, and must call
-// the function after it has released mu.
+// take resets m.picks and returns a function that records the picks. The caller holds mu, and must
+// call the function after it has released mu.
 func (m *meter) take() func() {
 	m.read()
 	if m.asked == nil || !m.asked.Load() || m.picks == 0 {
@@ -184,7 +184,7 @@ func (m *meter) take() func() {
 	}
 }
 
-// Report implements estats.AsyncMetricReporter. It never waits for the policy.
+// Report implements estats.AsyncMetricReporter. It does not wait for the policy.
 func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 	m.mu.Lock()
 	at, service, registered := m.labels, m.service, m.registered

@@ -34,7 +34,7 @@ func (m *metered) move(priority, list string) {
 	}
 }
 
-// want checks the exported metrics. The keys are the names and those labels that vary.
+// want checks the exported metrics. The keys are names and the labels that vary.
 func (m *metered) want(want map[string]int64) {
 	m.t.Helper()
 	full := make(map[string]int64)
@@ -56,7 +56,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.ready("a", "b")
 		m.report(connectivity.TransientFailure, "c")
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
-		m.move("p1", "a b") // the same policy is now below another priority
+		m.move("p1", "a b")
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
 
 		other := newMetered(t, m.recorder) // another channel with the same target
@@ -64,7 +64,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
 		m.policy.Close()
 		m.want(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
-		other.move("p0", "a") // under p0, the endpoints of the other channel must not count for the first one
+		other.move("p0", "a") // the other channel's endpoints in p0 must not count for the first one
 		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
 		synctest.Wait()
@@ -85,7 +85,7 @@ func TestPicksAreExported(t *testing.T) {
 		lbtest.Pick(old) // a call may still use the last picker
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
 		m.move("p0", "a")
-		m.picks(4) // now with only one endpoint
+		m.picks(4)
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
 		m.move("p1", "a")
 		m.picks(5)
@@ -100,7 +100,7 @@ func TestPicksAreExported(t *testing.T) {
 	})
 }
 
-// The picker of a single endpoint counts its picks from the first export on.
+// The picker of a single endpoint counts its picks after the first export.
 func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -110,7 +110,7 @@ func TestPicksOfOneEndpointAreExported(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1})
 		m.picks(4)
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4})
-		next := newMetered(t, m.recorder) // a policy that the same channel creates in a failover
+		next := newMetered(t, m.recorder) // a failover on the same channel creates this policy
 		next.move("p1", "b")
 		next.ready("b")
 		next.picks(5)

@@ -7,20 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// oracle is A34's queue with exact numbers. When the picker changes, each endpoint keeps what is
-// left of its interval until its next pick.
+// oracle is A34's queue with exact numbers. When the picker changes, each endpoint keeps the rest
+// of its interval until the next pick.
 type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
 	now    *big.Rat // the deadline of the last pick
-	picked bool     // the current picker has picked
+	picked bool     // whether the current picker has picked
 }
 
 type oracleEntry struct {
 	name     string
 	weight   *big.Rat
 	left     *big.Rat
-	seen     bool     // a picker with this endpoint has picked, so left is known
+	seen     bool     // whether a picker with this endpoint has picked, so that left is known
 	deadline *big.Rat // nil if the endpoint is not in the picker
 }
 
@@ -28,8 +28,8 @@ func newOracle() *oracle {
 	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
 }
 
-// follow changes to the policy's current children, as a new picker does. If no picker has used an
-// endpoint yet, what is left of its interval is taken from the policy.
+// follow replaces the children by the policy's current ones, like a new picker. If no picker has
+// used an endpoint yet, follow copies the rest of its interval from the policy.
 func (o *oracle) follow(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {
@@ -41,7 +41,7 @@ func (o *oracle) follow(p *policy) {
 	}
 	o.now, o.picked = new(big.Rat), false
 	o.order = nil
-	var lefts []edf.Left // what is left of the intervals of READY children
+	var lefts []edf.Left // rest of the intervals of READY children
 	if p.picker != nil {
 		lefts = p.picker.Lefts()
 	}
@@ -68,7 +68,7 @@ func (o *oracle) follow(p *policy) {
 	o.all = all
 }
 
-// pick returns the entry with the earliest deadline. If there are several, it returns the first.
+// pick returns the entry with the earliest deadline. If several have it, pick returns the first.
 func (o *oracle) pick() string {
 	var next *oracleEntry
 	for _, e := range o.order {

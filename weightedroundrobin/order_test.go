@@ -26,7 +26,7 @@ func TestFirstPickerHasTheDeadlinesOfTheSpecification(t *testing.T) {
 		h.update("", "a:1 b:3 c:2")
 		h.ready("c", "b", "a")
 		// In sixths, the deadline of a is 6, those of b are 2, 4 and 6, and those of c are 3 and 6.
-		// Of equal ones, the first endpoint in the list is picked.
+		// For equal deadlines, the first endpoint in the list is picked.
 		h.wantPicks("bcbabc" + "bcbabc")
 	})
 }
@@ -40,8 +40,8 @@ func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 	})
 }
 
-// With the weights 1 and 3, every third deadline of b is also one of a. Rounding must not change
-// their order (row W5 of docs/scenarios.md).
+// With weights 1 and 3, every third deadline of b equals one of a. Rounding must not change their
+// order (row W5 of docs/scenarios.md).
 func TestTiesDoNotDrift(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3")

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// readyPicker returns a picker of READY endpoints. If exported is set, the metrics were exported
+// readyPicker returns a picker of READY endpoints. If exported is true, the metrics were exported
 // before.
 func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	t.Helper()
@@ -33,7 +33,7 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 		<-published
 	}
 	for exported && recorder.Export()["understudy.picks :///   "] == 0 {
-		cc.State().Picker.Pick(balancer.PickInfo{}) // until the meter has registered itself, which happens on another goroutine
+		cc.State().Picker.Pick(balancer.PickInfo{}) // until the meter has registered on another goroutine
 		runtime.Gosched()
 	}
 	return cc.State().Picker

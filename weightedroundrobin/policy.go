@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// policy translates between the shell and the core.
+// policy is the balancer. Its core decides which children are picked (A34).
 type policy struct {
 	*shell.Shell
 	core       *core.Core[endpointChild]
@@ -37,8 +37,8 @@ type policy struct {
 
 var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here")
 
-// spec describes the policy to the shell. leaf builds the policies of the endpoints. Their Close
-// must shut down all of their subchannels.
+// spec describes the policy for package shell. leaf builds the policies of the endpoints. Their
+// Close must shut down all of their subchannels.
 func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
@@ -65,14 +65,14 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 	return config
 }
 
-// Begin assigns each endpoint to a child. If only the weight of an endpoint has changed, its child
-// gets no update.
+// Begin assigns each endpoint to a child. A child gets no update if only its endpoint's weight has
+// changed.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
 	place, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.at(place)
-	// Without this attribute, children would not listen to health checks, and endpoints that are
-	// not serving would get calls.
+	// Without this attribute, children would ignore health checks, and endpoints that are
+	// NOT_SERVING would get calls.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
 	p.assign(state.Endpoints)
@@ -131,7 +131,7 @@ func (p *policy) logTwice(endpoint resolver.Endpoint) {
 }
 
 // updateChildren updates the children whose endpoint has changed. With startPoint "random", it
-// begins at a random child, so that the clients of a fleet do not all connect to the same endpoint
+// begins at a random child. Otherwise, all clients of a fleet would connect to the same endpoint
 // first.
 func (p *policy) updateChildren(attributes *attributes.Attributes) {
 	all := !stateattr.Same(func() bool { return p.attributes.Equal(attributes) })
@@ -168,14 +168,14 @@ func (p *policy) State() balancer.State {
 	case core.TransientFailure:
 		return p.failure()
 	case core.Idle:
-		// Calls wait, because the children are about to connect.
+		// Calls wait, because the children will connect.
 		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
 	}
 	return shell.Connecting()
 }
 
-// failure returns the state of a policy whose children have all failed. Calls fail with the error
-// of one child, which says how many others there are.
+// failure returns the state when all children have failed. Calls fail with the error of one child
+// and the number of the others.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {

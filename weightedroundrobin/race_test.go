@@ -23,7 +23,7 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-// turmoil calls the policy at random, as a channel might.
+// turmoil calls methods of the policy at random.
 func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {
@@ -92,8 +92,8 @@ func reportAtRandom(cc *lbtest.ClientConn) {
 	sc.ReportHealth(connectivity.Ready, nil)
 }
 
-// lockingLeaf is the policy of an endpoint. Like grpc-go's policies, it holds its lock in every
-// call and while it reports.
+// lockingLeaf is the policy of an endpoint. Like grpc-go's policies, it holds its lock during calls
+// and reports.
 type lockingLeaf struct {
 	cc      balancer.ClientConn
 	mu      sync.Mutex

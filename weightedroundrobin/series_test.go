@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane may send ever more names of priorities and localities. Only the first ones get
-// metric series of their own, and every pick is still counted.
+// A control plane may send new names of priorities and localities forever. Only the first names get
+// their own metric series, and every pick is counted.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})

@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Endpoints that share their addresses with those of the last update are found without a key. The
-// children and the picks are the same as with copies.
+// Endpoints whose addresses are the same slice as in the last update are found without a key. The
+// children and the picks are the same as with copied addresses.
 func TestSharedEndpointsAndCopies(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	synctest.Test(t, func(t *testing.T) {
@@ -42,13 +42,12 @@ func TestSharedEndpointsAndCopies(t *testing.T) {
 	})
 }
 
-// pair is a policy whose children record their updates.
 type pair struct {
 	balancer.Balancer
 	t       *testing.T
 	cc      lbtest.ClientConn
 	leaf    *lbtest.StubBuilder
-	refuses bool // the children refuse updates
+	refuses bool // makes the children refuse updates
 }
 
 func newPair(t *testing.T, name string) *pair {
@@ -65,7 +64,7 @@ func newPair(t *testing.T, name string) *pair {
 	return p
 }
 
-// update returns what the children got so far, the error, and some picks.
+// update returns the children's updates, the error, and some picks.
 func (p *pair) update(list []resolver.Endpoint) string {
 	err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: list}})
 	synctest.Wait()
@@ -81,8 +80,8 @@ func (p *pair) update(list []resolver.Endpoint) string {
 	return text
 }
 
-// endpointPool returns endpoints of a few addresses with several weights, keys and attributes.
-// Many share their addresses or attributes.
+// endpointPool returns endpoints of a few addresses with several weights, keys and attributes. Many
+// share their addresses or attributes.
 func endpointPool() []resolver.Endpoint {
 	type key struct{}
 	shared := endpoint("a:7").Attributes
@@ -112,7 +111,7 @@ func endpointPool() []resolver.Endpoint {
 	return append(pool, resolver.Endpoint{})
 }
 
-// nextList changes a few elements of a list, or many.
+// nextList changes some elements of a list.
 func nextList(random *rand.Rand, pool, list []resolver.Endpoint) []resolver.Endpoint {
 	list = slices.Clone(list)
 	one := func() resolver.Endpoint { return pool[random.IntN(len(pool))] }

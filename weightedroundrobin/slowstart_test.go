@@ -48,8 +48,8 @@ func TestShareGrowsOverTheWindow(t *testing.T) {
 	}
 }
 
-// Weights as large as those of grpc-go's xDS tree would overflow if they were multiplied. The share
-// still grows.
+// Products of weights as large as those in grpc-go's xDS tree would overflow. The share still
+// grows.
 func TestShareOfALargeWeightGrows(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a:2147483647 b:2147483648")
@@ -64,10 +64,10 @@ func TestSlowStartBeginsWithEachReady(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")
 		h.ready("a", "b")
-		h.wantShare(0.5) // all endpoints are new, so there is no slow start
+		h.wantShare(0.5) // no slow start, because all endpoints are new
 		wait(time.Minute)
 		h.update(slow, "a b:2 c")
-		h.wantShare(2.0 / 3) // another weight does not begin the window again
+		h.wantShare(2.0 / 3) // another weight does not restart the window
 		h.update(slow, "a b")
 		h.report(connectivity.Idle, "b")
 		h.ready("b")
@@ -102,7 +102,7 @@ func TestCloseStopsTheSteps(t *testing.T) {
 	})
 }
 
-// The only READY endpoint gets all calls anyway, so there is no new picker during its window.
+// The only READY endpoint gets all calls. It therefore needs no new picker during its window.
 func TestTheOnlyReadyEndpointNeedsNoSteps(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")

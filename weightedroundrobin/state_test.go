@@ -23,7 +23,7 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 		h.wantState(connectivity.TransientFailure, "fail: a is down")
 		h.report(connectivity.Idle, "b")
 		h.report(connectivity.Connecting, "b")
-		h.wantState(connectivity.TransientFailure, "fail: a is down") // after a failure, CONNECTING does not count (gRFC A62)
+		h.wantState(connectivity.TransientFailure, "fail: a is down") // CONNECTING does not count after a failure (gRFC A62)
 		h.ready("a")
 		h.wantState(connectivity.Ready, "a")
 		time.Sleep(time.Second) // a shorter connection would count as a failure
@@ -58,7 +58,7 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	})
 }
 
-// While an endpoint fails, the errors of calls name it, even if others fail, too.
+// The errors of calls keep naming the first failed endpoint, even when others fail, too.
 func TestFailureStaysThatOfOneChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
@@ -129,7 +129,7 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 		h.wantState(connectivity.Connecting, "queue")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()
-		h.wantState(connectivity.Connecting, "queue") // while there is an endpoint, the resolver's error does not count
+		h.wantState(connectivity.Connecting, "queue") // a resolver error does not count while there is an endpoint
 		h.ready("a")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// An update may change nothing for this policy, for example if it changes only another locality.
-// There is then no new picker.
+// There is no new picker if an update changes nothing for this policy, for example if it changes
+// only another locality.
 func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:2")

@@ -22,7 +22,7 @@ import (
 )
 
 // balance sends an update that balances calls between zones. Each target, such as "a=3", is alone
-// in the zone of its name and has this capacity. The client is in the first zone.
+// in its own zone and has the given capacity. The client is in the first zone.
 func (h *harness) balance(t *testing.T, targets string) {
 	t.Helper()
 	var list, zones []string
@@ -42,7 +42,7 @@ func (h *harness) balance(t *testing.T, targets string) {
 	}
 }
 
-// failedPart is the picker of a READY child. part of the child's endpoints have failed.
+// failedPart is the picker of a READY child. part is the share of its endpoints that have failed.
 type failedPart struct {
 	balancer.Picker
 	part float64
@@ -57,7 +57,7 @@ func (h *harness) fail(name string, part float64) {
 	synctest.Wait()
 }
 
-// goesTo returns the published state and the percentage of calls for each child.
+// goesTo returns the published state and the percentage of calls that each child gets.
 func (h *harness) goesTo() string {
 	state := h.cc.State()
 	if state.ConnectivityState != connectivity.Ready {
@@ -74,8 +74,8 @@ func (h *harness) goesTo() string {
 	return strings.Join(all, " ")
 }
 
-// When a zone loses endpoints, some of its calls go to a zone with spare capacity. Only then is the
-// target of that zone created. When it is no longer needed, it is kept for 15 minutes.
+// When a zone loses endpoints, some of its calls go to a zone with spare capacity. The target of
+// that zone is created only then. It is kept for 15 minutes after it is last needed.
 func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
@@ -126,7 +126,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	})
 }
 
-// If a target fails in its own update, others take its share of the calls.
+// If a target fails in its own update, others take its calls.
 func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	for how, fails := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
@@ -159,8 +159,8 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	}
 }
 
-// One report makes a target gain a share and lose it again. The target is closed when its retention
-// time is over.
+// One report makes a target gain a share and lose it again. The target is closed after its
+// retention time.
 func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=3 d=4")
@@ -184,7 +184,7 @@ func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	})
 }
 
-// A target without a share gets calls because no other one is READY. While it does, it is kept.
+// A target without a share gets calls because no other one is READY. It is kept meanwhile.
 func TestATargetThatStandsInIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=2 c=1")

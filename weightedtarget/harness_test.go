@@ -21,7 +21,7 @@ type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	weights map[string]string // by child, in the last update
+	weights map[string]string
 	builder *lbtest.StubBuilder
 }
 
@@ -32,7 +32,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-// configure returns a configuration with these weights. more is added to its JSON.
+// configure returns a configuration with these weights and the JSON fields in more.
 func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
@@ -77,7 +77,7 @@ func (h *harness) report(name string, state connectivity.State) {
 	synctest.Wait()
 }
 
-// describe returns the published state and how it divides the calls.
+// describe returns the published state and the calls that each child gets.
 func (h *harness) describe() string {
 	state := h.cc.State()
 	all := state.ConnectivityState.String()
@@ -88,7 +88,7 @@ func (h *harness) describe() string {
 		fmt.Sscan(weight, &w)
 		n += w
 	}
-	for range max(n, 1) * 2520 { // a multiple of the picker's period, whichever children are picked
+	for range max(n, 1) * 2520 { // a multiple of the picker's period for all sets of children
 		answer := strings.TrimPrefix(lbtest.Pick(state), "fail: ")
 		if answer == "queue" {
 			return all + " queue\n"
@@ -97,7 +97,7 @@ func (h *harness) describe() string {
 			return all + " no targets\n"
 		}
 		if h.weights[answer] == "" {
-			return all + " fail: " + answer + "\n" // the error is not that of a child
+			return all + " fail: " + answer + "\n" // the error does not name a child
 		}
 		counts[answer]++
 	}

@@ -17,18 +17,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// policy translates between the shell and the core.
+// policy is the balancer. Its core computes the connectivity state (A28).
 type policy struct {
 	*shell.Shell
 	core   core.Core
 	config *lbconfig.WeightedTarget
-	// The following two are the last resolver state and its endpoints by child. They are set only
-	// if calls are balanced between zones, because Rebalance may then create children between
-	// updates.
+	// state and groups are the last resolver state and its endpoints by child. They are set only if
+	// calls are balanced between zones, because rebalance may then create children between updates.
 	state       resolver.State
 	groups      map[string][]resolver.Endpoint
 	rebalancing bool
-	children    map[string]*child // including those that are retained after their removal
+	children    map[string]*child // including removed children that are retained
 	picker      *weighted.Picker  // nil if no child is READY
 
 	watched   bool
@@ -39,8 +38,8 @@ type child struct {
 	*shell.Child
 	weight  uint32
 	place   weighted.Position // position in the pick sequence when the last picker with this child was replaced
-	counts  balancer.State    // the last report that counts: a failed child counts as failed until it is READY or IDLE
-	lacks   float64           // share of its weight that was not READY when the child was last READY
+	counts  balancer.State    // the last report that counts: a failed child still counts as failed while CONNECTING
+	lacks   float64           // share of the weight that was not READY when the child was last READY
 	refused balancer.State    // replaces counts if the child has refused its update
 }
 
@@ -100,7 +99,7 @@ func (p *policy) newChild(name string) *child {
 				p.core.SetFailedPart(name, tier.FailedPart)
 			}
 		}
-		if !p.Updating() { // in an update, End does this once for all children
+		if !p.Updating() { // during an update, End rebalances once
 			p.rebalance()
 			p.wake()
 		}
@@ -141,7 +140,7 @@ func (p *policy) State() balancer.State {
 	picker := p.pickerOf(names)
 	if all == core.Ready {
 		picker.SetParts(p.parts(names))
-		p.picker = picker // other pickers do not advance the positions of children
+		p.picker = picker // other pickers do not change the positions of children
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}
@@ -149,9 +148,9 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// parts returns the share of the targets' weight that is READY, and the share that is unproven (see
-// package outlierdetection). A target that is IDLE or CONNECTING may soon be READY again. Of its
-// weight, only the share that was not READY when it was last READY counts as lost.
+// parts returns the share of the targets' weight that is READY. It also returns the share that was
+// ejected and has yet to answer a call. A target that is IDLE or CONNECTING may soon be READY
+// again, so only the weight that was not READY before counts as lost.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
 		return p.partsOfZones()

@@ -14,8 +14,8 @@ type half struct{ balancer.Picker }
 
 func (half) ReadyPart() float64 { return 0.5 }
 
-// The READY share of a target counts as that of its own endpoints. Targets that were removed and
-// are retained do not count.
+// The READY share of a target is the share of its endpoints that are READY. Retained targets do not
+// count.
 func TestReadyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -49,8 +49,8 @@ func TestReadyPart(t *testing.T) {
 	})
 }
 
-// A target that reconnects does not count in the READY share, except for what was not READY of it
-// before.
+// A target that reconnects has no effect on the READY share, except for the share that was not
+// READY before.
 func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

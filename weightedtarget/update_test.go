@@ -89,7 +89,7 @@ func TestUpdatesDoNotProlongRetention(t *testing.T) {
 }
 
 // The retention time of a removed child ends during an update that adds the child again. The child
-// stays.
+// is kept.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 z=1", keep)
@@ -114,7 +114,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 
 var logged = testlog.KeepWarnings()
 
-// Endpoints whose path names no child are logged, once.
+// Endpoints whose path names no child are logged once.
 func TestStraysAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		logged.Take()

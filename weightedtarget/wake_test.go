@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// While another child is READY or CONNECTING, an IDLE child gets no calls, so the policy makes it
-// connect. If the others have failed, it gets calls and connects because of them.
+// An IDLE child gets no calls while another child is READY or CONNECTING, so the policy makes it
+// connect. If the others have failed, it gets calls, which make it connect.
 func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
@@ -19,7 +19,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 		for i, step := range []struct {
 			child string
 			state connectivity.State
-			want  int // how often b was asked to connect so far
+			want  int
 		}{
 			{"b", connectivity.Idle, 1}, // the other children are CONNECTING
 			{"b", connectivity.Connecting, 1},
@@ -46,7 +46,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	})
 }
 
-// Whether an IDLE child must connect is decided at the end of the update.
+// The policy decides at the end of an update whether an IDLE child must connect.
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
 		of   connectivity.State // state of b and c after the update
