@@ -1,6 +1,6 @@
 // Package awaiting implements the policy that a channel uses before its first answer. Calls wait,
-// as they do on a channel without a policy. If a call's deadline expires, the error says what the
-// call was waiting for, not only "context deadline exceeded".
+// as they do on a channel without a policy. If a call's deadline expires, its error says what the
+// call was waiting for, and not only "context deadline exceeded".
 package awaiting
 
 import (
@@ -20,10 +20,9 @@ const Config = `[{"` + name + `":{}}]`
 
 func init() { balancer.Register(builder{}) }
 
-// key is the key of the text in a state's attributes.
 type key struct{}
 
-// Set returns a copy of s in which calls wait. The error of a call whose deadline expires contains
+// Set returns a copy of s in which calls wait. If a call's deadline expires, its error contains
 // text.
 func Set(s resolver.State, text string) resolver.State {
 	s.Attributes = s.Attributes.WithValue(key{}, text)
@@ -46,10 +45,10 @@ func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.B
 
 type policy struct {
 	cc   balancer.ClientConn
-	over chan struct{} // closed when the policy's last picker is replaced
+	over chan struct{} // closed when the current picker is replaced
 }
 
-// show publishes a new picker. Calls that wait in the previous one try again.
+// show publishes a new picker. Calls that wait in the previous picker try again.
 func (p *policy) show(state connectivity.State, picker func(over <-chan struct{}) balancer.Picker) {
 	before := p.over
 	p.over = make(chan struct{})
@@ -63,7 +62,7 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	return nil
 }
 
-// ResolverError is called when all sources have failed. It makes calls fail.
+// ResolverError makes calls fail. It is called when all sources have failed.
 func (p *policy) ResolverError(err error) {
 	p.show(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
 		return base.NewErrPicker(errors.New(err.Error()))

@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// opening runs f with a channel whose source has not answered, in a synctest bubble.
+// opening runs f in a synctest bubble with a channel whose source has not answered.
 func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +32,7 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	})
 }
 
-// call starts a call with a deadline. Its result is sent to the returned Go channel.
+// call starts a call with a deadline. The returned Go channel receives the result.
 func call(ctx context.Context, cc *grpc.ClientConn, deadline time.Duration, wait bool) <-chan error {
 	over := make(chan error, 1)
 	go func() {
@@ -51,7 +51,8 @@ func wantError(t *testing.T, about string, err error, code codes.Code, text stri
 	}
 }
 
-// If a call's deadline passes before there is an answer, its error says what the call waited for.
+// If a call's deadline expires before the first answer, its error says what the call was waiting
+// for.
 func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	const text = "while waiting for endpoints: story: no answer yet: dialling the registry"
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
@@ -72,7 +73,7 @@ func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// Waiting calls go on with the first endpoint, or fail when the source fails.
+// Waiting calls continue when the first endpoint arrives, and fail when the source fails.
 func TestCallsThatWaitGoOn(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
@@ -107,7 +108,6 @@ func TestCallsThatWaitGoOn(t *testing.T) {
 	})
 }
 
-// A waiting call ends when its channel closes.
 func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")
@@ -121,7 +121,8 @@ func TestCallsThatWaitEndWithTheChannel(t *testing.T) {
 	})
 }
 
-// If the source has answered with a list, calls say what the mechanisms in it wait for.
+// After the source has answered with a list of discovery mechanisms, errors say what these
+// mechanisms are waiting for.
 func TestACallSaysWhatAPartWaitsFor(t *testing.T) {
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {
 		s.Receiver.Trying("dialling the registry")

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// Idle channels stay on the page, however many other channels close.
+// Idle channels stay on the page when many other channels close.
 func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -28,7 +28,7 @@ func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 			synctest.Wait()
 			return cc
 		}
-		const others = 99 // with the first one, as many idle channels as the page keeps
+		const others = 99 // reaches the page's limit of idle channels
 		for i := range others {
 			open(fmt.Sprintf("idle-%d-", i))
 		}

@@ -12,14 +12,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// These limit the size and the cost of the page.
 const (
 	longestText   = 500
 	longestName   = 120
 	mostNotes     = 20
 	rows          = 400             // endpoints of all channels
-	rowsEach      = 20              // endpoints of one locality, unless the request sets another number
-	fullChannels  = 50              // channels that are shown with their policies
+	rowsEach      = 20              // endpoints of one locality, by default
+	fullChannels  = 50              // channels with their policies
 	patience      = time.Second     // a policy is shown as busy after this time
 	freshFor      = time.Second / 4 // a collected page is reused for this time
 	branches      = 1000            // priorities and localities of all channels
@@ -28,18 +27,18 @@ const (
 
 type collection struct {
 	now      time.Time
-	rows     int // how many more endpoints fit on the page
-	branches int // how many more priorities and localities fit on the page
+	rows     int // remaining endpoints that fit on the page
+	branches int // remaining priorities and localities that fit on the page
 	each     int
-	began    time.Time // creation of the channel that is being collected
+	began    time.Time // creation of the current channel
 }
 
 type query struct {
 	channel   uint64 // the only channel to show, or 0 for all
-	endpoints int    // maximum for each locality, or 0 for the default
+	endpoints int    // maximum for each locality; 0 means the default
 }
 
-// started approximates when the process was started.
+// started is the approximate start time of the process.
 var started = time.Now()
 
 func collect(q query) *Page {
@@ -172,7 +171,7 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below adds why lower priorities are not used instead, if the priority in use has a problem.
+// below adds the reasons why lower priorities are not used, if the priority in use has a problem.
 func (channel *Channel) below(root *Policy) {
 	if channel.WhyInUse == "" {
 		return

@@ -30,7 +30,7 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
 		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		for range 9 {
-			call(t, cc) // each endpoint fails calls in a row, and one of them reaches five
+			call(t, cc) // each endpoint fails calls, and one of them fails five
 		}
 		settle()
 		c, page := channel(t)
@@ -56,8 +56,8 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	})
 }
 
-// The page shows how many calls the schedulers gave to each locality and endpoint, and how many
-// calls were measured.
+// The page shows the number of scheduled calls of each locality and endpoint, and the number of
+// measured calls.
 func TestThePageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}
@@ -112,7 +112,7 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 			t.Errorf("the source is %+v", got)
 		}
 		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away <small>for 5 s</small></td>`)
-		answer.Version = "8" // a new version of the same content
+		answer.Version = "8" // a new version with the same content
 		s.Receiver.Update(answer)
 		time.Sleep(time.Second)
 		c, page = channel(t)
@@ -123,13 +123,13 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	})
 }
 
-// The page shows the last error of an endpoint that works again.
+// The page shows the last error of an endpoint that has recovered.
 func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true}}
 		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		s.restore("a")
-		time.Sleep(30 * time.Second) // time to reconnect
+		time.Sleep(30 * time.Second) // wait for the reconnection
 		settle()
 		c, page := channel(t)
 		a, b := c.Tree.Children[0].Below.Children[0].Below.Children[0], c.Tree.Children[0].Below.Children[0].Below.Children[1]

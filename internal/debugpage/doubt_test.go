@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// An error leaves the answer in use unconfirmed (Unconfirmed). The page shows the error until the
-// answer is confirmed. A new answer of the source confirms it, unless Unconfirmed had no time.
+// A source calls Unconfirmed with an error. The page shows the error until the answer is confirmed.
+// A new answer confirms it too, unless Unconfirmed was called without a time.
 func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -22,7 +22,7 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		again := func() { answers--; update() } // the same answer again
+		again := func() { answers--; update() } // the same answer
 		for _, test := range []struct {
 			about     string
 			elsewhere bool // Unconfirmed is called without a time
@@ -38,7 +38,7 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 			{"a new answer elsewhere", true, update, false},
 		} {
 			since := time.Now()
-			time.Sleep(2 * time.Second) // not long, because the channel becomes idle after a minute
+			time.Sleep(2 * time.Second) // a longer wait would make the channel idle
 			if test.elsewhere {
 				since = time.Time{}
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// FuzzRequest checks the responses to any request: the headers that protect a browser are set, an
+// FuzzRequest checks the responses to any request. The headers that protect browsers are set, an
 // error is one short line, JSON is valid, and a link leads to the page that it is on.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
@@ -30,7 +30,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	h := Handler()
 	over, cancel := context.WithCancel(context.Background())
-	cancel() // so that an event stream ends after its first event
+	cancel() // ends an event stream after its first event
 	f.Fuzz(func(t *testing.T, method, query string) {
 		w := httptest.NewRecorder()
 		u := &url.URL{Path: "/", RawQuery: query}

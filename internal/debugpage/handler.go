@@ -1,5 +1,5 @@
-// Package debugpage renders the page of package debug, as HTML and as JSON. Programs such as
-// understudy watch read the JSON.
+// Package debugpage renders the page of package debug as HTML and JSON. Programs such as understudy
+// watch read the JSON.
 package debugpage
 
 import (
@@ -24,7 +24,7 @@ type handler struct {
 	page  *Page
 }
 
-// collect returns a page. Requests with the same query share a page for freshFor.
+// collect returns a page. For the time freshFor, requests with the same query get the same page.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +135,7 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// answer writes a response. For HEAD requests, net/http omits the body.
+// answer writes a response. net/http omits the body for HEAD requests.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

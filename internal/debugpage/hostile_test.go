@@ -50,8 +50,8 @@ func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 	})
 }
 
-// root builds a priority policy with two localities of n endpoints each. It returns the policy and
-// the state for its first update.
+// root builds a priority policy with two localities of n endpoints each. It also returns the state
+// for the first update.
 func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Balancer, balancer.ClientConnState) {
 	t.Helper()
 	builder := balancer.Get(priority.Name)
@@ -112,7 +112,7 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 	})
 }
 
-// A policy that is blocked is shown as busy, with the state that it had.
+// A blocked policy is shown as busy, with its last state.
 func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// plant is a network in memory with management servers and one backend.
+// plant is an in-memory network with management servers and one backend.
 type plant struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -118,8 +118,8 @@ func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
 	}
 }
 
-// When a management server is lost, its endpoints stay in use. The page shows the error, when it
-// began, and how old the endpoints are.
+// The endpoints of a lost management server stay in use. The page shows the error, its start, and
+// the age of the endpoints.
 func TestThePageShowsALostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
-// The management server goes down while the channel is idle. The page shows the error once the
-// channel is active again.
+// The management server goes down while the channel is idle. The page shows the error after the
+// channel leaves idle mode.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	}
 }
 
-// When another management server takes over, the page does not show the endpoints as unconfirmed.
+// After another management server takes over, the page does not show the endpoints as unconfirmed.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
@@ -225,8 +225,8 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	})
 }
 
-// The page shows that a source fails and that its last good answer, or list of mechanisms, stays in
-// use.
+// The page shows that a source fails, and that its last good answer or list of discovery mechanisms
+// stays in use.
 func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

@@ -2,4 +2,4 @@ package debugpage
 
 import "github.com/understudy-lb/understudy/internal/live"
 
-func init() { live.Enable() } // package debug does this in programs
+func init() { live.Enable() } // in programs, package debug does this

@@ -9,7 +9,7 @@ import (
 // from outside is truncated and escaped.
 type Page struct {
 	Time time.Time `json:"time"`
-	// Started is when the process was started. Channel IDs are unique within a process.
+	// Started is the start time of the process. Channel IDs are unique within a process.
 	Started  time.Time  `json:"started"`
 	Channels []*Channel `json:"channels"`
 }
@@ -20,17 +20,17 @@ type Channel struct {
 	Target string `json:"target"`
 	// Twin is set if another channel on the page has the same target.
 	Twin bool `json:"twin,omitempty"`
-	// State is the state of the root policy. It is IDLE for an idle channel, and CONNECTING if the
-	// channel has no policy yet.
+	// State is the state of the root policy. It is IDLE for an idle channel, and CONNECTING for a
+	// channel without policies.
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Idle is set if the channel is idle. Tree then shows the policies that it had before.
+	// Idle is set if the channel is idle. Tree then shows its last policies.
 	Idle bool `json:"idle,omitempty"`
-	// InUse is the priority that receives the calls, or "".
+	// InUse is the priority that gets the calls, or "".
 	InUse      string     `json:"in_use,omitempty"`
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
 	// Why lists why each higher priority is not in use, or why calls fail. If the priority in use
-	// has a problem, it includes lower priorities.
+	// has a problem, it also lists why lower priorities are not in use.
 	Why      []string `json:"why,omitempty"`
 	WhyInUse string   `json:"why_in_use,omitempty"`
 	Recent   *Recent  `json:"recent,omitempty"`
@@ -39,7 +39,7 @@ type Channel struct {
 	Events   []Event  `json:"events,omitempty"`
 }
 
-// Label returns the target, with the channel's ID if the target is not unique.
+// Label returns the target, and the channel's ID if the target is not unique.
 func (c *Channel) Label() string {
 	if c.Twin {
 		return fmt.Sprintf("%s (channel %d)", c.Target, c.ID)
@@ -47,11 +47,11 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said describes what happens to calls, as in "Calls go to p0 us-east, 20/s."
+// Said describes where calls go, as in "Calls go to p0 us-east, 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is like Said, but adds how long this has been so, unless long is "", as in "Calls go to
-// p0 us-east (for 11 s), 20/s, all failing: INTERNAL."
+// SaidFor is like Said, but also gives the duration long if it is not "", as in "Calls go to p0
+// us-east (for 11 s), 20/s, all failing: INTERNAL."
 func (c *Channel) SaidFor(long string) string {
 	text := c.becomes()
 	if long != "" && !c.Idle {
@@ -63,7 +63,7 @@ func (c *Channel) SaidFor(long string) string {
 	return text + c.last()
 }
 
-// SaidSince returns when the state that Said describes began, or nil if that is unknown.
+// SaidSince returns when the state in Said began, or nil if that is unknown.
 func (c *Channel) SaidSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -71,7 +71,7 @@ func (c *Channel) SaidSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announced is like Said, without the numbers that change every second.
+// Announced is like Said, without numbers that change every second.
 func (c *Channel) Announced() string {
 	text := c.becomes()
 	if c.Failing() {
@@ -83,7 +83,7 @@ func (c *Channel) Announced() string {
 // Failing reports whether at least half of the recent calls failed.
 func (c *Channel) Failing() bool { return c.goTo() && c.Recent.Failing() }
 
-// Alarming reports whether at least half of the calls fail, or no priority is usable.
+// Alarming reports whether at least half of the calls fail or no priority is usable.
 func (c *Channel) Alarming() bool {
 	return c.Failing() || !c.Idle && c.State == "TRANSIENT_FAILURE"
 }
@@ -115,8 +115,8 @@ func (c *Channel) becomes() string {
 	return "Calls are taken"
 }
 
-// Reasons returns a line for the problem of the priority in use, if it has one, and a line for each
-// entry of Why.
+// Reasons returns a line for the problem of the priority in use, if any, and a line for each entry
+// of Why.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -130,7 +130,7 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere reports whether a priority is in use, so that Why is about others.
+// Elsewhere reports whether a priority is in use. Why is then about other priorities.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
@@ -139,19 +139,19 @@ func (c *Channel) Elsewhere() bool {
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying is what the source waits for before its first answer or error.
+	// Trying is what the source is waiting for before its first answer or error.
 	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error. LastError is the last error, even if it is over, and LastErrorAt
-	// is when it occurred.
+	// Error is the current error. LastError is the last error, even if it is over. LastErrorAt is
+	// its time.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
-	// Notes lists the parts of the answer that have no effect.
+	// Notes lists the fields of the answer that have no effect.
 	Notes []string `json:"notes,omitempty"`
-	// ErrorSince is when the current error began. Confirmed is when the endpoints in use were last
-	// confirmed.
+	// ErrorSince is the start of the current error. Confirmed is when the endpoints in use were
+	// last confirmed.
 	ErrorSince *time.Time `json:"error_since,omitempty"`
 	Confirmed  *time.Time `json:"confirmed,omitempty"`
 	Endpoints  int        `json:"endpoints"`
@@ -169,12 +169,12 @@ type Policy struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
-	// BusySince is set if the policy has been handling events for at least a second. The other
-	// fields then describe its state before.
+	// BusySince is set if the policy has been busy for at least a second. The other fields then
+	// describe its earlier state.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
 	// Through lists the policies directly above this one that have a single child, such as drop,
-	// from the top down.
+	// from top to bottom.
 	Through []Layer `json:"through,omitempty"`
 	// Notes contains further facts, such as which calls are dropped.
 	Notes    []string `json:"notes,omitempty"`
@@ -185,7 +185,7 @@ type Policy struct {
 	tally tally
 }
 
-// Layer is a policy between a child of priority and its endpoints.
+// Layer is a policy between a priority and its endpoints.
 type Layer struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
@@ -196,11 +196,11 @@ type Layer struct {
 // Child is a priority, a locality or an endpoint.
 type Child struct {
 	Name string `json:"name"`
-	// Title is the name that users see, if it differs from Name.
+	// Title is the name for users, if it differs from Name.
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is the last error, even if it is over, and ErrorAt is when it occurred.
+	// Error is the last error, even if it is over. ErrorAt is its time.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
@@ -210,24 +210,25 @@ type Child struct {
 	Weight    uint32   `json:"weight,omitempty"`
 	// Share is the share of the channel's calls that the child should receive now.
 	Share float64 `json:"share"`
-	// Scheduled is the number of calls that the scheduler of the parent has assigned to the child.
+	// Scheduled is the number of calls that the parent's scheduler gave to the child.
 	Scheduled uint64  `json:"scheduled,omitempty"`
 	Calls     *Calls  `json:"calls,omitempty"`
 	Recent    *Recent `json:"recent,omitempty"`
 	// Ejected describes what ejected the endpoint, and for how long.
 	Ejected string `json:"ejected,omitempty"`
-	// EjectedBy is the algorithm that ejected the endpoint, and EjectedUntil is when the ejection
-	// ends.
+	// EjectedBy is the algorithm that ejected the endpoint. EjectedUntil is the end of the
+	// ejection.
 	EjectedBy    string     `json:"ejected_by,omitempty"`
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order int // sort key of an endpoint: problems come first
+	order int // sort key of an endpoint, which puts problems first
 	open  bool
 	tally tally
 }
 
-// tally counts the endpoints below a child and their calls, even if the page omits the endpoints.
+// tally counts the endpoints below a child and their calls. It includes endpoints that the page
+// omits.
 type tally struct {
 	endpoints, ready int
 	recent           recents

@@ -22,7 +22,7 @@ func (*starting) Check(bool) error { return nil }
 func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	select {
 	case s.started <- struct{}{}:
-	default: // the signal before is still there
+	default: // an earlier signal is still there
 	}
 	return s.Source.Start(r)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// A priority whose endpoints return errors is READY. The headline still shows that calls fail.
+// A priority is READY, but its endpoints return errors. The headline shows that calls fail.
 func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -68,7 +68,7 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	})
 }
 
-// If calls go to a priority as a last resort, the page shows what is wrong with the lower ones.
+// If calls go to a priority as a last resort, the page shows the problems of the lower priorities.
 func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
@@ -84,7 +84,7 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 }
 
 // The page shows the reason of a failover until the priority is READY again. It shows the time
-// until the failover only before it.
+// until the failover only before the failover.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
@@ -111,7 +111,7 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-// If no priority can take calls, the headline shows for how long calls have failed.
+// If no priority can take calls, the headline shows how long calls have been failing.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// If all sources fail, the page names each with its error. It also shows when the process started,
-// so that a restart is seen.
+// If all sources fail, the page shows each source with its error. It also shows the start time of
+// the process, which reveals a restart.
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &story{}, &story{}
@@ -28,7 +28,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 		}
 		b.Receiver.Fail(errors.New("timed out"))
 		synctest.Wait()
-		time.Sleep(time.Second) // until the page is made again
+		time.Sleep(time.Second) // the page is collected again
 		c, page := channel(t)
 		wantTexts(t, page, "Calls fail.")
 		if want := []string{"a.example.com: no such host", "b.example.com: timed out"}; !slices.Equal(c.Why, want) {
@@ -43,7 +43,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 // The page shows priorities in their order, even if all are down and the last one connects.
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last, first := &story{}, &story{} // sorted by name, the order would be wrong
+		last, first := &story{}, &story{} // sorting by name would give the wrong order
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
 		for _, s := range []*story{last, first} {
 			s.Receiver.Update(flat.Answer(at(0, "us-east", "x", 1)))

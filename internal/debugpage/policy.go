@@ -15,8 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// policy describes a policy for the page. share is the share of the channel's calls that it should
-// receive.
+// policy describes a policy for the page. share is its share of the channel's calls.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
 	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= patience {
@@ -64,7 +63,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	return p
 }
 
-// scheduledOf returns the number of calls scheduled for each child, or nil if the policy has no
+// scheduledOf returns the number of scheduled calls of each child, or nil if the policy has no
 // scheduler.
 func scheduledOf(of any) []uint64 {
 	switch d := of.(type) {
@@ -176,10 +175,10 @@ var consequence = map[shell.Condition]string{
 
 const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
 
-// badness sorts endpoints by state, so that problems come first.
+// badness is the sort key of an endpoint's state. Problems come first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
-// priority sets the state of a child of the priority policy, and why the child is not in use.
+// priority sets the state of a child of the priority policy, and the reason why it is not in use.
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
 	child.order = d.Priority
@@ -239,7 +238,7 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:most]
 }
 
-// onlyChild returns the child of a policy with a single unnamed child, such as drop, or nil.
+// onlyChild returns the single unnamed child of a policy such as drop, or nil.
 func (p *Policy) onlyChild() *Policy {
 	if len(p.Children) == 1 && p.Children[0].Name == "" {
 		return p.Children[0].Below

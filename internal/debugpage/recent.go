@@ -10,28 +10,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent counts calls that ended in the last ten seconds, or in a shorter period if most of its
-// calls failed.
+// Recent counts the calls that ended in the last ten seconds. The period is shorter if most calls
+// in the shorter period failed.
 type Recent struct {
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
 	// Failed counts calls whose status suggests a problem of the backend: UNAVAILABLE,
-	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists the ones
-	// that occurred.
+	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists those that
+	// occurred.
 	Failed uint64   `json:"failed"`
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the possible periods in seconds. A shorter one shows an outage earlier. It is used if
-// most of its calls failed and there are at least fewCalls.
+// windows are the possible periods in seconds. A shorter period shows an outage earlier. It is used
+// if most of its calls failed and it has at least fewCalls.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const fewCalls = 3
 
-// recentOf returns the counts of the most suitable period, or nil if there were no calls. began is
-// when the first calls were possible.
+// recentOf returns the counts of the best period, or nil if there were no calls. began is the time
+// of the first possible call.
 func recentOf(all recents, began, now time.Time) *Recent {
 	r, seconds := all[0], windows[0]
 	for i, shorter := range all[1:] {

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// vault is a resolver of an application. Its errors contain its target, with the secrets in it.
+// vault is an application's resolver. Its errors contain the target and its secrets.
 type vault struct {
 	mu    sync.Mutex
 	conns []resolver.ClientConn
@@ -51,8 +51,8 @@ func (v *vault) answer() {
 
 var ownLog = testlog.Keep()
 
-// Secrets in a failover target are in no error, no log line and not on the page. (gRPC itself logs
-// the target, at level INFO.)
+// Secrets in a failover target appear in no error, in no log line and not on the page. (gRPC itself
+// logs the target at level INFO.)
 func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, journal := &vault{}, &bytes.Buffer{}

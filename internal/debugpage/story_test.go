@@ -26,7 +26,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// story is a source that the test controls, and a network in which some hosts accept connections.
+// story is a source that the test controls, with a network in which some hosts accept connections.
 type story struct {
 	toldtest.Source
 	server *bufconn.Listener
@@ -73,7 +73,7 @@ func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	return cc
 }
 
-// settle waits until the policies have made new snapshots.
+// settle waits for new snapshots of the policies.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -204,7 +204,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	})
 }
 
-// An idle channel is shown once, and a closed channel is not shown.
+// An idle channel is shown once. A closed channel is not shown.
 func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

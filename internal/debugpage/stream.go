@@ -10,8 +10,8 @@ import (
 const (
 	mostViewers = 32
 	period      = time.Second      // minimum time between updates
-	streamFor   = 5 * time.Minute  // the stream then ends, and the browser reconnects
-	writeFor    = 10 * time.Second // a viewer that does not read is then disconnected
+	streamFor   = 5 * time.Minute  // after this, the browser reconnects
+	writeFor    = 10 * time.Second // a viewer that does not read for this time is disconnected
 )
 
 type viewers struct{ n atomic.Int64 }
@@ -26,8 +26,8 @@ func (v *viewers) enter() bool {
 
 func (v *viewers) leave() { v.n.Add(-1) }
 
-// serveEvents sends the page as a server-sent event whenever it has changed. For each viewer, it
-// works at most a twentieth of the time.
+// serveEvents sends the page as a server-sent event whenever it changes. It spends at most a
+// twentieth of the time on each viewer.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	if !h.viewers.enter() {
 		w.Header().Set("Retry-After", "10")

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// The page unfolds only the localities of priorities in use, even if a locality has no READY
-// endpoint. The summary of a priority counts its READY endpoints.
+// The page expands only localities of priorities in use, even if a locality has no READY endpoint.
+// The summary of a priority counts its READY endpoints.
 func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "c": true}}

@@ -36,9 +36,9 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			calls() // the priority connects, so calls must stay on the lower one
+			calls() // calls stay on the lower priority while this one connects
 			s.restore("hang")
-			time.Sleep(40 * time.Second) // the first connection attempt fails, and the next one succeeds
+			time.Sleep(40 * time.Second) // the first connection attempt fails, and the next succeeds
 			calls()
 		})
 	}
@@ -75,7 +75,7 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 		}
 		s.Receiver.Fail(errors.New("the registry is away"))
 		sees("the registry is away; its last answer: all pods of shop are starting")
-		if err := s.Receiver.Update(answer); err != nil { // the source works again
+		if err := s.Receiver.Update(answer); err != nil { // the source recovers
 			t.Error(err)
 		}
 		settle()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A Watcher remembers a bounded number of changes until it is asked.
+// A Watcher remembers a bounded number of changes between two calls of Wait.
 func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	w := NewWith(Options{PollOnly: true})
 	t.Cleanup(w.Close)
@@ -19,7 +19,7 @@ func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	}
 }
 
-// A path is followed through at most 40 symbolic links.
+// At most 40 symbolic links of a path are followed.
 func TestAPathOfTooManyLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

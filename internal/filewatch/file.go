@@ -12,11 +12,11 @@ import (
 
 const (
 	// step is the resolution of the coarsest file system clock. A second write within a step may
-	// not change the modification time.
+	// leave the modification time unchanged.
 	step = 2 * time.Second
-	// settled is the age from which a modification time is reliable.
+	// settled is the minimum age of a reliable modification time.
 	settled = time.Minute
-	// long is how long a file may stay Unfinished before Restless reports it.
+	// long is how long a file may be Unfinished before Restless reports it.
 	long = 10 * time.Second
 )
 
@@ -32,24 +32,24 @@ const (
 	Due
 )
 
-// File decides when to read a file: when it has changed and seems to be complete, and again if its
-// modification time may hide a change. It is not safe for concurrent use.
+// File decides when to read a file: when it has changed and seems complete. It reads the file again
+// if the modification time may hide a change. It is not safe for concurrent use.
 type File struct {
 	path     string
 	looked   bool
-	seen     fs.FileInfo // nil if the file did not exist at the last look
+	seen     fs.FileInfo // nil if the file did not exist
 	rest     rest
-	due      time.Time // when to read the file; zero if there is no reason
+	due      time.Time // when to read the file; zero if it need not be read
 	again    bool      // the file must be read a second time
 	attempts int
-	restless time.Time // when the file became Unfinished; after a report, a time in the future
+	restless time.Time // when the file became Unfinished, or a later time after a report
 }
 
 // NewFile returns a File for path, which need not exist. The file is due at once.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look checks whether the file has changed. notice is what the Watcher has noticed about it since
-// the last call.
+// Look checks whether the file is due. notice is the Watcher's notice for the file since the last
+// call.
 func (f *File) Look(notice Notice) State {
 	now := time.Now()
 	info, err := os.Stat(f.path)
@@ -81,25 +81,24 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 	return !looked || Differ(before, f.seen)
 }
 
-// Seen returns the file as it was at the last call of Look, or nil if it did not exist.
+// Seen returns the file's info from the last call of Look, or nil if the file did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns when Look must be called at the latest, or zero if a notice will trigger the call.
+// Next returns the latest time for the next call of Look. It is zero if only a notice requires a
+// call.
 func (f *File) Next() time.Time { return f.due }
 
 // Again makes the file due at once.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that the file was due, but could not be read. It becomes due again after a
-// backoff.
+// Failed records that a due file could not be read. The file is due again after a backoff.
 func (f *File) Failed() {
 	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++
 }
 
-// Read records that the file was due and has been read. It returns false if the file has changed
-// since Look, because the content may then be a mixture of two versions. The file is then due
-// again.
+// Read records that a due file was read. It returns false, and the file is due again, if the file
+// has changed since Look. The content may then be a mixture of two versions.
 func (f *File) Read() bool {
 	if info, err := os.Stat(f.path); err != nil || Differ(f.seen, info) {
 		f.Again()
@@ -111,8 +110,8 @@ func (f *File) Read() bool {
 	return true
 }
 
-// Restless returns an error if the file has stayed Unfinished for a long time, at most once an
-// hour.
+// Restless returns an error if the file has been Unfinished for a long time. It returns at most one
+// error per hour.
 func (f *File) Restless() error {
 	now := time.Now()
 	if f.restless.IsZero() {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A new file is read twice: a write just after the first read may leave its modification time as it
-// is.
+// A new file is read twice, because a write just after the first read may leave its modification
+// time unchanged.
 func TestAFileIsReadOnceMore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for about, test := range map[string]struct {
@@ -34,8 +34,8 @@ func TestAFileIsReadOnceMore(t *testing.T) {
 	}
 }
 
-// A file that changes while it is read must be read again at once, and one that cannot be read
-// after a backoff.
+// A file that changes while it is read must be read again at once. A file that cannot be read is
+// read again after a backoff.
 func TestAFileThatIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")
@@ -66,8 +66,8 @@ func TestAFileThatIsNotRead(t *testing.T) {
 	})
 }
 
-// The age of a file that appears is that of its modification time. How much longer it must stay
-// unchanged does not depend on the wall clock: set back by an hour, that would delay it by an hour.
+// The age of a new file comes from its modification time. The wall clock does not affect the
+// remaining wait. Otherwise, setting the clock back by an hour would delay the read by an hour.
 func TestTheClockIsSetBackAfterAFileAppears(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, []byte("text\n"), 0o600))

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// If the system gives out no notifier, Watchers poll until it does.
+// If the system has no notifier left, Watchers poll until it has one.
 func TestANotifierThatTheSystemGivesLater(t *testing.T) {
-	New(t.TempDir()).Close() // so that the Go runtime has opened its own file descriptors
+	New(t.TempDir()).Close() // makes the Go runtime open its own file descriptors
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}))

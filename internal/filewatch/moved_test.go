@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A directory is moved away and removed at once. fsnotify then reports an error while it holds its
+// After a directory is moved away and removed at once, fsnotify reports an error while it holds its
 // lock.
 func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	base := t.TempDir()
@@ -22,7 +22,7 @@ func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	}
 }
 
-// A file that appears together with its directory may not be complete.
+// A file that appears together with its directory may be incomplete.
 func TestAFileThatComesWithItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "a")
 	w := alone(t, path)

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// Files of the same name in different directories are not confused.
 func TestFilesOfOneName(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a")
 	link := filepath.Join(t.TempDir(), "link")

@@ -8,11 +8,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier is the only file notifier of the process, because Linux limits their number to 128 for
-// each user. It exists while there is a Watcher.
+// notifier is the only file notifier of the process, because Linux limits their number to 128 per
+// user. It exists while there is a Watcher.
 //
 // The goroutine that receives events must never wait for a call of fsnotify, because fsnotify may
-// hold a lock until someone receives an error. The goroutine therefore never locks arming, which is
+// hold a lock until an error is received. That goroutine therefore never locks arming, which is
 // held during these calls.
 type notifier struct {
 	arming  sync.Mutex // held during calls of fsnotify; acquired before mu
@@ -31,7 +31,7 @@ var system = notifier{
 	armed:     make(map[string]*place),
 }
 
-// spot is an entry of a directory, or one of the special names below.
+// spot is a directory and the name of an entry, or one of the special names below.
 type spot struct{ dir, name string }
 
 const (
@@ -53,7 +53,7 @@ func (p places) spots() map[spot]bool {
 	return all
 }
 
-// join registers w. If the system has no notifier to spare, follow tries again later.
+// join registers w. If the system has no notifier left, follow tries again later.
 func (n *notifier) join(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -113,7 +113,7 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 				continue
 			}
 			logger.Infof("watching files: %v", err)
-			n.tellAll() // some events may have been lost
+			n.tellAll() // events may have been lost
 		}
 	}
 }
@@ -145,8 +145,8 @@ func (n *notifier) tellAll() {
 	}
 }
 
-// follow updates the places that w watches, and adds a new watch if a directory was replaced. If it
-// returns true, changes before the call may have been missed, so the caller must find the places
+// follow updates the directories that are watched for w, and adds a new watch if a directory was
+// replaced. If it returns true, it may have missed changes, so the caller must find the directories
 // again.
 func (n *notifier) follow(w *Watcher, wanted places) bool {
 	n.arming.Lock()
@@ -167,7 +167,7 @@ func (n *notifier) follow(w *Watcher, wanted places) bool {
 	return added
 }
 
-// concern updates the spots that w must learn about, and reports whether some are new. The caller
+// concern updates the spots that w is notified about, and reports whether some are new. The caller
 // holds mu.
 func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	for s := range before {
@@ -221,7 +221,7 @@ func (n *notifier) tellOf(s spot, what Notice, entry spot) {
 	}
 }
 
-// disarm ends the watches that no Watcher needs any more. The caller holds arming.
+// disarm ends the watches that no Watcher needs. The caller holds arming.
 func (n *notifier) disarm(before places) {
 	for dir := range before {
 		n.mu.Lock()
@@ -236,7 +236,7 @@ func (n *notifier) disarm(before places) {
 	}
 }
 
-// audit finds watches that the system has ended without an event, for example because a file system
+// audit finds watches that the system has ended without an event, for example when a file system
 // was unmounted. The caller holds arming.
 func (n *notifier) audit() {
 	if time.Since(n.audited) < pollInterval {

@@ -10,18 +10,18 @@ import (
 // maxLinks limits the symbolic links in a path, as Linux does.
 const maxLinks = 40
 
-// places holds the directories in which a change may affect a watched path, with the relevant
-// entries. The keys are absolute paths without symbolic links.
+// places maps directories to the entries whose changes may affect a watched path. The keys are
+// absolute paths without symbolic links.
 type places map[string]*place
 
 type place struct {
 	info  fs.FileInfo
 	all   bool            // all entries are relevant
-	names map[string]bool // otherwise, the relevant entries
+	names map[string]bool // the relevant entries, unless all is set
 }
 
-// find returns the places for the paths. For /a/link/f, where link points to /b/dir, these are /
-// (for a and b), /a (for link), /b (for dir) and /b/dir (for f).
+// find returns the places for the paths. If link points to /b/dir, /a/link/f needs / (for a and b),
+// /a (for link), /b (for dir) and /b/dir (for f).
 func find(paths []string) places {
 	found := make(places)
 	for _, path := range paths {

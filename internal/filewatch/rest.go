@@ -19,18 +19,18 @@ type rest struct {
 	seen  fs.FileInfo // nil if the file did not exist
 	since time.Time   // when the file last changed, as far as known
 	whole bool
-	size  int64 // bytes when the file was last considered complete, or was first seen
+	size  int64 // bytes when the file last seemed complete, or was first seen
 }
 
-// look returns how much longer the file must stay unchanged to count as complete. A file that was
-// moved into place is complete at once. Another file must stay unchanged for pause, or for
-// longPause if it has become smaller or ends in the middle of a line.
+// look returns how much longer the file must stay unchanged before it counts as complete. A file
+// that was moved into place is complete at once. Other files must stay unchanged for pause. They
+// must stay unchanged for longPause if they have become smaller or end in the middle of a line.
 func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
 		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, info.Size(), now
 		if age := now.Sub(info.ModTime()); age > 0 {
-			r.since = now.Add(-age) // keeps the reading of the monotonic clock, because the wall clock may be set
+			r.since = now.Add(-age) // keeps the monotonic clock reading, because the wall clock may be set
 		}
 	} else if notice == Written || Differ(r.seen, info) {
 		r.whole, r.since = false, now
@@ -49,7 +49,7 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 }
 
 // isCut reports whether a file ends in the middle of a line. A final bracket also ends a line,
-// because incomplete JSON is a syntax error anyway.
+// because incomplete JSON is a syntax error.
 func isCut(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// If the system has lost events, all Watchers are notified.
+// If the system loses events, all Watchers are notified.
 func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	one, two := alone(t, t.TempDir()), alone(t, t.TempDir())
 	system.notify.Errors <- fsnotify.ErrEventOverflow
@@ -30,7 +30,7 @@ func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	}
 }
 
-// If the system has ended a watch without an event, the watch is added again.
+// A watch that the system has ended without an event is added again.
 func TestAWatchThatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	w := New(filepath.Join(dir, "a"))

@@ -1,5 +1,5 @@
-// Package filewatch detects changes of files and decides when a file can be read. The file source
-// and "understudy serve" use it.
+// Package filewatch detects changes of files and decides when to read a file. The file source and
+// "understudy serve" use it.
 package filewatch
 
 import (
@@ -19,12 +19,11 @@ const (
 	// quiet is how long Wait waits for further events, because files are often written in pieces.
 	// docs/waits.md lists quiet and patience.
 	quiet = 50 * time.Millisecond
-	// patience limits the wait for quiet, so that a file that is always being written does not
-	// delay the others.
+	// patience limits this wait, so that a file with constant writes does not delay other files.
 	patience = 300 * time.Millisecond
 )
 
-// Notice is the kind of change that a Watcher has observed.
+// Notice is the kind of change that a Watcher noticed.
 type Notice int
 
 const (
@@ -32,16 +31,15 @@ const (
 	Looked Notice = iota
 	// Changed means that something may have changed.
 	Changed
-	// Moved means that an entry was created at the path, or moved there, and has not been written
-	// since.
+	// Moved means that an entry was created at the path, or moved there, and was not written later.
 	Moved
 	// Written means that a file was written in place.
 	Written
 )
 
-// Watcher reports possible changes at some paths: in the content of a file, in the entries of a
-// directory, or in what a path leads to, because parent directories can be renamed and links can
-// change. It is not safe for concurrent use.
+// Watcher reports possible changes at some paths. These are changes to the content of a file, to
+// the entries of a directory, or to the target of a path after a directory is renamed or a link
+// changes. It is not safe for concurrent use.
 type Watcher struct {
 	options Options
 	paths   []string
@@ -52,14 +50,14 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	notice  Notice          // all changes since the last Wait
-	entries map[spot]Notice // changes of single entries since the last Wait
+	entries map[spot]Notice // changes of single entries since then
 
 	last map[spot]Notice
 }
 
 // Options configure a Watcher. Sources receive them through discovery.OwnOption.
 type Options struct {
-	// PollOnly ignores the system's notifications. Simulations need it, because waiting for the
+	// PollOnly ignores the system's notifications. Simulations need it, because a wait for the
 	// system would block the clock of testing/synctest.
 	PollOnly bool
 }
@@ -87,7 +85,7 @@ func (w *Watcher) Close() {
 
 const maxEntries = 10_000
 
-// tell records a change and wakes Wait. entry is empty if it is unknown.
+// tell records a change and wakes Wait. entry is zero if it is unknown.
 func (w *Watcher) tell(what Notice, entry spot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +110,8 @@ func (w *Watcher) take() Notice {
 	return what
 }
 
-// Of returns the change that Wait last observed for the file at path. If the file's directory was
-// not watched before, earlier writes may have been missed.
+// Of returns the change that Wait last noticed for the file at path. If the file's directory was
+// not watched before, earlier writes may be missing.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked
@@ -149,8 +147,8 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice
 	return what, true
 }
 
-// settle waits until no event has arrived for quiet, but no longer than patience. It returns false
-// if done is closed.
+// settle waits until no event has arrived for the time quiet, but not longer than patience. It
+// returns false if done is closed.
 func settle(done, told <-chan struct{}) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()
@@ -169,11 +167,11 @@ func settle(done, told <-chan struct{}) bool {
 	}
 }
 
-// follow makes the system watch the directories through which the paths lead now. It must be called
-// before the paths are read.
+// follow makes the system watch the directories on the paths. It must be called before the paths
+// are read.
 func (w *Watcher) follow() {
-	// The paths may lead elsewhere when the watches exist, so try again. Polling finds later
-	// changes.
+	// A path may lead to other directories before the watches exist, so try again. Polling finds
+	// later changes.
 	for range 3 {
 		if !system.follow(w, find(w.paths)) {
 			return

@@ -13,7 +13,6 @@ func TestMain(m *testing.M) { testleak.Main(m) }
 
 const silence = 30 * time.Second
 
-// alone returns a Watcher that does not poll.
 func alone(t *testing.T, paths ...string) *Watcher {
 	t.Helper()
 	w := New(paths...)
@@ -77,7 +76,7 @@ func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
 	noticed(t, w, "a file in the other directory")
 	must(t, os.RemoveAll(dir))
 	noticed(t, w, "it is removed")
-	mkdir(t, dir) // the new directory may have the inode number of the removed one
+	mkdir(t, dir) // may get the inode number of the removed directory
 	noticed(t, w, "a third comes")
 	write(t, filepath.Join(dir, "a"), "3")
 	noticed(t, w, "a file in the third directory")

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Endpoints of one group that follow each other need one allocation each, and one for the group.
+// Consecutive endpoints of one group need one allocation each, and one for the group.
 func TestGroupAllocatesAGroupAtOnce(t *testing.T) {
 	const n = 1000
 	var endpoints []resolver.Endpoint

@@ -1,5 +1,5 @@
-// Package hierarchy implements the public package hierarchy. In addition, it restores the
-// endpoints that a resolver has sealed.
+// Package hierarchy implements the public package hierarchy. It also restores the endpoints that a
+// resolver has sealed.
 package hierarchy
 
 import (
@@ -11,8 +11,8 @@ import (
 
 type pathKey struct{}
 
-// path has an Equal method, without which attributes.Equal would panic, because slices cannot be
-// compared.
+// path has an Equal method because attributes.Equal panics for values that cannot be compared, such
+// as slices.
 type path []string
 
 func (p path) Equal(other any) bool {
@@ -42,32 +42,32 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return new(Grouper).Group(endpoints)
 }
 
-// Grouper groups endpoints as Group does, update after update. Endpoints that had the same
-// attributes before, as pointers, also have the same attributes below. The zero value is ready to
+// Grouper groups the endpoints of successive updates like Group. Endpoints whose attribute pointers
+// are the same in two updates also get the same pointers in both groups. The zero value is ready to
 // use.
 type Grouper struct {
-	below map[*attributes.Attributes]below // of the last endpoints
+	below map[*attributes.Attributes]below // for attributes in the last update
 }
 
-// below is the child that an endpoint belongs to, and the endpoint's attributes there.
+// below is the child of an endpoint, and the endpoint's attributes for this child.
 type below struct {
 	child      string
 	attributes *attributes.Attributes // nil if the endpoint belongs to no child
 }
 
-// mostShared limits how many attributes a Grouper remembers. It is meant for attributes that
-// many endpoints share.
+// mostShared limits the number of attributes that a Grouper remembers, because only attributes of
+// many endpoints are worth it.
 const mostShared = 256
 
-// Group groups the endpoints.
+// Group groups endpoints like the function Group.
 func (g *Grouper) Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
 	last := g.below
 	g.below = make(map[*attributes.Attributes]below, len(last))
 	all := make([]resolver.Endpoint, 0, len(endpoints))
-	begin, child := 0, "" // of the endpoints at the end of all, which belong to the same child
-	var p path            // of the endpoint before
-	var rest any          // p without its first element; shared by equal paths, which are never modified
+	begin, child := 0, "" // start and child of the last group of consecutive endpoints in all
+	var p path            // path of the previous endpoint
+	var rest any          // p without its first element; equal paths share it
 	for _, endpoint := range endpoints {
 		at := endpoint.Attributes
 		b, known := g.below[at]
@@ -98,7 +98,7 @@ func (g *Grouper) Group(endpoints []resolver.Endpoint) map[string][]resolver.End
 	return groups
 }
 
-// add adds endpoints to a group. It copies them only if the group has others.
+// add adds endpoints to a group. It copies them only if the group is not empty.
 func add(groups map[string][]resolver.Endpoint, child string, endpoints []resolver.Endpoint) {
 	switch before, some := groups[child]; {
 	case some:

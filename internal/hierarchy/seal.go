@@ -4,7 +4,7 @@ import "google.golang.org/grpc/resolver"
 
 type sealKey struct{}
 
-// sealed is stored as a pointer, so that attributes are compared by pointer.
+// sealed is stored as a pointer, so attributes compare it by pointer.
 type sealed struct {
 	endpoints []resolver.Endpoint
 }
@@ -16,8 +16,8 @@ func Seal(state resolver.State) resolver.State {
 	return state
 }
 
-// Unseal restores the endpoints of a sealed state. A policy that divides endpoints between children
-// must call it first on each state that it receives.
+// Unseal restores the endpoints of a sealed state. A policy that divides endpoints among children
+// must first call it on each state that it receives.
 //
 // Unseal matches endpoints by index. It restores attributes and server names only if no endpoint
 // has a path and the number of endpoints is unchanged.
@@ -53,15 +53,15 @@ func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 	return endpoint
 }
 
-// restoreServerNames copies the server name of each original to the addresses made from it.
-// Behind a proxy, gRPC replaces an original by all addresses of the proxy, unless it needs no
-// proxy:
+// restoreServerNames copies the server name of each original address to the addresses that gRPC
+// made from it. Behind a proxy, gRPC replaces an original by all addresses of the proxy, unless it
+// needs no proxy:
 //
 //	originals: 192.0.2.1 (a)  10.0.0.1 (b)     two addresses of the proxy, and
 //	addresses: proxy1 proxy2  10.0.0.1 (b)     10.0.0.1 is in NO_PROXY
 //	result:    proxy1 (a) proxy2 (a)  10.0.0.1 (b)
 //
-// Addresses that do not match in this way stay unchanged.
+// Addresses that do not match in this way do not change.
 func restoreServerNames(addresses, originals []resolver.Address) []resolver.Address {
 	direct := make(map[addressID]bool, len(addresses))
 	for _, address := range addresses {
@@ -100,7 +100,6 @@ func id(address resolver.Address) addressID {
 	return addressID{address.Addr, address.ServerName}
 }
 
-// originKey is the key of an endpoint's original addresses in its attributes.
 type originKey struct{}
 
 type origin []resolver.Address
@@ -119,9 +118,9 @@ func (o origin) Equal(other any) bool {
 }
 
 // Addresses returns the addresses of endpoint that the resolver sent. Behind a proxy,
-// endpoint.Addresses holds the proxy's addresses for every endpoint. A policy therefore identifies
-// an endpoint by the result of Addresses, but connects to endpoint.Addresses. The result must not
-// be modified.
+// endpoint.Addresses has the proxy's addresses for every endpoint. A policy therefore identifies an
+// endpoint by the result of Addresses, but connects to endpoint.Addresses. The result must not be
+// modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

@@ -7,8 +7,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// If the number of addresses has changed, their attributes cannot be restored, and the addresses
-// stay as they are.
+// If the number of addresses has changed, their attributes cannot be restored.
 func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)
@@ -35,7 +34,7 @@ func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Behind a proxy, endpoints have equal addresses, and attributes that tell them apart.
+// Behind a proxy, endpoints have equal addresses and different attributes.
 func TestRestoredEndpointsCompareByWhatTheyStandFor(t *testing.T) {
 	restored := func(addresses ...string) resolver.Endpoint {
 		return Unseal(throughProxy(Seal(resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint(addresses...), "p0")}}), []string{"proxy"})).Endpoints[0]

@@ -1,20 +1,21 @@
-// Package inorder finds the elements of a list in another list that is nearly in the same order, as
-// an update and the one before are.
+// Package inorder finds the elements of a list in another list with nearly the same order, such as
+// the previous version of the list.
 package inorder
 
-// Search finds elements in a list. The zero value begins at the first.
+// Search finds elements of a list. The zero value begins at the first element.
 type Search struct {
-	next   int // index of the element after the last one that was found
-	misses int // since an element was found
+	next   int // index after the last element that was found
+	misses int // number of failed searches since then
 }
 
 const (
-	ahead = 16 // elements that may have been removed in a row
-	most  = 64 // misses in a row after which the orders have nothing in common
+	ahead = 16 // number of elements that may be removed in a row
+	most  = 64 // after so many misses in a row, searches fail at once
 )
 
-// Find returns the index of the next element, of n, for which is returns true. It returns -1 if
-// there is none near the one that was found before, and if too many were not found in a row.
+// Find returns the index of the next element, out of n, for which is returns true. It searches only
+// near the last result. It returns -1 if there is no such element near it, or after too many misses
+// in a row.
 func (s *Search) Find(n int, is func(i int) bool) int {
 	if s.misses > most {
 		return -1
@@ -25,8 +26,8 @@ func (s *Search) Find(n int, is func(i int) bool) int {
 			return i
 		}
 	}
-	// Each element that is not found moves next on by one: it may have replaced another. If it was
-	// inserted, the next elements are before that.
+	// A miss advances next by one, because the element may have replaced another. If it was
+	// inserted instead, the next elements are before next.
 	for i := min(s.next, n) - 1; i >= max(0, s.next-s.misses); i-- {
 		if is(i) {
 			s.next, s.misses = i+1, 0

@@ -1,8 +1,8 @@
 // Package lastgood stores the last good answers of sources while channels are idle. gRPC closes the
 // resolver of an idle channel. When the channel is used again and the source fails, the stored
-// answer is used. An answer is stored for an hour after its source last confirmed it, and longer
-// while a running source may still confirm it. The store holds at most 1,000 answers and 64 MiB.
-// Callers pass the current time.
+// answer is used. An answer is stored for an hour after its last confirmation by the source, and
+// longer while a running source may still confirm it. The store has at most 1,000 answers and 64
+// MiB. Callers pass the current time.
 package lastgood
 
 import (
@@ -22,12 +22,12 @@ const (
 	keptBytes   = 64 << 20
 )
 
-// Said is the last answer of a source, or the list of mechanisms that it sent instead. It must not
-// be modified.
+// Said is the last answer of a source, or its list of discovery mechanisms. It must not be
+// modified.
 type Said struct {
 	Answer *topology.Checked
 	Parts  []discovery.Mechanism
-	Names  Names // lookups that the answer was made from; not compared
+	Names  Names // lookups for the answer; ignored by equal
 }
 
 // equal reports whether s and other are known to be the same answer. It may miss equal answers.
@@ -57,8 +57,8 @@ func (s Said) size() int {
 // Process is the store of this process.
 var Process Store
 
-// Store holds answers by key. It stores nothing under the key nil. The zero value is empty. It is
-// safe for concurrent use.
+// Store holds answers by key. It stores nothing under the key nil. The zero value is empty. A Store
+// is safe for concurrent use.
 type Store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
@@ -73,8 +73,8 @@ type entry struct {
 	confirmed time.Time
 }
 
-// Begin is called when a source is started whose answers are stored under key. They do not expire
-// before the source ends, because it may be silent for days and then confirm them.
+// Begin records that a source with answers under key was started. Its answers do not expire until
+// End, because a source may be silent for days and then confirm them.
 func (s *Store) Begin(key any) {
 	if key == nil {
 		return
@@ -87,7 +87,7 @@ func (s *Store) Begin(key any) {
 	s.atWork[key]++
 }
 
-// End is called when a source is closed for which Begin was called.
+// End records that a source was closed for which Begin was called.
 func (s *Store) End(key any) {
 	if key == nil {
 		return
@@ -106,8 +106,8 @@ func (s *Store) AtWork() int {
 	return len(s.atWork)
 }
 
-// Put stores an answer with the time of its confirmation. It removes the previous answer, even if
-// the new one is too large to be stored.
+// Put stores an answer and the time of its confirmation. It removes the previous answer, even if
+// the new one is too large for the store.
 func (s *Store) Put(key any, what Said, at time.Time) {
 	if key == nil {
 		return
@@ -128,8 +128,8 @@ func (s *Store) Put(key any, what Said, at time.Time) {
 	s.makeRoom(at)
 }
 
-// makeRoom removes expired answers and then, if the store is full, those with the oldest
-// confirmation. Answers of running sources are removed last. The caller holds mu.
+// makeRoom removes expired answers. If the store is full, it also removes the answers with the
+// oldest confirmation, but those of running sources last. The caller holds mu.
 func (s *Store) makeRoom(now time.Time) {
 	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
 		e := last
@@ -155,8 +155,8 @@ func (s *Store) Confirm(key any, at time.Time) {
 	}
 }
 
-// Renew is like Confirm, but stores the answer again if it is no longer stored and there is room.
-// what may have newer Names than the stored answer.
+// Renew is like Confirm, but stores the answer again if it is missing and there is room. what may
+// have newer Names than the stored answer.
 func (s *Store) Renew(key any, what Said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
@@ -180,7 +180,7 @@ func (s *Store) Renew(key any, what Said, at time.Time) {
 	}
 }
 
-// Get returns the answer under key, and how long ago it was last confirmed.
+// Get returns the answer under key, and the time since its last confirmation.
 func (s *Store) Get(key any, now time.Time) (Said, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,14 +16,14 @@ func said(a *discovery.Answer) Said {
 	return Said{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-// cluster returns an answer of the given size in bytes, which must not be below least.
+// cluster returns an answer of the given size in bytes, which must be at least least.
 func cluster(bytes int) Said {
 	return said(&discovery.Answer{Why: strings.Repeat("x", bytes-least)})
 }
 
 var least = topology.Size(new(discovery.Answer))
 
-// held lists the keys below n that have a stored answer.
+// held lists the keys below n that have stored answers.
 func held(s *Store, n int, now time.Time) string {
 	var keys []string
 	for key := range n {
@@ -93,8 +93,8 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	}
 }
 
-// While a source runs, its answer does not expire, because the source may still confirm it. If the
-// store is full, other answers are dropped first.
+// The answer of a running source does not expire, because the source may still confirm it. If the
+// store is full, other answers are removed first.
 func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	var s Store
 	s.Begin(nil)
@@ -222,7 +222,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Names are confirmed one by one. They may change while the answer stays the same.
+// Each name has its own confirmation. Names may change while the answer stays the same.
 func TestNamesExpireOneByOne(t *testing.T) {
 	var s Store
 	start := time.Unix(0, 0)
@@ -249,8 +249,8 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	}
 }
 
-// Two channels have the same answer. For each name, the store keeps the addresses that were
-// confirmed last, by whichever channel.
+// Two channels have the same answer. For each name, the store keeps the most recently confirmed
+// addresses of either channel.
 func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
 	start := time.Unix(0, 0)
 	name := func(address string, until int) discovery.Name {

@@ -10,8 +10,8 @@ import (
 // Names are the results of lookups, by name.
 type Names map[string]discovery.Name
 
-// Since returns the names that were confirmed at the time earliest or later. A name without a time
-// of its own counts as confirmed at the time otherwise.
+// Since returns the names that were confirmed at or after earliest. A name without its own time
+// counts as confirmed at otherwise.
 func (n Names) Since(earliest, otherwise time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range n {
@@ -25,8 +25,8 @@ func (n Names) Since(earliest, otherwise time.Time) Names {
 	return n
 }
 
-// orLater returns a copy of n with the names that other has confirmed later. A name without a time
-// is still valid in n. In other, it was last valid at the time confirmed.
+// orLater returns a copy of n that also has the names that other confirmed later. A name in n
+// without a time is still valid. A name in other without a time was valid until confirmed.
 func (n Names) orLater(other Names, confirmed time.Time) Names {
 	n = maps.Clone(n)
 	for name, known := range other.Since(time.Time{}, confirmed) {

@@ -1,5 +1,5 @@
-// Package live records the channels of this process for the debug page. Until Enable is called, New
-// returns nil, and methods of a nil Channel do nothing.
+// Package live records the channels of this process for the debug page. Before Enable is called,
+// New returns nil, and methods of a nil Channel do nothing.
 package live
 
 import (
@@ -13,13 +13,13 @@ import (
 
 const (
 	mostEvents = 100
-	mostIdle   = 100       // idle channels that are recorded
-	idleFor    = time.Hour // how long an idle channel is recorded
+	mostIdle   = 100       // maximum number of idle channels
+	idleFor    = time.Hour // maximum idle time of a recorded channel
 )
 
 var on atomic.Bool
 
-// Enable turns recording on for channels that are created afterwards.
+// Enable enables recording for channels that are created later.
 func Enable() { on.Store(true) }
 
 // On reports whether Enable was called.
@@ -27,14 +27,14 @@ func On() bool { return on.Load() }
 
 // Source is the state of one source of a channel.
 type Source struct {
-	Name       string // "" for the only source of a channel
+	Name       string // "" if the channel has only one source
 	State      string
 	Trying     string    // what the source is waiting for, or ""
 	Version    string    // version of the answer, or ""
 	Answered   time.Time // when the last answer arrived, or zero
 	Error      string    // the current error, or ""
 	Since      time.Time
-	Confirmed  time.Time // when the answer in use was last confirmed, if there is an Error
+	Confirmed  time.Time // last confirmation of the answer in use, if there is an Error
 	LastError  string    // the last error, even if it is over
 	FailedAt   time.Time
 	Notes      []string
@@ -42,13 +42,13 @@ type Source struct {
 	Priorities int
 }
 
-// Event is one line of the history of a channel.
+// Event is one line of a channel's history.
 type Event struct {
 	Time time.Time
 	Text string
 }
 
-// Channel records one channel. It is safe for concurrent use.
+// Channel is the record of one channel. It is safe for concurrent use.
 type Channel struct {
 	ID     uint64
 	Target string
@@ -56,7 +56,7 @@ type Channel struct {
 
 	mu      sync.Mutex
 	events  []Event
-	sources func() []Source // returns the sources; nil after Stop, and for resolvers of others
+	sources func() []Source // nil after Stop, and for other modules' resolvers
 	last    []Source
 	root    any
 	owner   any       // gRPC's channelz record of the channel
@@ -64,17 +64,17 @@ type Channel struct {
 	closed  time.Time // when the root policy was closed, or zero
 }
 
-// all holds the channels of this process. Creating or closing a channel locks only channels without
-// a root policy, which are few.
+// all has the channels of this process. Opening or closing a channel locks only the channels
+// without a root policy, which are few.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
 	channels map[*Channel]struct{}
-	rootless []*Channel // in the order in which they lost their root policy
+	rootless []*Channel // in the order in which their root policies were closed
 }
 
 // New records a channel until its sources and its root policy are gone. sources returns the state
-// of the sources. It must be quick, and may be nil. New returns nil unless recording is enabled.
+// of the sources. It must be quick, and may be nil. New returns nil if recording is disabled.
 func New(target string, sources func() []Source) *Channel {
 	if !On() {
 		return nil
@@ -91,7 +91,7 @@ func New(target string, sources func() []Source) *Channel {
 	return c
 }
 
-// Note adds an event. If there are too many, it discards the oldest.
+// Note adds an event. If there are too many, it discards the oldest event.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
@@ -104,8 +104,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach records the root policy and gRPC's record of the channel. If the channel was idle before,
-// it discards the Channel that recorded it then.
+// Attach records the root policy and gRPC's record of the channel. If the channel was idle, it
+// discards the earlier Channel.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -138,12 +138,13 @@ func (c *Channel) Retire(tree any) {
 		all.rootless = append(all.rootless, c)
 	}
 	c.forgetIfGone()
-	if len(all.rootless) > 2*mostIdle { // only now and then, because prune takes long
+	if len(all.rootless) > 2*mostIdle { // not each time, because prune is slow
 		prune()
 	}
 }
 
-// Stop records that the channel's sources have stopped. Their current errors remain as last errors.
+// Stop records that the channel's sources have stopped. Their current errors are kept as last
+// errors.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
@@ -152,8 +153,8 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		ask := c.sources
 		c.mu.Unlock()
-		// Not under c.mu, because ask takes another lock; cloned, because earlier callers may still
-		// read the slice.
+		// Called without c.mu, because ask takes another lock. Cloned, because earlier callers may
+		// still read the slice.
 		last := slices.Clone(ask())
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
@@ -167,8 +168,7 @@ func (c *Channel) Stop() {
 	c.forgetIfGone()
 }
 
-// gone reports whether the channel is closed or has been idle for too long. The caller holds
-// all.mu.
+// gone reports whether the channel is closed or was idle for too long. The caller holds all.mu.
 func (c *Channel) gone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,12 +178,12 @@ func (c *Channel) gone(now time.Time) bool {
 func (c *Channel) forgetIfGone() {
 	if c.gone(time.Now()) {
 		forget(func(other *Channel) bool { return other == c })
-		delete(all.channels, c) // forget does not find a channel that has never had a root policy
+		delete(all.channels, c) // forget does not find channels that never had a root policy
 	}
 }
 
-// forget discards channels without a root policy: those for which the function is returns true. The
-// caller holds all.mu.
+// forget discards the channels without a root policy for which is returns true. The caller holds
+// all.mu.
 func forget(is func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
 		if is(c) {
@@ -200,8 +200,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune discards the channels that are gone. If too many idle ones remain, it discards those that
-// became idle first. The caller holds all.mu.
+// prune discards channels that are gone. If too many idle channels remain, it discards the ones
+// that became idle first. The caller holds all.mu.
 func prune() {
 	now := time.Now()
 	forget(func(c *Channel) bool { return c.gone(now) })
@@ -220,7 +220,7 @@ func prune() {
 	})
 }
 
-// isIdle reports whether the channel has lost its policies without being closed.
+// isIdle reports whether the channel's policies were closed, but not the channel.
 func (c *Channel) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,7 @@ func want(t *testing.T, want ...string) {
 	}
 }
 
-// A channel is recorded while it has sources, and for an hour after it has become idle.
+// A channel is recorded while it has sources, and for up to an hour while it is idle.
 func TestHowLongAChannelIsKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 		}
 		b := New("b", none)
 		want(t, "a", "b")
-		b.Attach("root", owner) // the same channel is active again
+		b.Attach("root", owner) // the channel leaves idle mode
 		want(t, "b")
 		b.Stop()
 		b.Retire("tree")
@@ -59,7 +59,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 	})
 }
 
-// Only the hundred idle channels that became idle last are recorded.
+// Only the last hundred idle channels are recorded.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestTheLastEventsAreKept(t *testing.T) {
 	nobody.Stop()
 }
 
-// Stop does not change views that exist already.
+// Stop does not change existing views.
 func TestAPageKeepsWhatItWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := []Source{{Name: "a", Error: "down"}}

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A channel that opens or closes does not lock the others, so that it takes linear time to close n
-// channels.
+// Opening or closing a channel does not lock the others, so closing n channels takes linear time.
 func TestNoChannelLooksAtTheOthers(t *testing.T) {
 	none := func() []Source { return nil }
 	other := New("other", none)

@@ -1,6 +1,5 @@
 // Package location determines the client's region, zone and node from options, the environment and
-// sources. A source may learn the location late, so callers ask options.Settings whenever they need
-// it.
+// sources. A source may learn the location late, so callers ask options.Settings each time.
 package location
 
 import (
@@ -16,7 +15,7 @@ import (
 // Location is the location of a client or a server. Unknown fields are "".
 type Location struct{ Region, Zone, Node string }
 
-// Or returns p, with empty fields filled from other.
+// Or returns p with its empty fields filled from other.
 func (p Location) Or(other Location) Location {
 	for to, from := range map[*string]string{&p.Region: other.Region, &p.Zone: other.Zone, &p.Node: other.Node} {
 		if *to == "" {
@@ -26,7 +25,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether p has the fields that the preference needs.
+// Serves reports whether p has the fields that this value of Prefer needs.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "":
@@ -43,7 +42,7 @@ func (p Location) Serves(prefer string) bool {
 }
 
 // SameZone reports whether both locations are in the same zone. Zones with the same name in
-// different regions are not the same zone.
+// different regions are different zones.
 func (p Location) SameZone(other Location) bool {
 	return p.Zone != "" && p.Zone == other.Zone && (p.Region == other.Region || p.Region == "" || other.Region == "")
 }
@@ -71,7 +70,7 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 // most is the maximum length of a name in bytes. Kubernetes and cloud providers allow 63.
 const most = 256
 
-// Problem says what is wrong with a name, or returns "".
+// Problem returns what is wrong with a name, or "".
 func Problem(name string) string {
 	if len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return ""
@@ -79,11 +78,11 @@ func Problem(name string) string {
 	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
 }
 
-// Teller is implemented by sources that know a location, even if they learn it late.
+// Teller is implemented by sources that know a location. They may learn it late.
 type Teller interface{ Location() Location }
 
-// Learned is a location that is unknown before Set is called. It is safe for concurrent use. Set on
-// a nil *Learned has no effect.
+// Learned is a location that is unknown until Set is called. It is safe for concurrent use. On a
+// nil *Learned, Set has no effect.
 type Learned struct{ place atomic.Pointer[Location] }
 
 // Set replaces the location.

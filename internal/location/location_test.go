@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// An option applies before the environment, and the environment before the source.
+// Options override the environment, and the environment overrides the source.
 func TestTheOrderOfPlaces(t *testing.T) {
 	env := map[string]string{"UNDERSTUDY_ZONE": "env-zone", "UNDERSTUDY_REGION": "env-region"}
 	source := location.Location{Region: "source-region", Zone: "source-zone", Node: "source-node"}
@@ -29,7 +29,7 @@ func TestTheOrderOfPlaces(t *testing.T) {
 	}
 }
 
-// An environment variable that is not valid has no effect. A note names it and escapes its value.
+// An invalid environment variable has no effect. A note names it and escapes its value.
 func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	for text, want := range map[string]string{
 		"us-east-1a\n":           `UNDERSTUDY_ZONE has no effect: "us-east-1a\n" given, want a name`,
@@ -45,7 +45,7 @@ func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	}
 }
 
-// A location that is not known equals no other.
+// An unknown location equals no other.
 func TestWhatIsNear(t *testing.T) {
 	for _, test := range []struct {
 		p, other location.Location

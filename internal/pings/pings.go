@@ -1,11 +1,10 @@
 // Package pings detects servers that reject keepalive pings.
 //
 // Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
-// "too_many_pings". Each time this happens, gRPC doubles the keepalive interval of the whole
-// channel. A policy does not receive the reason why a connection has ended. Errors of calls rarely
-// contain the reason either, because connections with active calls send few pings. One of gRPC's
-// metrics has the reason as a label, so the package implements a stats handler that receives
-// metrics.
+// "too_many_pings". Each time, gRPC doubles the keepalive interval of the whole channel. Policies
+// do not learn why a connection has ended. Errors of calls rarely say it either, because
+// connections with active calls send few pings. A label of one of gRPC's metrics has the reason, so
+// this package implements a stats handler that receives metrics.
 package pings
 
 import (
@@ -25,7 +24,7 @@ import (
 
 var log = grpclog.Component("understudy")
 
-// The metric and its labels. calm is the value of reasonLabel if a server has rejected pings (gRFC
+// The metric and its labels. The value of reasonLabel is calm if a server has rejected pings (gRFC
 // A94).
 const (
 	disconnections = "grpc.subchannel.disconnections"
@@ -34,8 +33,7 @@ const (
 	calm           = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// quiet is the minimum time between two log lines. Without it, each connection to each server could
-// log one.
+// quiet is the minimum time between two log lines. Otherwise, each connection could log one.
 const quiet = time.Hour
 
 const message = "servers refuse keepalive pings"
@@ -48,7 +46,7 @@ const cure = "a server closed a connection because it was pinged too often (" + 
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger      // nil for gRPC's log only
+	logger  *slog.Logger      // nil means only gRPC's log
 	records serial.Serializer // logs in the background, because gRPC holds a lock while it records metrics
 
 	mu   sync.Mutex
@@ -77,12 +75,12 @@ func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, la
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 		record.AddAttrs(slog.String("target", target), slog.String("reason", cure))
 		if handler, ctx := w.logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // there is nowhere to report the error
+			_ = handler.Handle(ctx, record)
 		}
 	})
 }
 
-// due reports whether a line may be logged now. If so, the next quiet period begins.
+// due reports whether a line may be logged now, and starts the next quiet period.
 func (w *Detector) due() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// gRPC's connection errors begin with dialling or connection. If such an error ends a call,
-// unavailable precedes it.
+// gRPC's connection errors begin with dialling or connection, or with unavailable before these if a
+// call fails.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
 	dialling    = `connection error: desc = "transport: Error while dialing: `
 	connection  = `connection error: desc = "`
 )
 
-// Brief shortens the text of a connection error and makes it more readable:
+// Brief shortens the text of a connection error:
 //
 //	rpc error: code = Unavailable desc = connection error: desc = "transport: Error while
 //	dialing: dial tcp 10.0.0.1:443: connect: connection refused"
@@ -40,7 +40,7 @@ func Brief(text string) string {
 	return silence(text)
 }
 
-// hints maps endings of error texts to explanations, which are appended.
+// hints maps the ends of error texts to explanations that are appended.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -48,18 +48,18 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// If a server does not answer, gRPC's error begins with a key of handshakes and ends with an entry
-// of timeouts.
+// If a server does not respond, gRPC's error begins with a key of handshakes and ends with one of
+// timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// At the timeout, gRPC closes the connection, so that reading from it may fail first.
+	// At the timeout, gRPC closes the connection, and a read may fail first.
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 
-// silence rewrites the error for a server that accepts connections and does not answer:
+// silence rewrites the error for a server that accepts connections but does not respond:
 //
 //	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
 //	->  10.0.0.1:443 accepts connections and does not answer

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// steers reports whether a character could control a terminal or reverse text.
+// steers reports whether a character can control a terminal or reverse text.
 func steers(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 
-// FuzzText checks that no text from outside can control a terminal, that nothing printable changes,
-// and that the length of a line is bounded.
+// FuzzText checks that no text from outside can control a terminal, that printable text does not
+// change, and that the length of a line is bounded.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"us-east/a", "Zürich 東京", "a\x1b[31mb\x9b\u202e\u2066\x00\r\n", "a\xffb\uFFFD", "\U000E0041\U0001F600", strings.Repeat("é", 60), "a\u2028b\u00ad\ufeff",
@@ -52,8 +52,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzSecrets checks that a password and a token are hidden wherever a target has them, and that
-// hiding twice changes nothing more.
+// FuzzSecrets checks that a password and a token are hidden wherever a target has them. Hiding a
+// second time must change nothing.
 func FuzzSecrets(f *testing.F) {
 	for _, seed := range []string{"host:1/shop?dc=a", "h,dns:b", "%zz", "@", "a@b/c@d:e@f", "[::1", "/#x", "?a=b&c", "a%2Cb%40c", "\n", "é"} {
 		f.Add("consul", seed)

@@ -32,7 +32,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is like Text, but truncates a text of more than about most bytes, and adds the full length.
+// Line is like Text, but truncates text of more than about most bytes, and adds the full length.
 func Line(s string, most int) string {
 	if len(s) <= most {
 		return Text(s)

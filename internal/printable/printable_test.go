@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 		"a\u009b31m\x7f":         `a\u009b31m\x7f`,
 		"a\u202eb\u2066c\u200dd": `a\u202eb\u2066c\u200dd`,
 		"a\xffb":                 `a\xffb`,
-		"\uFFFD":                 "\uFFFD", // the replacement character itself can be printed
+		"\uFFFD":                 "\uFFFD", // the replacement character is printable
 		`C:\new "x"`:             `C:\new "x"`,
 		"\U000E0041":             `\U000e0041`,
 	} {
@@ -55,7 +55,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The results of Text and JSON have no characters that control a terminal or reverse text.
+// The results of Text and JSON contain no characters that control a terminal or reverse text.
 func TestNothingUnprintableIsLeft(t *testing.T) {
 	steers := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	err := quick.Check(func(s string, raw []byte) bool {

@@ -2,7 +2,7 @@ package printable
 
 import "fmt"
 
-// Quote returns the text in quotes, for an error. It truncates long text.
+// Quote returns the text in quotes. It truncates long text.
 func Quote(text string) string {
 	const most = 100
 	if len(text) <= most {

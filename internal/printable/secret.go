@@ -11,8 +11,8 @@ import (
 // hidden replaces secrets. url.URL.Redacted uses the same text.
 const hidden = "xxxxx"
 
-// shown lists the parameters of this module, whose values are shown. Other parameters may have
-// secret values.
+// shown lists this module's parameters, whose values are shown. Values of other parameters may be
+// secret.
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
@@ -36,7 +36,7 @@ func HideTarget(u url.URL) url.URL {
 	return (&hider{}).target(u)
 }
 
-// HideText is like HideTarget, for text that need not be a valid target.
+// HideText is like HideTarget, but the text need not be a valid target.
 func HideText(text string) string {
 	if !may(text) {
 		return text
@@ -44,7 +44,7 @@ func HideText(text string) string {
 	return (&hider{}).text(text)
 }
 
-// HideIn hides the passwords and tokens of target in a text, such as an error.
+// HideIn hides the target's passwords and tokens in a text such as an error.
 func HideIn(text string, target url.URL) string {
 	if !may(target.String()) {
 		return text
@@ -61,15 +61,15 @@ func HideIn(text string, target url.URL) string {
 	return text
 }
 
-// may reports whether text can contain a secret, escaped or not.
+// may reports whether text can contain a secret, perhaps an escaped one.
 func may(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
 type hider struct {
 	changed bool
-	secrets []string // values that are certainly secret; HideIn removes them from other text
+	secrets []string // values that are certainly secret, for HideIn
 }
 
-// hide records that a value is hidden. sure means that the value is certainly secret.
+// hide records that a value is hidden. sure means that the value is certainly a secret.
 func (h *hider) hide(value string, sure bool) {
 	h.changed = h.changed || value != hidden
 	if sure && len(value) >= shortest && value != hidden {
@@ -83,7 +83,7 @@ func (h *hider) target(u url.URL) url.URL {
 			h.hide(password, true)
 			u.User = url.UserPassword(u.User.Username(), hidden)
 		} else {
-			name := u.User.Username() // a single name may be a token
+			name := u.User.Username() // a name without a password may be a token
 			h.hide(name, len(name) >= 8)
 			u.User = url.User(hidden)
 		}
@@ -98,7 +98,7 @@ func (h *hider) target(u url.URL) url.URL {
 		before := u.EscapedPath()
 		if after := h.list(before); after != before {
 			u.RawPath = after
-			u.Path, _ = url.PathUnescape(after) // cannot fail: each entry has just been escaped
+			u.Path, _ = url.PathUnescape(after) // cannot fail, because each entry was escaped
 		}
 		return u
 	}
@@ -132,7 +132,7 @@ func (h *hider) list(escaped string) string {
 func (h *hider) text(text string) string {
 	prefix := ""
 	u, err := url.Parse(text)
-	if err != nil { // package failover also reads an entry without a scheme as a DNS name
+	if err != nil { // package failover reads an entry without a scheme as a DNS name
 		prefix = "dns:///"
 		u, err = url.Parse(prefix + text)
 	}
@@ -149,7 +149,7 @@ func (h *hider) text(text string) string {
 	return strings.TrimPrefix(after.String(), prefix)
 }
 
-// unread hides what may be secret in a text that is no valid URL.
+// unread hides possible secrets in a text that is not a valid URL.
 func (h *hider) unread(text string) string {
 	if end := strings.LastIndex(text, "@"); end >= 0 {
 		begin := 0
@@ -178,7 +178,7 @@ func (h *hider) opaque(u url.URL) string {
 	return hidden + u.Opaque[end:]
 }
 
-// path hides passwords in the path. They are in the path if a target has one slash too many.
+// path hides passwords in the path, where they are if a target has one slash too many.
 func (h *hider) path(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -199,7 +199,7 @@ func (h *hider) query(raw string) string {
 	for i, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			name, value = "", pair // without "=", this may be a name or a token
+			name, value = "", pair // a pair without "=" may be a token
 		}
 		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(shown, plain) || harmless(value) {
 			continue
@@ -225,8 +225,8 @@ func harmless(value string) bool {
 	return len(value) < shortest || notBool == nil || notDuration == nil
 }
 
-// sure reports whether the name of a parameter suggests that its value is secret. Other values are
-// hidden in the target, but not in other text: hiding the value of dc=east everywhere, for example,
+// sure reports whether the name of a parameter suggests that its value is secret. Values of other
+// parameters are hidden only in the target. Hiding the value of dc=east everywhere, for example,
 // would hide parts of host names.
 func sure(name string) bool {
 	name = strings.ToLower(name)

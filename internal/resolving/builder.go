@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	// Generated configurations use the policies that these imports register.
+	// Generated configurations use the policies of these packages.
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
@@ -42,18 +42,18 @@ func init() {
 type reader interface {
 	Authority(resolver.Target) string
 	Check(target resolver.Target, read bool) error
-	// Read returns the mechanisms of a channel's target, the options that apply to the channel, and
-	// notes about options without effect. The options are already applied to the Authority and
-	// TrustNames of each mechanism.
+	// Read returns the discovery mechanisms of a target, the options that apply to the channel, and
+	// notes about options without effect. The Authority and TrustNames of each mechanism already
+	// include the options.
 	Read(discovery.Target) (parts []discovery.Mechanism, given options.Given, notes []string, err error)
 	Prefixed(error, resolver.Target) error
 }
 
-// builder builds resolvers whose endpoints come from sources. It is safe for concurrent use.
+// builder builds resolvers that get their endpoints from sources. It is safe for concurrent use.
 type builder struct {
 	reader
 	scheme string
-	finds  any // equal for builders that find the same endpoints for the same target
+	finds  any // equal for builders that find the same endpoints for a target
 	noted  sync.Map
 }
 
@@ -63,7 +63,7 @@ func (b *builder) Scheme() string { return b.scheme }
 // OverrideAuthority implements resolver.AuthorityOverrider.
 func (b *builder) OverrideAuthority(target resolver.Target) string { return b.Authority(target) }
 
-// Reader returns the reader, which parses targets within other targets.
+// Reader returns the reader. It parses targets within other targets.
 func (b *builder) Reader() any { return b.reader }
 
 // Build implements resolver.Builder. It fails if the target, an option or the service config is
@@ -77,7 +77,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // Prefer overrides the preferences of the mechanisms
+	if given.Prefer != "" { // Prefer overrides the preferences of the discovery mechanisms
 		for i := range parts {
 			parts[i].Prefer = ""
 		}
@@ -98,13 +98,13 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	config.Recorder = opts.MetricsRecorder
 	channel, err := join.Start(cc, config)
 	if err != nil {
-		conn.close() // stored sources may keep conn, and so the channel
+		conn.close() // stored sources may keep a reference to conn
 		return nil, b.Prefixed(err, target)
 	}
 	return resolving{channel, conn}, nil
 }
 
-// parts parses a target. It logs notes about options without effect.
+// parts parses a target, and logs notes about options without effect.
 func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
 	parts, given, notes, err := b.Read(target)
 	for _, text := range notes {
@@ -113,8 +113,8 @@ func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options
 	return parts, given, b.Prefixed(err, target.Target)
 }
 
-// mechanisms converts the mechanisms of a target for package join. carried means that the channel's
-// credentials contain a server name.
+// mechanisms converts the discovery mechanisms of a target for package join. carried means that the
+// channel's credentials contain a server name.
 func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism, given options.Given, carried bool) join.Config {
 	shown := printable.HideTarget(target.URL)
 	config := join.Config{
@@ -127,7 +127,7 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
 		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.OutlierDetection = "" // has an effect only in lists from a source
+		m.OutlierDetection = "" // has an effect only in a source's list
 		if p.Name != "" && !carried {
 			m.ServerName = p.Authority
 		}
@@ -142,25 +142,25 @@ func (b *builder) note(text string) {
 	}
 }
 
-// found identifies which endpoints a builder finds for a target, if the program sets no options of
-// sources.
+// found identifies the endpoints that a builder finds for a target, if the program sets no options
+// of sources.
 type found struct {
 	registered any
 	authority  string
 }
 
-// keptBy is the key of the last good answer of an idle channel. Programs with the same options have
-// the same key for the same target. If a program sets options of sources, the key contains the
-// builder instead, because such options may be functions or credentials, which cannot be compared.
-// The hash includes the target's passwords and tokens, because the endpoints may depend on them.
+// keptBy is the key of an idle channel's last good answer. Programs with the same options have the
+// same key for the same target. If a program sets options of sources, the key contains the builder
+// instead, because such options may be functions or credentials, which cannot be compared. The hash
+// includes the target's passwords and tokens, because the endpoints may depend on them.
 type keptBy struct {
 	finds  any
 	target [sha256.Size]byte
 	part   string
 }
 
-// credsCarryName reports whether the channel's credentials contain a server name. The server name
-// of an address must not be set then: gRPC would pass it to the handshake instead.
+// credsCarryName reports whether the channel's credentials contain a server name. Addresses must
+// then have no server name, because gRPC would pass it to the handshake instead.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

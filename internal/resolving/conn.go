@@ -12,8 +12,8 @@ import (
 
 var errClosed = errors.New("the channel is closed")
 
-// conn is the resolver.ClientConn of a channel. When it is closed, it drops its reference to the
-// channel, because stored sources may keep conn itself.
+// conn is a channel's resolver.ClientConn. Stored sources may keep conn, so a closed conn drops its
+// reference to the channel.
 type conn struct {
 	resolver.ClientConn // nil; embedded for methods that gRPC may add
 	open                atomic.Pointer[resolver.ClientConn]
@@ -27,7 +27,7 @@ func newConn(cc resolver.ClientConn) *conn {
 
 func (c *conn) close() { c.open.Store(nil) }
 
-// Channel returns the channel's ClientConn, or one without effect if conn is closed.
+// Channel returns the channel's ClientConn. If conn is closed, it returns one that does nothing.
 func (c *conn) Channel() resolver.ClientConn {
 	if cc := c.open.Load(); cc != nil {
 		return *cc
@@ -47,7 +47,7 @@ func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return c.Channel().ParseServiceConfig(json)
 }
 
-// closedConn is the ClientConn of a closed channel, or of no channel.
+// closedConn is the ClientConn of a closed channel.
 type closedConn struct{ resolver.ClientConn }
 
 func (closedConn) UpdateState(resolver.State) error { return errClosed }
@@ -56,8 +56,8 @@ func (closedConn) ReportError(error) {}
 
 func (closedConn) NewAddress([]resolver.Address) {}
 
-// ParseServiceConfig returns an empty result without an error. The resolver of a stored source
-// continues, for the next channel, and its service config is not used.
+// ParseServiceConfig returns an empty result. The resolver of a stored source continues for the
+// next channel, and its service config is not used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }

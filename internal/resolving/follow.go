@@ -14,10 +14,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Follow follows a target without a channel, with all its parameters and mechanisms. Until stop is
-// called, it calls news with the state that a channel would have, one call at a time. news may call
-// stop. The target has the scheme of a registered source, or is a list without the prefix
-// failover:///. Parameters of policies have no effect.
+// Follow follows a target with all its parameters and discovery mechanisms, but without a channel.
+// It calls news with the state that a channel would have, one call at a time, until stop is called.
+// news may call stop. The target has the scheme of a registered source, or is a list without the
+// prefix failover:///. Parameters of policies have no effect.
 func Follow(target string, given options.Program, news func(join.News)) (stop func(), err error) {
 	b, read, err := find(target, given)
 	if err != nil {
@@ -27,7 +27,7 @@ func Follow(target string, given options.Program, news func(join.News)) (stop fu
 	if err != nil {
 		return nil, err
 	}
-	const carried = true // there are no credentials, so server names do not matter
+	const carried = true // server names do not matter without credentials
 	followed, err := join.Follow(b.mechanisms(read, parts, all, carried), news)
 	if err != nil {
 		return nil, b.Prefixed(err, read)
@@ -45,7 +45,7 @@ func Authority(target string) (string, error) {
 	return b.Authority(read), b.Prefixed(err, read)
 }
 
-// Settings returns the policy settings in the parameters of a target.
+// Settings returns the policy settings from the parameters of a target.
 func Settings(target string) (options.Settings, error) {
 	b, read, err := find(target, options.Program{})
 	if err != nil {
@@ -60,7 +60,7 @@ func Settings(target string) (options.Settings, error) {
 	return given.Settings, b.Prefixed(err, read)
 }
 
-// WithOptions adds parameters to a target, each NAME=VALUE.
+// WithOptions adds parameters of the form NAME=VALUE to a target.
 func WithOptions(target string, given []string) (string, error) {
 	for _, option := range given {
 		name, value, found := strings.Cut(option, "=")

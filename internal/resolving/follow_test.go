@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// manual has the sources of the tests, by the endpoint in their target.
+// manual has the tests' sources by the endpoint in their target.
 var manual = make(map[string]*manualSource)
 
 type manualSource struct {
@@ -49,7 +49,7 @@ func answerOf(address string) discovery.Answer {
 	return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{Endpoints: []discovery.Endpoint{{Addresses: []string{address}}}}}}}}
 }
 
-// targets counts the targets. Each test has a new one, because equal targets share stored answers.
+// targets makes each test's target unique, because equal targets share stored answers.
 var targets int
 
 // follow follows a target until the test ends. take returns the news since its last call, one per
@@ -99,7 +99,7 @@ func expect(t *testing.T, take func() string, want string) {
 	}
 }
 
-// Follow returns the mechanisms of a target in their order, and waits for them as a channel does.
+// Follow returns the mechanisms of a target in order, and waits for them like a channel.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=3s")
@@ -133,7 +133,7 @@ func TestFollowSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// After stop has returned, news is not called. news may call stop itself.
+// news is not called after stop has returned. news may call stop.
 func TestFollowStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, stop := follow(t, "manual:///east")

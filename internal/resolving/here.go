@@ -11,11 +11,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// here determines the location of a channel's client.
+// here determines the location of the client.
 type here struct {
 	given   location.Location
-	sources []location.Teller // may fill in missing fields once they have answered
-	// missing is called if the location lacks a field that the preference needs.
+	sources []location.Teller // may fill in missing fields after their first answers
+	// missing is called if the location lacks a field that prefer needs.
 	missing func()
 	prefer  string
 }

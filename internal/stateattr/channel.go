@@ -1,7 +1,7 @@
-// Package stateattr defines attributes of resolver states and endpoints: the channel, the labels of
-// metrics, the function for re-resolution, and whether pick_first uses gRPC's health listener.
+// Package stateattr defines attributes of resolver states and endpoints: the channel, metric
+// labels, the function for re-resolution, and whether pick_first uses gRPC's health listener.
 //
-// All functions are safe for concurrent use. None of them modifies its input.
+// All functions are safe for concurrent use. They do not modify their input.
 package stateattr
 
 import (
@@ -16,26 +16,26 @@ type channelKey struct{}
 // modified.
 type Channel struct {
 	Target string
-	// Names holds the title of each child of the priority policy, such as "us-east/a, us-east/b",
-	// or "" if a child has only a number. Titles come from a source, so they may be long, contain
-	// any characters, and be the same for several children.
+	// Names has the title of each child of the priority policy, such as "us-east/a, us-east/b". It
+	// is "" for a child that has only a number. Titles come from a source, so they may be long,
+	// contain any characters, and not be unique.
 	Names map[string]string
-	// Services holds the cluster of a child's endpoints by the name of the child, if there is one.
+	// Services has the clusters of children, by the child's name.
 	Services map[string]string
-	// Failures holds the reason why a child has no endpoints by the name of the child, if its
-	// source knows it.
+	// Failures has the reasons why children have no endpoints, by the child's name, if the source
+	// knows them.
 	Failures map[string]string
-	// Empty says why the priority policy has no children, and names the source. It is "" if there
-	// are children.
+	// Empty is the reason why the priority policy has no children, and names the source. It is ""
+	// if there are children.
 	Empty string
 	// Logger logs failovers in addition to gRPC's log. It may be nil.
 	Logger *slog.Logger
-	// InUse is notified of the priority in use. It may be nil.
+	// InUse is told which priority is in use. It may be nil.
 	InUse *InUseChannel
-	// ResetBackoff makes the first endpoint that connects while none is READY end the backoffs of
-	// all others.
+	// ResetBackoff enables a reset of backoffs: the first endpoint that connects while none is
+	// READY ends the backoffs of all others.
 	ResetBackoff bool
-	// Live is a *live.Channel, the channel's entry on the debug page, or nil.
+	// Live is the *live.Channel for the debug page, or nil.
 	Live any
 }
 
@@ -45,8 +45,8 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 	return state
 }
 
-// BelowPriority returns state without the channel's fields about the children of the priority
-// policy. Policies below it may have children with the same names.
+// BelowPriority returns state without the channel's fields about children of the priority policy.
+// Policies below it may have children with the same names.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -55,8 +55,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without the channel. Each update has a new Channel, so that every
-// update would look like a change to the policies of endpoints.
+// WithoutChannel returns state without the channel. Each update has a new Channel. Without
+// WithoutChannel, every update would be a change for the policies of endpoints.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))
@@ -64,8 +64,8 @@ func WithoutChannel(state resolver.State) resolver.State {
 	return state
 }
 
-// ChannelOf returns the channel that SetChannel has set, or an empty Channel. It works at any depth
-// of the tree.
+// ChannelOf returns the channel set by SetChannel, or an empty Channel. All policies of the tree
+// can use it.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c

@@ -7,7 +7,7 @@ type healthKey struct{}
 // EnableHealthListener returns state with an attribute that makes pick_first use gRPC's generic
 // health listener, for client-side health checks and outlier detection. pick_first then reports
 // READY only while the server is healthy, and TRANSIENT_FAILURE otherwise. The connection stays
-// open. The attribute takes effect with the next connection.
+// open. The attribute takes effect for the next connection.
 //
 // grpc-go's pickfirst.EnableHealthListener has the same effect.
 func EnableHealthListener(state resolver.State) resolver.State {

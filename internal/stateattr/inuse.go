@@ -14,20 +14,20 @@ import (
 type PriorityInUse struct {
 	Target string
 	Index  int    // 0 is the highest, and NoPriority means none
-	Name   string // the priority's title, as in the log
+	Name   string // the priority's name in the log
 	State  connectivity.State
 	Since  time.Time
 	Why    string
 }
 
-// NoPriority and NoName are the Index and the Name if no priority can take calls.
+// NoPriority and NoName are the Index and Name when no priority can take calls.
 const (
 	NoPriority = -1
 	NoName     = "none"
 )
 
-// InUseReporter calls a function of the application, one call at a time, on its own goroutine. It
-// is safe for concurrent use.
+// InUseReporter calls a function of the application on its own goroutine, one call at a time. It is
+// safe for concurrent use.
 type InUseReporter struct {
 	tell   func(PriorityInUse)
 	serial serial.Serializer
@@ -41,8 +41,8 @@ func NewInUseReporter(tell func(PriorityInUse)) *InUseReporter {
 	return &InUseReporter{tell: tell}
 }
 
-// InUseChannel reports the priority in use of one channel until it is closed. A nil InUseChannel
-// reports nothing.
+// InUseChannel reports one channel's priority in use until it is closed. A nil InUseChannel reports
+// nothing.
 type InUseChannel struct {
 	teller *InUseReporter
 	target string
@@ -60,7 +60,7 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	return &InUseChannel{teller: t, target: target}
 }
 
-// Tell reports p unless p equals the last report. It never blocks. Two reports of NoPriority are
+// Tell reports p unless it equals the last report. It does not block. Two reports of NoPriority are
 // equal even if their reasons differ.
 func (c *InUseChannel) Tell(p PriorityInUse) {
 	if c == nil {
@@ -80,8 +80,7 @@ func (c *InUseChannel) Tell(p PriorityInUse) {
 	})
 }
 
-// Close stops the reports. A call of the function may still be running, but none begins after
-// Close.
+// Close stops the reports. A running call of the function may continue, but no new call begins.
 func (c *InUseChannel) Close() {
 	if c != nil {
 		c.closed.Store(true)

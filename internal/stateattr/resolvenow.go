@@ -9,19 +9,19 @@ type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }
 
-// SetResolveNow returns state with resolveNow in its attributes. The priority policy then calls it
-// instead of its ClientConn's ResolveNow. A resolver sets it if the children come from different
-// sources. child is the name of the child with the request. ignored reports whether the child's
-// configuration ignores such requests.
+// SetResolveNow returns state with resolveNow in its attributes. The priority policy then calls
+// resolveNow instead of its ClientConn's ResolveNow. A resolver sets it if the children come from
+// different sources. child is the name of the child that requests the re-resolution. ignored
+// reports whether the child's configuration ignores such requests.
 //
-// resolveNow must not block. It may be called from several goroutines. After the resolver has been
-// closed, it may still be called and must do nothing.
+// resolveNow must not block. Several goroutines may call it. It may be called after the resolver
+// has been closed, and must then do nothing.
 func SetResolveNow(state resolver.State, resolveNow func(child string, ignored bool)) resolver.State {
 	state.Attributes = state.Attributes.WithValue(reresolverKey{}, &reresolver{resolveNow})
 	return state
 }
 
-// ResolveNow returns the function that SetResolveNow has set, or nil.
+// ResolveNow returns the function set by SetResolveNow, or nil.
 func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	r, ok := state.Attributes.Value(reresolverKey{}).(*reresolver)
 	if !ok || r == nil {
@@ -30,9 +30,9 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	return r.resolveNow
 }
 
-// TakeResolveNow returns the function that SetResolveNow has set, or nil, and state without it.
-// Policies below must not see it, because it accepts only the names of children at one level of the
-// tree.
+// TakeResolveNow returns the function set by SetResolveNow, or nil, and state without it. Policies
+// below must not see the function, because it accepts only the names of children at one level of
+// the tree.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

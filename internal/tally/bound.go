@@ -3,18 +3,18 @@ package tally
 import "sync"
 
 const (
-	// Most is how many label combinations of a metric are counted separately for each target. By
-	// default, the OpenTelemetry SDK keeps 2000 series of a metric, which is enough for several
+	// Most is the number of label combinations of a metric that are counted separately for each
+	// target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, enough for several
 	// targets. A configuration of 16 clusters in 8 zones needs 128.
 	Most = 200
-	// longest is the maximum length of a label in bytes. Other replaces longer ones.
+	// longest is the maximum length of a label in bytes. Other replaces longer labels.
 	longest = 500
 )
 
 // Other replaces the labels of combinations beyond the first Most.
 const Other = "other"
 
-// Labels are the labels of a series without the target. "" means that a label is not set.
+// Labels are the labels of a series without the target. "" means that a label is unset.
 type Labels [3]string
 
 // Bound limits the number of series of a counter. A series stays in memory until the process ends,
@@ -25,9 +25,10 @@ type Bound struct {
 	seen map[string]map[Labels]bool // by target
 }
 
-// Of returns the labels to count under: the given ones if they are among the first Most
-// combinations of the target, and otherwise Other for each label that is set. The result for the
-// same labels is always the same. Of takes a lock, so it must not be called for every RPC.
+// Of returns the labels to use for the given ones. They are the given ones for the first Most
+// combinations of the target. For later combinations, Other replaces each label that is set. The
+// result for the same labels never changes. Of takes a lock, so it must not be called for every
+// RPC.
 func (b *Bound) Of(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The first labels of a target stay as they are. All others become Other.
+// The first labels of a target are kept. Other replaces all later ones.
 func TestTheFirstLabelsAreCounted(t *testing.T) {
 	var b Bound
 	for _, target := range []string{"one", "another"} {
@@ -27,7 +27,6 @@ func TestTheFirstLabelsAreCounted(t *testing.T) {
 	}
 }
 
-// A label that is too long becomes Other.
 func TestALongLabelIsNotCounted(t *testing.T) {
 	var b Bound
 	if got := b.Of("", Labels{strings.Repeat("x", longest+1), "a"}); got != (Labels{Other, Other}) {

@@ -1,23 +1,23 @@
-// Package tally adds up gauges over all channels of the process. The gauges of two channels to the
-// same target have the same labels, and an exporter shows only the last value. Therefore each
-// channel reports the sum. The package also limits the number of series of counters.
+// Package tally adds up gauges over all channels of the process. Gauges of channels to the same
+// target have the same labels, and an exporter shows only the last value. Therefore each channel
+// reports the sum. The package also limits the number of series of counters.
 package tally
 
 import "sync"
 
-// Board holds sums by labels. The zero value is ready to use. A Board is safe for concurrent use.
+// Board has sums by labels. The zero value is ready to use. A Board is safe for concurrent use.
 type Board[L comparable, V Value[V]] struct {
 	mu   sync.Mutex
 	sums map[L]V
 }
 
-// Value is a type that can be added up. Its zero value is the empty sum.
+// Value is a type with addition. Its zero value is the empty sum.
 type Value[V any] interface {
 	comparable
 	Plus(V) V
 }
 
-// Add adds value to the sum of labels. A sum of zero is deleted.
+// Add adds value to the sum for labels. A sum of zero is deleted.
 func (b *Board[L, V]) Add(labels L, value V) {
 	var nothing V
 	if value == nothing {

@@ -30,8 +30,8 @@ func CanonicalAddress(address string) (canonical, problem string) {
 	return net.JoinHostPort(host, port), ""
 }
 
-// CanonicalHost returns the canonical form of a host, or what is wrong with it. An IPv6 address
-// gets its shortest form, so that equal addresses are equal strings.
+// CanonicalHost returns the canonical form of a host, or what is wrong with it. Equal hosts have
+// the same canonical form, because IPv6 addresses get their shortest form.
 func CanonicalHost(host string) (canonical, problem string) {
 	if host == "" {
 		return "", "address is empty, want an IP address or a host name"

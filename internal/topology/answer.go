@@ -29,7 +29,7 @@ type (
 // usable reports whether endpoints with this health may receive calls (gRFC A27).
 func usable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// rank orders healths from best to worst, beginning with 0.
+// rank orders health states from best to worst, beginning with 0.
 func rank(h Health) int {
 	switch h {
 	case discovery.Healthy:
@@ -42,7 +42,7 @@ func rank(h Health) int {
 	return 3
 }
 
-// weightOf returns the weight, which is 1 by default.
+// weightOf returns the weight of an endpoint. The default is 1.
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
 
 var (
@@ -51,8 +51,8 @@ var (
 )
 
 // CheckSome returns an error if an answer has no endpoint and is not marked as Empty. Most such
-// answers are mistakes. For example, gRPC's DNS resolver returns one for a name that does not
-// exist, perhaps only for a moment.
+// answers are mistakes. For example, gRPC's DNS resolver returns one when a name briefly does not
+// exist.
 func CheckSome(a *Answer) error {
 	none := errEmpty
 	switch {
@@ -71,7 +71,8 @@ func CheckSome(a *Answer) error {
 	return &Invalid{none.Error()}
 }
 
-// Equal reports whether a and other are known to have the same content. It ignores versions.
+// Equal reports whether a and other are known to have the same content. It ignores versions. A
+// false result does not prove that the contents differ.
 func Equal(a, other *Answer) bool {
 	switch {
 	case a == other:
@@ -84,7 +85,7 @@ func Equal(a, other *Answer) bool {
 	return EqualContent(a, other)
 }
 
-// EqualContent is like Equal, but it ignores identities and compares field by field.
+// EqualContent is like Equal, but it compares all fields instead of the identities.
 func EqualContent(a, other *Answer) bool {
 	return equalTexts(a, other) && a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
 		slices.EqualFunc(a.Priorities, other.Priorities, equalPriorities) &&
@@ -113,7 +114,7 @@ func equalEndpoints(e, other *Endpoint) bool {
 
 // Size returns the approximate size of an answer in bytes. Equal answers have the same size.
 func Size(a *Answer) int {
-	const answer, locality, endpoint, address = 300, 100, 280, 50 // these include the spare capacity of slices
+	const answer, locality, endpoint, address = 300, 100, 280, 50 // including the spare capacity of slices
 	n := answer + len(a.Why)
 	for _, note := range a.Notes {
 		n += len(note)
@@ -138,17 +139,16 @@ func Size(a *Answer) int {
 	return n
 }
 
-// Invalid is the error for an answer that breaks the rules, which is rejected as a whole.
+// Invalid is the error for an answer that breaks a rule. The whole answer is rejected.
 type Invalid struct{ text string }
 
 // Error describes the broken rule in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused implements the interface of discovery.Refused, so that metrics count the answer as
-// refused.
+// Refused makes metrics count the answer as refused (see discovery.Refused).
 func (*Invalid) Refused() bool { return true }
 
-// whyAll says why no endpoint of any priority can receive calls.
+// whyAll returns why no endpoint of any priority can receive calls.
 func whyAll(a *Answer) string {
 	var all Priority
 	for _, p := range a.Priorities {
@@ -157,7 +157,7 @@ func whyAll(a *Answer) string {
 	return whyNone(&all)
 }
 
-// whyNone says why no endpoint of a priority can receive calls.
+// whyNone returns why no endpoint of a priority can receive calls, such as:
 //
 //	no endpoint can take calls: 1 draining, 2 unhealthy
 func whyNone(p *Priority) string {

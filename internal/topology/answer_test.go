@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// described returns what an answer is translated to: the addresses of the endpoints, and why
-// priorities have none.
+// described returns the addresses of the translated answer, and why priorities have none.
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
 	t.Helper()
 	tree, err := translator.Translate(a)
@@ -30,7 +29,7 @@ func described(t *testing.T, translator *topology.Translator, a *discovery.Answe
 	return strings.Join(lines, "; ")
 }
 
-// A priority or a locality stays in the tree while none of its endpoints can take calls.
+// Priorities and localities stay in the tree while none of their endpoints can take calls.
 func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	var translator topology.Translator
 	for _, step := range []struct {
@@ -50,7 +49,7 @@ func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// A locality without a weight has the sum of its endpoints that can take calls.
+// The default weight of a locality is the sum of its endpoints that can take calls.
 func TestTheWeightOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=0: a*3 b!*4", "0 eu weight=0: c!", "0 sa weight=9: d*2")
 	tree, err := new(topology.Translator).Translate(answer)
@@ -64,8 +63,8 @@ func TestTheWeightOfALocality(t *testing.T) {
 	}
 }
 
-// Two endpoints with the same address are one: the healthier of them or, if there is no difference,
-// the first.
+// Two endpoints with the same address count as one endpoint. The healthier one is used, or the
+// first if they are equally healthy.
 func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	for about, test := range map[string]struct {
 		lines []string
@@ -84,7 +83,7 @@ func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	}
 }
 
-// An answer that breaks a rule is rejected, and the error says where.
+// An answer that breaks a rule is rejected. The error gives the position.
 func TestAnswersThatAreRefused(t *testing.T) {
 	long := answerOf(t, "0 us: a")
 	long.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}
@@ -108,7 +107,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 	}
 }
 
-// Answers with an identity are equal if the identities are. Other answers are equal if their
+// Answers with identities are equal if the identities are equal. Other answers are equal if their
 // contents are.
 func TestAnswersThatAreTheSame(t *testing.T) {
 	of := func(change func(*discovery.Answer)) *discovery.Answer {

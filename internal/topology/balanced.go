@@ -14,7 +14,7 @@ type zone struct {
 	region, name string
 	localities   []*Locality
 	capacity     uint64
-	listed       bool // the zone has endpoints, even if all are unhealthy
+	listed       bool // the zone has endpoints, perhaps only unhealthy ones
 }
 
 // spread configures how the calls of a group are balanced between zones.
@@ -22,7 +22,7 @@ type spread struct {
 	own      string // the client's zone, or "" if it is not in zones
 	zones    map[string]lbconfig.BalanceZone
 	of       map[string]inZone
-	reserves bool // the group also contains the localities of the next group, as reserves
+	reserves bool // the group also has the next group's localities, as reserves
 }
 
 type inZone struct {
@@ -30,24 +30,23 @@ type inZone struct {
 	capacity uint64
 }
 
-// balanced splits a priority into two groups. The first group keeps as many calls in the client's
-// zone as it can without loading some endpoints more than others. The second group consists of the
-// zones that receive no calls in the first group. They are also reserves of the first group: they
-// receive calls of it when enough of its endpoints have failed.
+// balanced splits a priority into two groups. The first group keeps calls in the client's zone as
+// far as that loads all endpoints equally. The second group has the zones that get no calls in the
+// first group. These zones are also reserves of the first group: they get calls when enough of its
+// endpoints have failed.
 func (n Near) balanced(p *Priority) []group {
 	if n.Place.Zone == "" {
 		return []group{{Priority: *p}}
 	}
 	zones := zonesOf(p)
 	shares, first := n.shares(zones)
-	var spare uint64 // the capacity of the zones without calls in the first group
+	var spare uint64 // capacity of the zones without calls in the first group
 	for i, z := range zones {
 		if shares[i] == 0 {
 			spare += z.capacity
 		}
 	}
-	// No zone of the second group has callers, so its zones share the calls in proportion to their
-	// capacity.
+	// The second group has no callers of its own, so its zones share the calls by capacity.
 	second := &spread{zones: make(map[string]lbconfig.BalanceZone), of: first.of}
 	share, rest := group{name: "balanced", spread: first}, group{name: "other zones", spread: second}
 	for i, z := range zones {
@@ -72,13 +71,13 @@ func (n Near) balanced(p *Priority) []group {
 	return []group{share, rest}
 }
 
-// fraction converts a share to a weight. A share of 1 becomes 2^30.
+// fraction converts a share of 0 to 1 to a weight of up to 2^30.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
-// key identifies the zone, also among zones with the same name in other regions.
+// key identifies the zone. Zones with the same name in different regions have different keys.
 func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
 
-// shares returns each zone's share of the calls, and the configuration that leads to these shares.
+// shares returns each zone's share of the calls, and the matching configuration of the policy.
 func (n Near) shares(zones []zone) ([]float64, *spread) {
 	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1
@@ -106,7 +105,7 @@ func (n Near) shares(zones []zone) ([]float64, *spread) {
 	return weightedtarget.Shares(capacity, callers, own)[:len(zones)], s
 }
 
-// without returns the names of zones with callers that are not in zones.
+// without returns the zones that have callers but are not in zones.
 func (n Near) without(zones []zone) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(n.Callers)) {
@@ -117,8 +116,7 @@ func (n Near) without(zones []zone) []string {
 	return names
 }
 
-// Unnamed returns the zones that are configured to have callers, but in which no priority of the
-// answer has an endpoint.
+// Unnamed returns the zones with configured callers in which the answer has no endpoint.
 func (n Near) Unnamed(a *Answer) []string {
 	var zones []zone
 	for i := range a.Priorities {

@@ -11,19 +11,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/inorder"
 )
 
-// path is the path of the endpoints of a locality: the child of the priority policy, and the
-// locality.
+// path is the path of a locality's endpoints: the child of the priority policy, and the locality.
 type path [2]string
 
-// built are the endpoints of a locality as they were last sent, and their attributes by weight. The
-// next answer uses them again, so that the policies recognize by their pointers what has not
-// changed. Addresses and attributes are never modified.
+// built has the endpoints of a locality that were last sent, and their attributes by weight. The
+// next answer reuses them, so the policies recognize unchanged values by their pointers. Addresses
+// and attributes are never modified.
 type built struct {
 	endpoints  []resolver.Endpoint
 	attributes map[uint32]*attributes.Attributes
 }
 
-// build appends the endpoints of a locality that can take calls.
+// build appends the locality's endpoints that can take calls.
 func (t *Translator) build(to []resolver.Endpoint, l *Locality, of place, skip map[place]bool, at path, last built) ([]resolver.Endpoint, built) {
 	b, before := built{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
 	var search inorder.Search
@@ -64,7 +63,7 @@ func are(known []resolver.Address, addresses []string, serverName string) bool {
 	return true
 }
 
-// attributesOf returns the attributes of endpoints with a weight.
+// attributesOf returns the attributes for endpoints with weight of.
 func (b *built) attributesOf(of uint32, at path, last built) *attributes.Attributes {
 	a := b.attributes[of]
 	if a == nil {

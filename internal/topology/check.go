@@ -5,20 +5,20 @@ import (
 	"math"
 )
 
-// maxWeight limits the sum of the weights of a priority's localities and the sum of the weights of
-// a locality's endpoints (gRFC A27, rules for EDS).
+// maxWeight limits the sum of the localities' weights in a priority, and the sum of the endpoints'
+// weights in a locality (gRFC A27, rules for EDS).
 const maxWeight = math.MaxUint32
 
 type place struct{ priority, locality, endpoint int }
 
-// held is the endpoint that has been kept so far for an address.
+// held is the best endpoint so far for an address.
 type held struct {
 	place
 	health Health
 }
 
-// twice finds endpoints that share their first address, and returns which of them to skip. It keeps
-// the healthiest one. Among equally healthy ones, it keeps the first.
+// twice finds endpoints that share their first address, and returns those to skip. It keeps the
+// healthiest endpoint, or the first of the healthiest ones.
 func twice(a *Answer) (skip map[place]bool) {
 	at := make(map[string]held)
 	each(a, func(here place, e *Endpoint) {
@@ -50,9 +50,8 @@ func each(a *Answer, f func(place, *Endpoint)) {
 	}
 }
 
-// checkAnswer returns the weights of an answer's localities, or an *Invalid if the answer breaks
-// the rules. An endpoint that cannot receive calls may have any addresses, because the client does
-// not connect to it.
+// checkAnswer returns the weights of an answer's localities, or an *Invalid. The addresses of
+// endpoints that cannot receive calls are not checked, because the client does not connect to them.
 func checkAnswer(a *Answer, skip map[place]bool, n news) (weights [][]uint32, err error) {
 	for _, d := range a.Drops {
 		if d.PerMillion > million {
@@ -82,8 +81,8 @@ func checkAnswer(a *Answer, skip map[place]bool, n news) (weights [][]uint32, er
 }
 
 // checkLocality returns the weight of a locality. The default is the sum of the weights of its
-// endpoints that can receive calls. If there are none, the weight is 1, so that the locality stays
-// in the tree.
+// endpoints that can receive calls. If there are none, the weight is 1, which keeps the locality in
+// the tree.
 func checkLocality(l *Locality, at place, skip map[place]bool, n news) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// Checked is a valid answer, which must not change.
+// Checked is a valid answer. It must not change.
 type Checked struct {
 	*Answer
-	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable says why.
-	// For endpoints from a gRPC resolver, Unusable is always "".
+	// Endpoints is the number of endpoints that can receive calls. If it is 0, Unusable is the
+	// reason. For endpoints from a gRPC resolver, Unusable is always "".
 	Endpoints int
 	Unusable  string
 	Size      int
 
-	skip    map[place]bool // endpoints to ignore, because another one has the same first address
+	skip    map[place]bool // duplicates of other endpoints' first addresses
 	weights [][]uint32     // by priority and locality
 }
 
 // Check checks an answer. It returns an *Invalid if the answer breaks the rules.
 func Check(a *Answer) (*Checked, error) { return CheckAfter(a, nil) }
 
-// CheckAfter is like Check, but takes less time if most of the answer was already in the last one.
-// last may be nil.
+// CheckAfter is like Check, but faster if most of the answer was already in last. last may be nil.
 func CheckAfter(a *Answer, last *Checked) (*Checked, error) { return check(a, newsOf(a, last)) }
 
 func check(a *Answer, n news) (*Checked, error) {
@@ -46,8 +45,8 @@ func check(a *Answer, n news) (*Checked, error) {
 	return c, nil
 }
 
-// Plain returns the answer as the channel uses it: every locality has its weight, no endpoint is
-// listed twice, and the endpoints of a gRPC resolver form one priority with one locality.
+// Plain returns the answer in the form that the channel uses. Every locality has its weight, no
+// endpoint is listed twice, and endpoints of a gRPC resolver form one priority with one locality.
 func (c *Checked) Plain() Answer {
 	a := *c.Answer
 	if a.Resolved != nil {
@@ -55,7 +54,7 @@ func (c *Checked) Plain() Answer {
 		for _, r := range a.Resolved {
 			var e Endpoint
 			for _, address := range r.Addresses {
-				if strings.HasPrefix(address.Addr, "/") { // an address from gRPC's unix resolver
+				if strings.HasPrefix(address.Addr, "/") { // from gRPC's unix resolver
 					address.Addr = "unix:" + address.Addr
 				}
 				e.Addresses = append(e.Addresses, address.Addr)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oracle chooses one item after another, as gRFC A68 describes it.
+// oracle chooses one item after another, as in gRFC A68.
 func oracle(items []subsetItem[int], size int) []bool {
 	chosen, left := make([]bool, len(items)), slices.Clone(items)
 	for range size {

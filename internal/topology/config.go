@@ -7,8 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The names of the policies in a tree. This package cannot use the constants of the policies,
-// because it must not import them.
+// The names of the policies in a tree. This package must not import the policies.
 const (
 	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
@@ -18,25 +17,25 @@ const (
 	pickFirstName          = "understudy_pick_first"
 )
 
-// retention turns off the retention of removed children. The names of children are never reused, so
-// a removed child cannot return.
+// retention disables the retention of removed children. A removed child cannot return, because
+// names are never reused.
 const retention lbconfig.Duration = 0
 
-// startPoint makes each client start its round robin at a random point. Otherwise, all clients
-// would send their first calls to the heaviest endpoint.
+// startPoint makes each client start at a random endpoint. Otherwise, all clients would send their
+// first calls to the heaviest endpoint.
 const startPoint = lbconfig.StartRandom
 
 type priorityChild struct {
 	name               string
-	title              string // the name that users see
+	title              string // name for users
 	cluster            string
-	further            bool   // this child is another near group of the same priority at the source as the child before it
-	why                string // why no endpoint can receive calls, or "" if one can
+	further            bool   // the child has the same priority at the source as the child before it
+	why                string // why no endpoint can receive calls, or ""
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
-	localities         map[string]uint32 // by name
+	localities         map[string]uint32 // weights by name
 	spread             *spread           // nil if calls are not balanced between zones
-	outlierDetection   *OutlierDetection // the configuration of the priority's cluster, or nil if it has none
+	outlierDetection   *OutlierDetection // configuration of the priority's cluster, or nil
 }
 
 func encode(priorities []priorityChild, settings Settings) json.RawMessage {
@@ -44,7 +43,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
-	number, split := -1, false // number is the index of the current priority of the source.
+	number, split := -1, false // number is the index of the source's current priority
 	for _, p := range priorities {
 		if split = split || p.further; !p.further {
 			number++
@@ -57,7 +56,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 		}
 	}
 	if !split {
-		top.SourcePriorities = nil // this is the default if no priority is split
+		top.SourcePriorities = nil // the default if no priority is split
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
 	if err != nil {
@@ -66,8 +65,8 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	return encoded
 }
 
-// policy returns the configuration of the policy below understudy_outlier_detection. The localities
-// have the policy leaf.
+// policy returns the configuration of the child of understudy_outlier_detection. Each locality has
+// the policy leaf.
 func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(p.localities))
 	for name, weight := range p.localities {

@@ -27,8 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// channel runs the real policies on a fake channel. A connection succeeds at once, unless its
-// endpoint is in down.
+// channel runs the real policies on a fake channel. Connections to endpoints in down fail.
 type channel struct {
 	t          *testing.T
 	cc         *lbtest.ClientConn
@@ -48,7 +47,7 @@ func onChannel(t *testing.T, f func(c *channel)) {
 }
 
 // answerOf parses an answer from lines such as "0 us/a weight=3: a*2 b", in any order. The first
-// number is the priority. A weight that is not given is 1, and "!" follows an unhealthy endpoint.
+// number is the priority. The default weight is 1. "!" marks an unhealthy endpoint.
 func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 	t.Helper()
 	answer := &discovery.Answer{Service: "cluster", Empty: true}
@@ -87,7 +86,6 @@ func number(t *testing.T, text string) uint32 {
 	return uint32(n)
 }
 
-// update sends the channel an answer and lets it connect.
 func (c *channel) update(answer *discovery.Answer) {
 	c.t.Helper()
 	tree, err := c.translator.Translate(answer)
@@ -108,7 +106,7 @@ func (c *channel) update(answer *discovery.Answer) {
 	c.connect()
 }
 
-// connect completes all connection attempts, and those that they cause.
+// connect completes all connection attempts, including those that others cause.
 func (c *channel) connect() {
 	c.cc.Answer(func(a resolver.Address) error {
 		if c.down[a.Addr] {
@@ -118,7 +116,7 @@ func (c *channel) connect() {
 	})
 }
 
-// changes lists the endpoints to which connections were made (+) or closed (-).
+// changes lists the endpoints with new (+) or closed (-) connections.
 func changes(before, after []*lbtest.SubConn) string {
 	var all []string
 	for _, sc := range after {
@@ -135,7 +133,7 @@ func changes(before, after []*lbtest.SubConn) string {
 	return strings.Join(all, " ")
 }
 
-// picked returns the endpoints of the next n picks, sorted, each once.
+// picked returns the sorted endpoints of the next n picks without duplicates.
 func (c *channel) picked(n int) string {
 	var all []string
 	for range n {
@@ -145,15 +143,15 @@ func (c *channel) picked(n int) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// A locality or a priority is added or removed, or weights change. No endpoint that stays is
-// connected again.
+// Updates add or remove a locality or a priority, or change weights. The remaining endpoints keep
+// their connections.
 func TestConnectionsOutliveUpdates(t *testing.T) {
 	first := []string{"0 us: a b", "0 eu: c", "1 as: d"}
 	for _, test := range []struct {
 		title string
-		down  string // endpoints that cannot be connected
+		down  string
 		next  []string
-		want  string // connections made (+) and closed (-)
+		want  string // new (+) and closed (-) connections
 		picks string
 	}{
 		{"nothing changes", "", first, "", "a b c"},
@@ -190,7 +188,7 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 	}
 }
 
-// Drops are added or removed, or the last locality is removed. No connection is made, because the
+// Updates add or remove drops, or remove the last locality. No connection is made, because the
 // shape of the tree never changes (decision 12 of docs/scenarios.md).
 func TestConnectionsOutliveDrops(t *testing.T) {
 	onChannel(t, func(c *channel) {
@@ -215,7 +213,7 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 }
 
 // The shares of zones change, but no endpoint moves to another child. A zone that gets a share is
-// connected and stays so, and connections to other zones stay open.
+// connected and stays connected. Other connections stay open.
 func TestConnectionsOutliveBalance(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
@@ -251,8 +249,8 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 	})
 }
 
-// A near group is added before another one. That one keeps its name, and its endpoints keep their
-// connections. An endpoint that moves to another group is connected again.
+// A near group is added above another one. The other group keeps its name and its connections. An
+// endpoint that moves to another group gets a new connection.
 func TestConnectionsOutliveNearGroups(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "zone", Place: location.Location{Region: "r", Zone: "a"}}

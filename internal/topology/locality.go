@@ -2,7 +2,7 @@ package topology
 
 import "strings"
 
-// localityEscaper keeps the names of different localities different.
+// localityEscaper makes different localities have different names.
 var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // LocalityName returns the name of a locality in paths, configurations and messages:

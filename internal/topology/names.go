@@ -12,15 +12,15 @@ type member struct{ cluster, locality string }
 type child struct {
 	name    string
 	members []member
-	// addresses tells for the address of each endpoint whether the endpoint can receive calls. It
-	// is set only when localities do not suffice to identify a child: some locality is in several
-	// priorities, or the priorities are near groups.
+	// addresses maps the address of each endpoint to whether the endpoint can receive calls. It is
+	// set only if localities do not identify a child, because a locality is in several priorities
+	// or the priorities are near groups.
 	addresses map[string]bool
 }
 
-// childNames assigns names to the children of understudy_priority, one for each priority. The names
-// stay the same in later updates (gRFC A56, "LB Policy Configuration"), and the name of a removed
-// child is never reused.
+// childNames names the children of understudy_priority, one for each priority. The names stay the
+// same in later updates (gRFC A56, "LB Policy Configuration"). The name of a removed child is never
+// reused.
 type childNames struct {
 	next int
 	last []child
@@ -29,9 +29,9 @@ type childNames struct {
 // assign returns the children for priorities, which are lists of members, and the state for the
 // next update. It does not modify n. addresses returns child.addresses of a priority.
 //
-// Each priority takes the name of the previous child that had most of its members, as long as no
-// earlier priority has taken that name. If several children had equally many, it takes the name of
-// the child that was at the same position, or else of the first one:
+// Each priority takes the name of the previous child that had most of its members, unless an
+// earlier priority has taken that name. In a tie, it takes the name of the child at the same
+// position, or else of the first child:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
@@ -39,7 +39,7 @@ type childNames struct {
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
 // If a locality was in several priorities, or if the priorities are near groups, a priority prefers
-// the name of the child that had most of its addresses, and turns decides which priority takes its
+// the child that had most of its addresses. The method turns then decides which priority takes its
 // name first.
 func (n childNames) assign(priorities [][]member, near bool, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
@@ -77,9 +77,9 @@ func (n childNames) assign(priorities [][]member, near bool, addresses func(prio
 	return children, n
 }
 
-// turns returns the order in which priorities take names: first those with a usable endpoint at an
-// address that they had before, then those with any usable endpoint, then the others. Otherwise, a
-// priority whose endpoints are all draining could take the name, and so the connections, of a lower
+// turns returns the order in which priorities take names. Priorities with a usable endpoint at a
+// previous address come first, then those with another usable endpoint, then the others. Otherwise,
+// a priority whose endpoints are all draining could take the name and the connections of a lower
 // priority with the same locality.
 func (n childNames) turns(children []child, holders map[member][]int) []int {
 	order, classes := make([]int, len(children)), make([]int, len(children))
@@ -130,7 +130,8 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the previous child whose name c takes, or -1 for a new name.
+// bestHolder returns the index of the previous child whose name c takes, or -1 if c gets a new
+// name.
 func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
 	held := make([]int, len(taken))
 	for _, m := range c.members {

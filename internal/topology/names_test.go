@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// memberLists parses a list such as "a b, c": the localities a and b in priority 0, and c in
-// priority 1.
+// memberLists parses a list such as "a b, c": localities a and b in priority 0, and c in priority
+// 1.
 func memberLists(text string) [][]member {
 	var priorities [][]member
 	for priority := range strings.SplitSeq(text, ",") {
@@ -30,8 +30,8 @@ func namesOf(children []child) string {
 	return strings.Join(names, " ")
 }
 
-// addressLists parses a list such as "1 2, 3-": the addresses 1 and 2 in priority 0, and 3, which
-// drains, in priority 1.
+// addressLists parses a list such as "1 2, 3-": addresses 1 and 2 in priority 0, and the draining
+// address 3 in priority 1.
 func addressLists(text string) func(priority int) map[string]bool {
 	return func(priority int) map[string]bool {
 		all := make(map[string]bool)
@@ -43,11 +43,10 @@ func addressLists(text string) func(priority int) map[string]bool {
 	}
 }
 
-// nowhere says that no priority has addresses.
 func nowhere(int) map[string]bool { return nil }
 
 // If a locality is in several priorities, its endpoints decide which priority keeps which name. A
-// priority whose endpoints drain does not take the name of a lower one.
+// priority with only draining endpoints does not take the name of a lower one.
 func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 	for _, test := range []struct{ title, before, at, after, then, want string }{
 		{"one joins above", "a, a", "1, 2", "z, a, a", "9, 1, 2", "child2 child0 child1"},
@@ -117,9 +116,9 @@ func TestClustersDoNotShareNames(t *testing.T) {
 	}
 }
 
-// In one update, all names are different. The name of a removed child is never used again. An
-// update that changes nothing keeps every name. A new locality or priority does not take the name
-// of another one.
+// All names in an update differ. The name of a removed child is never reused. An update that
+// changes nothing keeps every name. A new locality or priority does not take the name of another
+// one.
 func TestNamesAreStable(t *testing.T) {
 	update := rapid.Custom(func(t *rapid.T) [][]member {
 		locality := rapid.Map(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), func(s string) member { return member{"cluster", s} })

@@ -10,12 +10,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Near configures which endpoints of a priority are preferred. The zero value prefers none.
+// Near configures which endpoints of a priority are preferred. The zero value has no preference.
 type Near struct {
 	// Prefer is "zone", "node", "hints", "balance" or "".
 	Prefer string
 	Place  location.Location
-	// MinEndpoints is how many usable endpoints a near group needs. 0 means 1.
+	// MinEndpoints is the minimum number of usable endpoints in a near group. 0 means 1.
 	MinEndpoints int
 	// Callers is the number of clients in each zone, for "balance". nil means that all zones with
 	// endpoints have the same number of clients.
@@ -23,20 +23,20 @@ type Near struct {
 }
 
 // Near returns the preference in the settings. It must be called for each answer, because the
-// client's location may have become known since the last one.
+// client's location may become known later.
 func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
 	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
 	if s.ZoneCallers != "" {
-		n.Callers, _ = location.Callers(s.ZoneCallers) // cannot fail: package options has checked the setting
+		n.Callers, _ = location.Callers(s.ZoneCallers) // package options has checked the setting
 	}
 	return n
 }
 
-// Lacks returns "" if endpoints of the answer have the fields that the preference needs, or if the
-// client's location is unknown. Otherwise, it names these fields, as in "zone or region".
+// Lacks returns the fields that the preference needs, as in "zone or region", if no endpoint of the
+// answer has any of them. Otherwise, or if the client's location is unknown, it returns "".
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -69,8 +69,8 @@ func (n Near) Lacks(a *Answer) string {
 	return strings.Join(lacks, " or ")
 }
 
-// nearness is the distance of an endpoint from the client; lower values are nearer. For endpoints
-// with hints, it is sameNode or elsewhere.
+// nearness is the distance of an endpoint from the client. Lower values are nearer. For "hints", it
+// is sameNode or elsewhere.
 type nearness int
 
 const (
@@ -82,21 +82,21 @@ const (
 
 var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRegion: "same region", elsewhere: "elsewhere"}
 
-// group is a near group of one of an answer's priorities.
+// group is a near group: the endpoints of a priority at the same distance from the client.
 type group struct {
 	Priority
 	of     int
-	name   string  // the name that users see, such as "same zone", or "" if the priority was not split
+	name   string  // name for users, such as "same zone", or "" if the priority was not split
 	spread *spread // nil if calls are not balanced between zones
 }
 
-// split divides each priority of an answer into near groups. It returns the answer with the groups
-// as its priorities, and the groups in the same order. Without a preference, it returns a itself.
+// split divides each priority of an answer into near groups. It returns an answer whose priorities
+// are the groups, and the groups in the same order. Without a preference, it returns a itself.
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
-// It omits empty groups, and merges a group in which too few endpoints can receive calls with the
-// next one.
+// It omits empty groups. If too few endpoints of a group can receive calls, it merges the group
+// with the next one.
 func (n Near) split(a *Answer) (*Answer, []group) {
 	var groups []group
 	for i := range a.Priorities {
@@ -145,7 +145,7 @@ func (n Near) groups(p *Priority) []group {
 	return groups
 }
 
-// nameOf returns the name that users see for a group. at is the nearness of its farthest endpoints.
+// nameOf returns a group's name for users. at is the nearness of its farthest endpoints.
 func (n Near) nameOf(at nearness) string {
 	switch {
 	case n.Prefer != "hints":
@@ -156,8 +156,8 @@ func (n Near) nameOf(at nearness) string {
 	return "hinted"
 }
 
-// measure returns the nearness of each endpoint, by locality. A locality without endpoints has one
-// nearness.
+// measure returns the nearness of each endpoint by locality. A locality without endpoints has one
+// value.
 func (n Near) measure(p *Priority) [][]nearness {
 	var hinted map[string]func(*Endpoint) bool
 	if n.Prefer == "hints" {
@@ -194,10 +194,10 @@ func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) boo
 	return elsewhere
 }
 
-// hints returns a function for each address family in which the source's hints apply. The function
-// reports whether the hints prefer an endpoint. Hints for nodes apply if all endpoints of the
-// family that can receive calls have them and at least one names the client's node. Otherwise,
-// hints for zones apply under the same condition.
+// hints returns a function for each address family with usable hints. The function reports whether
+// the hints prefer an endpoint for this client. Hints for nodes are used if all usable endpoints of
+// the family have them and at least one names the client's node. Otherwise, hints for zones are
+// used under the same condition.
 func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	families := make(map[string][]*Endpoint)
 	for j := range p.Localities {
@@ -227,7 +227,8 @@ func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
 	return hinted
 }
 
-// family returns the address family of an endpoint's first address, or "" for a name or a path.
+// family returns the address family of an endpoint's first address. It returns "" for a name or a
+// path.
 func family(e *Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -243,8 +244,8 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns the group of each nearness: the nearness itself, or a farther one if too few
-// endpoints at this nearness can receive calls.
+// merge returns the group of each nearness. This is a farther nearness if too few endpoints at the
+// nearness itself can receive calls.
 func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
 	var count [elsewhere + 1]int
 	for j := range p.Localities {
@@ -268,8 +269,8 @@ func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearnes
 	return into
 }
 
-// part returns the locality with only those endpoints that are in a group. It reports whether the
-// locality belongs to the group at all.
+// part returns the locality with only the endpoints that are in a group. The second result is false
+// if the locality does not belong to the group.
 func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
 	some := *l
 	some.Endpoints = nil
@@ -281,9 +282,8 @@ func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool)
 	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
 }
 
-// weigh adjusts the weights of localities whose endpoints are in several groups, so that the
-// endpoints in each group keep their weights relative to each other. In g, such a locality gets the
-// part of its weight that belongs to its endpoints in g.
+// weigh reduces the weight of each locality in g to the share of its endpoints that are in g. The
+// endpoints of a group keep their weights relative to each other.
 func weigh(g, whole *Priority) {
 	type share struct{ part, all uint64 }
 	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false
@@ -296,7 +296,7 @@ func weigh(g, whole *Priority) {
 	if !partial {
 		return
 	}
-	finer := max(1, min(1<<16, maxWeight/2/sum)) // a factor that reduces rounding errors
+	finer := max(1, min(1<<16, maxWeight/2/sum)) // reduces rounding errors
 	for j := range g.Localities {
 		l := &g.Localities[j]
 		if w := uint64(l.Weight) * finer; shares[j].all > 0 && w > 0 {
@@ -305,7 +305,7 @@ func weigh(g, whole *Priority) {
 	}
 }
 
-// usableWeight returns the total weight of the endpoints of a locality that can receive calls.
+// usableWeight returns the sum of the weights of the locality's endpoints that can receive calls.
 func usableWeight(l *Locality) (sum uint64) {
 	for k := range l.Endpoints {
 		if usable(l.Endpoints[k].Health) {

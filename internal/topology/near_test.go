@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// nearLocality parses "region/zone*weight:=address@node>zone>n=node address!". A hint follows each
-// ">", and "!" follows an unhealthy endpoint.
+// nearLocality parses "region/zone*weight:=address@node>zone>n=node address!". ">" begins a hint,
+// and "!" marks an unhealthy endpoint.
 func nearLocality(text string) Locality {
 	name, endpoints, _ := strings.Cut(text, ":=")
 	var l Locality
@@ -53,7 +53,7 @@ func nearAnswer(priorities ...string) *Answer {
 	return a
 }
 
-// show describes each group in a line: "priority name: region/zone*weight 1 2;".
+// show describes each group in one line: "priority name: region/zone*weight 1 2;".
 func show(groups []group) (lines []string) {
 	for _, g := range groups {
 		line := fmt.Sprintf("%d %s:", g.of, g.name)

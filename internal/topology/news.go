@@ -6,15 +6,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/inorder"
 )
 
-// news are the endpoints of an answer that were not in the last one with the same addresses. All
-// others keep the rules for addresses, because that answer was valid, and have distinct ones.
+// news has the endpoints whose addresses were not in the last answer. The addresses of all other
+// endpoints are valid and distinct, because that answer was valid.
 type news struct {
-	all bool // more than a few
+	all bool // more than fewNews endpoints are new
 	few []place
 }
 
-// fewNews is the largest number of endpoints for which news pays off: each is compared with all
-// others.
+// fewNews is the maximum length of news.few, because each new endpoint is compared with all others.
 const fewNews = 16
 
 func newsOf(a *Answer, last *Checked) news {
@@ -43,12 +42,11 @@ func newsOf(a *Answer, last *Checked) news {
 	return n
 }
 
-// covers reports whether e has the addresses of before, which were checked if they must be.
+// covers reports whether the addresses of e were already checked in before.
 func covers(before, e *Endpoint) bool {
 	return slices.Equal(before.Addresses, e.Addresses) && (usable(before.Health) || !usable(e.Health))
 }
 
-// has reports whether the endpoint is new.
 func (n news) has(at place) bool { return n.all || slices.Contains(n.few, at) }
 
 // distinct reports whether the first addresses of all endpoints are known to be distinct.

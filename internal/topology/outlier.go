@@ -7,21 +7,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// OutlierDetection is a cluster's configuration of outlier detection (gRFC A50). It must not
-// change.
+// OutlierDetection is a cluster's configuration of outlier detection (gRFC A50). It is immutable.
 type OutlierDetection struct {
 	config *lbconfig.OutlierDetection
 	json   string
 }
 
-// NewOutlierDetection wraps a configuration, which must have no child policy and must not change.
+// NewOutlierDetection wraps a configuration without a child policy. The configuration must not
+// change.
 func NewOutlierDetection(config *lbconfig.OutlierDetection) *OutlierDetection {
 	text, _ := json.Marshal(config) // cannot fail: config holds only numbers, durations and names
 	return &OutlierDetection{config, string(text)}
 }
 
-// ParseOutlierDetection parses a configuration in the JSON of gRFC A50, without childPolicy. This
-// is the form that JSON returns and that users write. The result for "" is nil.
+// ParseOutlierDetection parses a configuration in the JSON form of gRFC A50, without childPolicy.
+// It returns nil for "".
 func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	if text == "" {
 		return nil, nil
@@ -43,7 +43,7 @@ func ParseOutlierDetection(text string) (*OutlierDetection, error) {
 	return NewOutlierDetection(config), nil
 }
 
-// JSON returns the configuration without a child policy. The result for a nil o is "".
+// JSON returns the configuration without a child policy. It returns "" if o is nil.
 func (o *OutlierDetection) JSON() string {
 	if o == nil {
 		return ""
@@ -51,7 +51,7 @@ func (o *OutlierDetection) JSON() string {
 	return o.json
 }
 
-// Equal reports whether o and other are the same configuration. nil equals only nil.
+// Equal reports whether o and other are equal. nil equals only nil.
 func (o *OutlierDetection) Equal(other *OutlierDetection) bool {
 	if o == nil || other == nil {
 		return o == other

@@ -5,8 +5,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// Settings are the settings of a tree's policies. PickFirst must stay the same for all updates of a
-// channel, because it determines the type of a policy.
+// Settings are the settings of a tree's policies. PickFirst must not change while a channel exists,
+// because it determines the type of a policy.
 type Settings options.Settings
 
 func (s Settings) choice() *lbconfig.Priority {
@@ -16,8 +16,8 @@ func (s Settings) choice() *lbconfig.Priority {
 }
 
 // outlierDetection returns the outlier detection policy of one priority. The policy is always
-// present, but ejects endpoints only if the channel enables it or, if the channel has no setting,
-// if the priority's cluster configures it.
+// present. It ejects endpoints only if the channel enables it or, without a setting of the channel,
+// if the cluster configures it.
 func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
 	switch {
@@ -31,8 +31,8 @@ func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Pol
 	return lbconfig.Named(outlierDetectionName, config)
 }
 
-// forFewEndpoints returns a configuration that works with only two endpoints and a few calls per
-// second. The defaults of A50 are made for large fleets.
+// forFewEndpoints returns a configuration that works with two endpoints and a few calls per second.
+// The defaults of A50 are for large fleets.
 func forFewEndpoints() *lbconfig.OutlierDetection {
 	config := lbconfig.NewOutlierDetection()
 	config.MaxEjectionPercent = 100

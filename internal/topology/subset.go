@@ -8,14 +8,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// ofLocality identifies a locality of a tree: it is the path of the locality's endpoints.
+// ofLocality identifies a locality by the path of its endpoints.
 type ofLocality [2]string
 
-// subset returns the endpoints that this client connects to, in their order: at most Subset of each
+// subset returns the endpoints that this client connects to, in their order: at most Subset in each
 // locality (gRFC A68). Localities keep the weight of all their endpoints, so their shares do not
-// change. The choice ignores the weights of endpoints. Otherwise, a heavy endpoint would be chosen
-// by more clients and also be picked more often, so that its load would grow with the square of its
-// weight.
+// change. The choice ignores the weights of endpoints. Otherwise, more clients would choose a heavy
+// endpoint and also pick it more often, so its load would grow with the square of its weight.
 func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if s.Subset <= 0 || len(endpoints) <= s.Subset {
 		return endpoints
@@ -28,7 +27,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	seed, digest := s.subsetSeed(), xxhash.New()
 	for i, e := range endpoints {
 		if len(e.Addresses) == 0 {
-			continue // the policies ignore such an endpoint
+			continue // the policies ignore this endpoint
 		}
 		var of ofLocality
 		copy(of[:], hierarchy.Path(e))
@@ -57,7 +56,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return chosen
 }
 
-// subsetSeed returns the configured seed, or else the seed of the channel.
+// subsetSeed returns the configured seed or, by default, the channel's seed.
 func (s Settings) subsetSeed() uint64 {
 	if s.SubsetSeed > 0 {
 		return uint64(s.SubsetSeed)
@@ -65,7 +64,7 @@ func (s Settings) subsetSeed() uint64 {
 	return s.ChannelSeed
 }
 
-// keyOf returns the key by which the policy of a locality identifies an endpoint.
+// keyOf returns the key of an endpoint in its locality's policy.
 func keyOf(e resolver.Endpoint) identity.Key {
 	addresses := make([]identity.Address, len(e.Addresses))
 	for i, a := range e.Addresses {

@@ -29,7 +29,7 @@ func upTo(n int) []int {
 	return all
 }
 
-// subsetOf returns the addresses that the client with this seed uses.
+// subsetOf returns the addresses that a client with this seed uses.
 func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
 	tree := topology.Join(topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
 	for _, e := range tree.Endpoints {
@@ -38,8 +38,8 @@ func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses [
 	return addresses
 }
 
-// If 1,000 clients use 20 of 5,000 endpoints each, no endpoint has many more than the average of 4
-// clients (gRFC A68).
+// 1,000 clients use 20 of 5,000 endpoints each. No endpoint has many more clients than the average
+// of 4 (gRFC A68).
 func TestSubsetsSpreadTheClients(t *testing.T) {
 	endpoints, clients := plain(upTo(5000)...), make(map[string]int)
 	for seed := range uint64(1000) {
@@ -61,9 +61,9 @@ func TestSubsetsSpreadTheClients(t *testing.T) {
 	t.Logf("most clients of an endpoint: %d; endpoints without: %.2f %%", most, float64(none)/50)
 }
 
-// All of 500 endpoints are replaced one after another. For each one that leaves its subset, a
-// client makes about two connections: one to the endpoint that is next in rank, and one to a new
-// endpoint of lower rank.
+// 500 endpoints are replaced one after another. For each replaced endpoint of its subset, a client
+// makes about two connections: one to the endpoint with the next rank, and one to a new endpoint
+// with a lower rank.
 func TestARollingReplacementCostsTwoConnections(t *testing.T) {
 	made, lost := 0, 0
 	for seed := range uint64(5) {
@@ -95,8 +95,7 @@ var subsetStubs = &lbtest.StubBuilder{PolicyName: subsetChild}
 
 func init() { balancer.Register(subsetStubs) }
 
-// Clients are spread over the endpoints about as evenly as by gRPC-Go's own policy, whose seeds are
-// random.
+// Our subsets spread clients about as evenly as gRPC-Go's own policy.
 func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	const clients, size, n, bins = 500, 10, 2000, 10
 	endpoints := plain(upTo(n)...)
@@ -142,8 +141,8 @@ func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*apart)
 }
 
-// Each locality has its own subset. An endpoint that is repeated counts once, and neither order nor
-// weights matter.
+// Each locality has its own subset. Duplicate endpoints count once. Order and weights do not
+// matter.
 func TestASubsetIsOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=7: a*9 b c d", "0 eu weight=1: e f*5", "1 us weight=2: g h i j")
 	settings := topology.Settings{Subset: 2, ChannelSeed: 3}

@@ -6,19 +6,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Target is one target of a list. Each target has its own resolver.
+// Target is one of several targets in priority order. Each target has its own resolver.
 type Target struct {
-	// Name is the name of the child of understudy_priority. It is valid UTF-8, and unique among the
-	// targets. It must not change between updates.
+	// Name is the name of the child of understudy_priority. It is valid UTF-8, differs from the
+	// other targets' names, and must not change between updates.
 	Name string
 	// Endpoints come from the target's resolver. They keep their attributes, including weights. The
 	// slice is not modified.
 	Endpoints []resolver.Endpoint
 }
 
-// Targets returns the tree for targets in priority order. Each target becomes a priority with a
-// single locality, which passes on requests for a re-resolution. The same address may be in several
-// targets, or several times in one target. Targets may be called concurrently.
+// Targets returns the tree for targets in priority order. Each target becomes a priority with one
+// locality, which passes on requests for re-resolution. Targets may have duplicate addresses.
+// Targets may be called concurrently.
 func Targets(parts []Target) Tree {
 	const locality = Nowhere
 	var tree Tree

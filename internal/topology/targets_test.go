@@ -26,8 +26,8 @@ func paths(endpoints []resolver.Endpoint) string {
 	return s
 }
 
-// durations is the beginning of understudy_priority's configuration, which is the same in every
-// generated tree. Only removedChildRetention is not the default.
+// durations is the beginning of every generated configuration of understudy_priority. Only
+// removedChildRetention is not the default.
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
 
 func TestTargetsMakeOnePriorityEach(t *testing.T) {
@@ -61,7 +61,7 @@ func TestTargetsWithoutParts(t *testing.T) {
 	}
 }
 
-// The policies accept every field that topology writes, and marshal their configurations to the
+// The policies accept every field that this package writes, and marshal their configurations to the
 // same JSON.
 func TestPoliciesReadWhatIsWritten(t *testing.T) {
 	tree := Targets([]Target{{Name: "east"}, {Name: "west"}})

@@ -14,28 +14,28 @@ import (
 const million = lbconfig.Million
 
 // Translator translates answers to trees. It keeps the names of children from update to update, so
-// each channel needs its own. The zero value is ready to use. A Translator is not safe for
+// each channel needs its own Translator. The zero value is ready to use. It is not safe for
 // concurrent use.
 type Translator struct {
-	// Name prefixes the names of children, as in "NAME/child0". It distinguishes the children of a
-	// channel's mechanisms (see Join).
+	// Name is a prefix for the names of children, as in "NAME/child0". It distinguishes the
+	// children of the channel's discovery mechanisms (see Join).
 	Name string
-	// TrustNames verifies the certificate of an endpoint against the endpoint's hostname, if it has
-	// one.
+	// TrustNames verifies an endpoint's certificate against the endpoint's hostname, if it has one.
 	TrustNames bool
-	// ServerName is what other endpoints are verified against. "" means the channel's authority.
+	// ServerName is the name that other certificates are verified against. "" means the channel's
+	// authority.
 	ServerName string
 	// Near configures which endpoints of a priority are preferred.
 	Near  Near
 	names childNames
-	built map[path]built // of the last answer
+	built map[path]built // last tree's endpoints
 }
 
 // Translate returns the tree for an answer. If the answer has no priorities, all calls fail. The
 // tree omits endpoints that cannot receive calls, but keeps their localities and priorities. A
-// priority may have no endpoints left; then it counts as failed.
+// priority without endpoints counts as failed.
 //
-// If the answer breaks the rules, Translate returns an *Invalid and keeps the state of the previous
+// If the answer breaks a rule, Translate returns an *Invalid and keeps the state of the previous
 // answer.
 func (t *Translator) Translate(a *Answer) (Tree, error) {
 	c, err := Check(a)
@@ -45,13 +45,13 @@ func (t *Translator) Translate(a *Answer) (Tree, error) {
 	return t.Tree(c), nil
 }
 
-// Tree is like Translate, for an answer that has already been checked.
+// Tree is like Translate, for a checked answer.
 func (t *Translator) Tree(c *Checked) Tree {
 	a, groups := t.Near.split(c.Answer)
 	if a != c.Answer {
 		if split, err := check(a, news{all: c.skip != nil}); err == nil {
 			split.Unusable, c = c.Unusable, split
-		} else { // cannot happen as far as is known
+		} else { // not known to happen
 			a, groups = Near{}.split(c.Answer)
 		}
 	}
@@ -68,7 +68,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 			title:              titleOf(p, groups[i].name),
 			further:            i > 0 && groups[i].of == groups[i-1].of,
 			cluster:            a.Service,
-			ignoreReresolution: true, // the source sends new addresses without being asked
+			ignoreReresolution: true, // the source sends new addresses without requests
 			drops:              drops,
 			localities:         make(map[string]uint32, len(p.Localities)),
 			spread:             groups[i].spread,
@@ -92,7 +92,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 }
 
 // appendLocalities appends the endpoints of priority i to the tree, and sets the localities of
-// child. last is what was built for the last answer.
+// child. last has the endpoints of the last tree.
 func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild, last map[path]built) {
 	for j := range c.Priorities[i].Localities {
 		l := &c.Priorities[i].Localities[j]
@@ -103,12 +103,12 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 	}
 }
 
-// name returns the names of the children for the priorities of an answer, and stores them for the
-// next answer. It recognizes near groups by their addresses, because a locality moves to another
-// group when groups are merged.
+// name returns the names of the children for an answer's priorities, and stores them for the next
+// answer. It identifies near groups by their addresses, because localities move when groups are
+// merged.
 func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	near := len(groups) > 0 && t.Near.Prefer != ""
-	below := make([]Priority, len(a.Priorities)) // each priority with its reserves
+	below := make([]Priority, len(a.Priorities)) // priorities with their reserves
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
 		if s := groups[i].spread; s != nil && s.reserves {
@@ -131,7 +131,7 @@ func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	return names
 }
 
-// addressesOf tells for the first address of each endpoint whether the endpoint can receive calls.
+// addressesOf maps the first address of each endpoint to whether the endpoint can receive calls.
 func addressesOf(p *Priority) map[string]bool {
 	all := make(map[string]bool)
 	for _, l := range p.Localities {
@@ -144,8 +144,7 @@ func addressesOf(p *Priority) map[string]bool {
 	return all
 }
 
-// titleOf returns the name that users see for a priority: its localities and, for a near group, its
-// distance.
+// titleOf returns a priority's name for users: its localities and, for a near group, its distance.
 func titleOf(p *Priority, near string) string {
 	var localities []string
 	for j := range p.Localities {

@@ -1,5 +1,5 @@
-// Package topology translates the answers of sources to the updates of a channel. An update
-// consists of endpoints, with their paths and weights, and the configuration of the policy tree.
+// Package topology translates the answers of sources to the updates of a channel. An update has
+// endpoints, with their paths and weights, and the configuration of the policy tree.
 //
 // The tree always has the same shape:
 //
@@ -12,11 +12,10 @@
 // An update therefore never changes the type of a policy, which would close all connections below
 // it. A path has two elements: the child of understudy_priority and the locality.
 //
-// The names of children are stable across updates (gRFC A56, "LB Policy Configuration"), so an
-// endpoint keeps its connections when weights, other endpoints or its priority change.
+// The names of children are stable across updates (gRFC A56, "LB Policy Configuration"). An
+// endpoint therefore keeps its connections when weights, other endpoints or its priority change.
 //
-// The package has no goroutines, clocks or sockets. It does not register the policies in the tree;
-// the sources do.
+// The package has no goroutines, clocks or sockets. It does not register the policies in the tree.
 package topology
 
 import (
@@ -32,19 +31,19 @@ import (
 
 // Tree is what a resolver sends to a channel in an update.
 type Tree struct {
-	// Endpoints are in priority order. They carry their paths (package hierarchy) and their weights
-	// (grpc's experimental/balancer/weight).
+	// Endpoints are in priority order. Their attributes are the paths (package hierarchy) and the
+	// weights (grpc's experimental/balancer/weight).
 	Endpoints []resolver.Endpoint
-	// Why says why no endpoint of the answer can receive calls. It is "" if one can.
+	// Why is the reason if no endpoint of the answer can receive calls, or "".
 	Why string
 
 	priorities []priorityChild
 	settings   Settings
-	of, size   int  // endpoints before and after the choice of a subset, without reserves
-	reserves   bool // some endpoints are also listed as reserves of a higher priority
+	of, size   int  // number of endpoints before and after the choice of a subset, without reserves
+	reserves   bool // some endpoints are reserves of a higher priority
 }
 
-// Size describes for users how large the tree is, as in "20 of 5000 endpoints in 1 priority".
+// Size describes the size of the tree, as in "20 of 5000 endpoints in 1 priority".
 func (t Tree) Size() string {
 	endpoints := printable.Count(t.size, "endpoint", "endpoints")
 	if t.IsPart() {
@@ -53,7 +52,7 @@ func (t Tree) Size() string {
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
 
-// IsPart reports whether endpoints are missing from the tree because the channel uses a subset.
+// IsPart reports whether endpoints are missing because the channel uses a subset.
 func (t Tree) IsPart() bool { return t.size < t.of }
 
 // Config returns the value of loadBalancingConfig for a service config. Equal trees return equal
@@ -62,15 +61,15 @@ func (t Tree) Config() json.RawMessage { return encode(t.priorities, t.settings)
 
 // TreePriority is one priority of a tree.
 type TreePriority struct {
-	// Child is the name of the child of understudy_priority, which is the first element of the
-	// paths of its endpoints.
+	// Child is the name of the child of understudy_priority. It is the first element of the paths
+	// of its endpoints.
 	Child string
-	// Name is shown to users: the localities, such as "us-east/a, us-east/b", or the name of a
-	// target in a list.
+	// Name is the name for users: the localities, such as "us-east/a, us-east/b", or the name of a
+	// target.
 	Name string
-	// Cluster is the name of the priority's cluster, or "" if the endpoints belong to none.
+	// Cluster is the name of the priority's cluster, or "".
 	Cluster string
-	// Why says why no endpoint of the priority can receive calls. It is "" if one can.
+	// Why is the reason if no endpoint of the priority can receive calls, or "".
 	Why string
 }
 
@@ -83,8 +82,7 @@ func (t Tree) Priorities() []TreePriority {
 	return priorities
 }
 
-// Reresolving returns a copy of the tree in which all priorities pass on requests for a
-// re-resolution.
+// Reresolving returns a copy of the tree whose priorities pass on requests for re-resolution.
 func (t Tree) Reresolving() Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -93,8 +91,8 @@ func (t Tree) Reresolving() Tree {
 	return t
 }
 
-// WithOutlierDetection returns a copy of the tree in which all priorities use the outlier detection
-// o of their cluster. o is nil if the cluster has none. The channel's settings override it.
+// WithOutlierDetection returns a copy of the tree whose priorities use their cluster's outlier
+// detection o. o may be nil. The channel's settings override it.
 func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -104,8 +102,8 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 }
 
 // Join returns a tree with the priorities of all trees, in order (gRFC A37). It applies the
-// settings, and chooses the subset of endpoints if they ask for one. The names of children must
-// differ between the trees: see Translator.Name and Target.Name.
+// settings, and chooses the subset of endpoints if the settings require one. The names of children
+// must differ between the trees: see Translator.Name and Target.Name.
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {

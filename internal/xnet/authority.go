@@ -1,5 +1,5 @@
-// Package xnet contains network helpers that sources and clients share: authorities, backoff, DNS
-// lookups, loopback addresses and root certificates.
+// Package xnet has network helpers for sources and clients: authorities, backoff, DNS lookups,
+// loopback addresses and root certificates.
 package xnet
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// others lists the characters, besides letters and digits, that an authority may contain (RFC 3986,
+// others has the characters that an authority may contain besides letters and digits (RFC 3986,
 // sections 2.2, 2.3 and 3.2).
 const others = "-._~!$&'()*+,;=:@[]"
 

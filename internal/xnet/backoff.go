@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Backoff returns the minimum time from the start of an attempt to the start of the next. It
-// follows gRPC's connection backoff: from 1 s to 120 s, with a jitter of 20 %. attempt counts from
-// 0. random must be uniformly distributed in [0, 1).
+// Backoff returns the minimum time between the starts of two connection attempts. Like gRPC's
+// backoff, it grows from 1 s to 120 s with a jitter of 20 %. attempt counts from 0. random must be
+// uniformly distributed in [0, 1).
 func Backoff(attempt int, random float64) time.Duration {
 	b := backoff.DefaultConfig
 	d := min(float64(b.BaseDelay)*math.Pow(b.Multiplier, float64(attempt)), float64(b.MaxDelay))
@@ -18,7 +18,7 @@ func Backoff(attempt int, random float64) time.Duration {
 	return time.Duration(d)
 }
 
-// Rest waits for d or until ctx is done. It reports whether d has passed.
+// Rest waits for d or until ctx is done, and reports whether d has passed.
 func Rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

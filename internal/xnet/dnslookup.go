@@ -14,5 +14,5 @@ type Resolver interface {
 
 // LookupOptions replace DNS lookups in simulations. Sources get them through discovery.OwnOption.
 type LookupOptions struct {
-	Resolver Resolver // nil for the name servers of the target or the system
+	Resolver Resolver // nil means the name servers of the target or the system
 }
