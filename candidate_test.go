@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// waiting makes a call every 5 ms for the duration d, and returns the number of calls that wait.
 func (h *fleet) waiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
@@ -27,7 +26,6 @@ func (h *fleet) waiting(d time.Duration) int {
 	return waiting
 }
 
-// put updates the target with priorities of these names, the highest first.
 func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.t.Helper()
 	var parts []topology.Target
@@ -60,7 +58,6 @@ func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	}, 1, 1)
 }
 
-// An update restores a removed priority above the one in use. No call waits for it.
 func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {

@@ -16,7 +16,6 @@ func newClient(target string, options understudy.Options, more ...grpc.DialOptio
 	return understudy.NewClient(target, options, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
-// NewClient rejects mistakes that a retry cannot correct. Its error suggests a correction.
 func TestNewClientRefuses(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP", "")
 	t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", "")

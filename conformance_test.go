@@ -41,11 +41,10 @@ type conformant struct {
 	name   string
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
-	stubs  *lbtest.StubBuilder // nil for a policy without child policies
+	stubs  *lbtest.StubBuilder
 	good   balancer.ClientConnState
 }
 
-// eachPolicy runs f for each policy in its own synctest bubble.
 func eachPolicy(t *testing.T, f func(c *conformant)) {
 	t.Helper()
 	for name, config := range policies {
@@ -73,7 +72,6 @@ func eachPolicy(t *testing.T, f func(c *conformant)) {
 	}
 }
 
-// eachParent runs f for each policy that has child policies.
 func eachParent(t *testing.T, f func(c *conformant)) {
 	t.Helper()
 	eachPolicy(t, func(c *conformant) {
@@ -100,7 +98,6 @@ func (c *conformant) mustUpdate() {
 	}
 }
 
-// child returns a function that makes the child report a state.
 func (c *conformant) child() func(connectivity.State, error) {
 	c.Helper()
 	if c.stubs != nil {
@@ -128,7 +125,6 @@ func (c *conformant) childClosed() bool {
 	return c.cc.SubConns()[0].IsShutdown()
 }
 
-// picked is the result of lbtest.Pick while the child is READY.
 func (c *conformant) picked() string {
 	if c.stubs != nil {
 		return "child"
@@ -194,7 +190,6 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	})
 }
 
-// Nothing is published after Close, and the child is closed exactly once.
 func TestNothingIsPublishedAfterClose(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		c.mustUpdate()
@@ -298,7 +293,7 @@ func TestChildrenReportAtAllTimes(t *testing.T) {
 func TestPoliciesRunNoGoroutine(t *testing.T) {
 	eachPolicy(t, func(c *conformant) {
 		p := c.policy
-		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{}) // the policy that eachPolicy closes
+		c.policy = balancer.Get("understudy_drop").Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
 		if err := p.UpdateClientConnState(c.good); err != nil {
 			c.Fatal(err)
 		}
@@ -350,7 +345,7 @@ func TestCallsReachTheChildren(t *testing.T) {
 		c.policy.ResolverError(status.Error(codes.NotFound, "no such host"))
 		c.want(connectivity.TransientFailure, "rpc error: code = NotFound desc = no such host")
 		c.mustUpdate()
-		c.want(connectivity.Connecting, "queue") // calls no longer fail with the resolver error
+		c.want(connectivity.Connecting, "queue")
 		c.report(connectivity.Ready, nil)
 		c.policy.ResolverError(errors.New("gone"))
 		c.want(connectivity.Ready, c.picked())
@@ -476,8 +471,6 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 		refuse(connectivity.Connecting)
 		stays(connectivity.Idle, "queue")
 		refuse(connectivity.TransientFailure)
-		// A failure that a child reports after it has accepted its update is not an error of the
-		// update.
 		c.stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			s.Report(connectivity.TransientFailure, errors.New("down"))
 			return nil

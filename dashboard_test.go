@@ -25,7 +25,6 @@ type metric struct {
 	labels []string
 }
 
-// inPrometheus returns the metrics in docs/metrics.md by their Prometheus names.
 func inPrometheus(t *testing.T) map[string]metric {
 	t.Helper()
 	document, err := os.ReadFile("docs/metrics.md")
@@ -50,8 +49,6 @@ func inPrometheus(t *testing.T) map[string]metric {
 
 var names = regexp.MustCompile(`(understudy|grpc)_\w+`)
 
-// check fails the test unless query uses exactly one documented metric, and only labels of this
-// metric. It returns the metric's name.
 func check(t *testing.T, where, query, legend string, known map[string]metric) string {
 	t.Helper()
 	var of metric

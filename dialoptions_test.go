@@ -36,8 +36,6 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	return err.Error()
 }
 
-// With invalid Options, calls on a channel with their DialOptions fail. This is true for every
-// source.
 func TestDialOptionsHoldForEverySource(t *testing.T) {
 	const complaint = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}

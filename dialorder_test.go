@@ -31,7 +31,7 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		more        []grpc.DialOption
-		refused     int // number of log lines about keepalive
+		refused     int
 		least, most int
 	}{
 		"ours": {nil, 1, 400, 1000}, "the caller's": {seldom, 0, 1, 1},

@@ -22,8 +22,8 @@ var recommended = topology.Settings{
 type crowd struct {
 	t       *testing.T
 	clients []*fleet
-	calls   map[string]int // calls to each endpoint in this second
-	moved   int            // clients whose call changed its priority in this second
+	calls   map[string]int
+	moved   int // clients whose call changed its priority in this second
 	last    []string
 	due     map[int][]*lbtest.SubConn // connections, by the step in which they become READY
 }
@@ -39,14 +39,12 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{t: t, last: make([]string, crowdSize), due: map[int][]*lbtest.SubConn{}}
 	for range crowdSize {
 		h := newFleet(t, recommended, 2, 2)
-		h.settle() // connects the standby after the first priority is READY
+		h.settle()
 		c.clients = append(c.clients, h)
 	}
 	return c
 }
 
-// second waits a second. It returns the calls to each endpoint, and the number of clients that
-// changed their priority.
 func (c *crowd) second() (calls map[string]int, moved int) {
 	c.calls, c.moved = map[string]int{}, 0
 	steps := int(time.Second / crowdStep)
@@ -88,8 +86,6 @@ func (c *crowd) lose() {
 	}
 }
 
-// restore makes the connections to the first priority READY at random times within the given
-// duration.
 func (c *crowd) restore(within time.Duration) {
 	for _, h := range c.clients {
 		for _, a := range firstTier {

@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// FuzzTarget checks that no target causes a panic, and that each error is one short line.
 func FuzzTarget(f *testing.F) {
 	for _, scheme := range options.Schemes() {
 		f.Add(scheme + ":///a.b:1?failoverTimeout=3s")
@@ -62,7 +61,7 @@ func FuzzServiceConfig(f *testing.F) {
 			return
 		}
 		if merged == "" || checkServiceConfig(text) != nil {
-			return // gRPC refuses the user's own service config
+			return
 		}
 		if err := checkServiceConfig(merged); err != nil {
 			t.Errorf("%s becomes %s: %v", text, merged, err)
@@ -71,7 +70,7 @@ func FuzzServiceConfig(f *testing.F) {
 		if err := json.Unmarshal([]byte(merged), &after); err != nil {
 			t.Fatal(err)
 		}
-		_ = json.Unmarshal([]byte(text), &before) // "" has no fields
+		_ = json.Unmarshal([]byte(text), &before)
 		for name := range before {
 			if _, kept := after[name]; !kept && !strings.EqualFold(name, "methodConfig") {
 				t.Errorf("%s becomes %s, without %q", text, merged, name)

@@ -50,8 +50,6 @@ func (r *records) messages(whole bool) (messages []string) {
 	return messages
 }
 
-// calls makes one call per interval. It returns the number of failures, and the number of successes
-// in each priority.
 func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
 	tiers = map[byte]int{}
 	for range length / every {
@@ -84,7 +82,6 @@ func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	})
 }
 
-// outages makes calls while some or all endpoints are down, and returns the number of failures.
 func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
 		m.set(true, down...)

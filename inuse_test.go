@@ -91,7 +91,6 @@ func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	})
 }
 
-// If PriorityChanged never returns, it delays neither calls nor Close.
 func TestAFunctionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, told, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
@@ -112,8 +111,6 @@ func TestAFunctionThatHangs(t *testing.T) {
 	})
 }
 
-// PriorityChanged is not called while a channel is idle. It is called again when the channel leaves
-// idle mode.
 func TestAnIdleChannelTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -129,7 +126,6 @@ func TestAnIdleChannelTellsNothing(t *testing.T) {
 	})
 }
 
-// Channels that share dial options do not call PriorityChanged concurrently.
 func TestTwoChannelsTellOneFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}

@@ -29,7 +29,7 @@ type memory struct {
 	options []grpc.ServerOption
 
 	mu      sync.Mutex
-	servers map[string]*memoryServer // by address, created by the first dial
+	servers map[string]*memoryServer
 
 	// dialing is held while a pipe is created, which starts timers that fire at once. If two of
 	// them fire in a bubble at the same time, Go 1.26.8 crashes under the race detector.
@@ -108,7 +108,6 @@ func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// set stops servers and closes their connections, or starts them again.
 func (m *memory) set(down bool, addresses ...string) {
 	var lost []net.Conn
 	m.mu.Lock()
@@ -206,7 +205,6 @@ func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
 	return cc
 }
 
-// answers makes a call and returns the address of the server that answered.
 func (m *memory) answers(cc *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

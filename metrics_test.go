@@ -23,7 +23,6 @@ func quoted(labels []string) string {
 	return "`" + strings.Join(labels, "`, `") + "`"
 }
 
-// docs/metrics.md lists all registered metrics, and no others.
 func TestTheDocumentListsAllMetrics(t *testing.T) {
 	document, err := os.ReadFile("docs/metrics.md")
 	if err != nil {

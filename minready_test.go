@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// lose disconnects endpoints and makes their next connection attempt fail.
 func (h *fleet) lose(endpoints ...string) {
 	for _, e := range endpoints {
 		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
@@ -22,7 +21,6 @@ func (h *fleet) lose(endpoints ...string) {
 	h.settle()
 }
 
-// want checks that all calls of the next second go to the given priority.
 func (h *fleet) want(what, tier string) {
 	h.t.Helper()
 	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
@@ -77,7 +75,6 @@ func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	})
 }
 
-// New endpoints that are still connecting do not count against MinReady.
 func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("a2", "a3", "a4", "a5", "a6")

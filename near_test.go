@@ -53,8 +53,6 @@ func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Opti
 	return cc, s
 }
 
-// parts makes calls and returns the percentage that each zone gets. Zones are named by the first
-// letter of their addresses.
 func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	m.t.Helper()
 	parts := make(map[byte]float64)
@@ -140,7 +138,7 @@ func TestGroupsThatHang(t *testing.T) {
 				var from string
 				err := context.Canceled
 				for err != nil && time.Since(start) < time.Minute {
-					from, err = m.answers(cc) // times out after a second
+					from, err = m.answers(cc)
 				}
 				if took := time.Since(start); !strings.Contains(test.to, from[:min(1, len(from))]) || took.Round(10*time.Millisecond) != test.after {
 					t.Errorf("%s answers after %v, want one of %s after %v", from, time.Since(start), test.to, test.after)
@@ -150,8 +148,6 @@ func TestGroupsThatHang(t *testing.T) {
 	}
 }
 
-// A group of near endpoints with fewer endpoints than zoneMinEndpoints is merged with the next
-// group.
 func TestAThinZone(t *testing.T) {
 	for least, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -298,7 +294,6 @@ func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	})
 }
 
-// An endpoint that is listed in two zones belongs to the first one.
 func TestBalanceOfEndpointsThatTwoZonesHave(t *testing.T) {
 	answer := flat.Answer(zones("/a: a0 a1 a2; /b: x0 x1 x2; /c: x0 x1 x2")...)
 	localities := answer.Priorities[0].Localities

@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// The comment of each field of Options names its default and its source.
 func TestEachOptionIsDocumented(t *testing.T) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "options.go", nil, parser.ParseComments)

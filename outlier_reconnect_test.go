@@ -25,8 +25,6 @@ func (h *fleet) reconnect(endpoint string) {
 	synctest.Wait()
 }
 
-// failures records the errors of all later TRANSIENT_FAILURE pickers, and returns a function that
-// returns them.
 func (h *fleet) failures() func() []string {
 	var mu sync.Mutex
 	var failures []string

@@ -99,7 +99,6 @@ func (h *fleet) settle() {
 	}
 }
 
-// call makes a call of 5 ms. It returns the endpoint, and whether the call failed.
 func (h *fleet) call() (endpoint string, failed bool) {
 	h.t.Helper()
 	defer h.settle()
@@ -119,7 +118,6 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	return endpoint, failed
 }
 
-// calls makes calls for the duration d and counts them by priority.
 func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	in = map[string]int{}
 	for range d / (5 * time.Millisecond) {
@@ -166,13 +164,11 @@ func TestATierThatAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// share returns the first priority's share of the next ten calls.
 func (h *fleet) share() float64 {
 	in, _ := h.calls(50 * time.Millisecond)
 	return float64(in["a"]) / 10
 }
 
-// If the only priority answers with errors, it keeps all calls.
 func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -197,7 +193,6 @@ func TestTheOthersDoNotServe(t *testing.T) {
 		if in, failed := h.calls(time.Minute); failed != in["a"] {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		// It is ejected when the other endpoint serves again.
 		h.cc.SubConn("a1").ReportHealth(connectivity.Ready, nil)
 		h.calls(20 * time.Second)
 		if in, failed := h.calls(10 * time.Second); failed > 10 {

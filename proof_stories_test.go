@@ -55,7 +55,6 @@ func TestStreamsFromBeforeTheFault(t *testing.T) {
 	}, 2, 2)
 }
 
-// One of two endpoints is ejected. Calls wait while the other one reconnects.
 func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -80,8 +79,6 @@ func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	}, 2, 2)
 }
 
-// One of five failing endpoints recovers. It gets all calls except for the trial calls to the
-// others.
 func TestOneOfFiveRecovers(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {
 		for _, e := range []string{"a0", "a1", "a2", "a3", "a4"} {

@@ -68,7 +68,6 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset fails the running calls in under and replaces the connections of the endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
@@ -138,8 +137,6 @@ func TestStreamsComeBackAfterARestart(t *testing.T) {
 	}
 }
 
-// Three of four endpoints fail for half an hour. The calls move to the next priority once, and
-// return once when the endpoints recover.
 func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true

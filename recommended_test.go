@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// docs/options.md has a row for each field that Recommended sets, and no other rows.
 func TestThePageSaysWhatIsRecommended(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
@@ -80,7 +79,6 @@ func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	}
 }
 
-// Sentences in the documents contain the values that Recommended sets.
 func TestSentencesSayWhatIsRecommended(t *testing.T) {
 	r := understudy.Recommended()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }

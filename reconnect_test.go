@@ -8,7 +8,6 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// After an outage of ten minutes, the first endpoint that connects ends the backoff of the others.
 func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	for target, all := range map[string][]string{
 		"failover:///tier:///a4":                                  addresses("a", 4),

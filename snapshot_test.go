@@ -184,7 +184,6 @@ func TestASnapshotDoesNotWait(t *testing.T) {
 	})
 }
 
-// Many endpoints that report at the same time cause few snapshots.
 func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
@@ -221,7 +220,6 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	})
 }
 
-// A watched policy counts the calls to each endpoint. Counting does not allocate.
 func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

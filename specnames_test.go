@@ -35,7 +35,7 @@ func TestRegisterSpecNames(t *testing.T) {
 		t.Error("policies were registered although one name was taken")
 	}
 
-	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // replaces the stub
+	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental"))
 	for range 2 {
 		if err := RegisterSpecNames(); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,6 @@ func TestRegisterSpecNames(t *testing.T) {
 	}
 }
 
-// Service configs with the names of the gRFCs can be parsed.
 func TestSpecConfigsParse(t *testing.T) {
 	if err := RegisterSpecNames(); err != nil {
 		t.Fatal(err)

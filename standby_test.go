@@ -16,8 +16,6 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// A client connects only 20 of the 200 endpoints of a standby. Different clients choose different
-// endpoints.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -75,7 +73,6 @@ func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	})
 }
 
-// The 20 connected endpoints of a standby fail. The others connect and get the calls.
 func TestALargeStandbyWhosePartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -118,8 +115,6 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-// After an update, a standby keeps its chosen endpoints and replaces the removed ones. The order of
-// the endpoints does not matter.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -22,7 +22,6 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
-// A locality without usable endpoints does not end its priority's failover timeout early.
 func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := openTree(t, twoPriorities, resolver.State{Endpoints: []resolver.Endpoint{endpointAt("a", "p0", "full"), endpointAt("b", "p1", "full")}})

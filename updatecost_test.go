@@ -57,7 +57,6 @@ func (u *updated) UpdateState(state resolver.State) error {
 	return u.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
 }
 
-// answer sends an answer and waits until it has been applied.
 func (u *updated) answer(tb testing.TB, a *discovery.Answer) {
 	if err := u.receiver.Update(*a); err != nil {
 		tb.Fatal(err)
@@ -67,7 +66,6 @@ func (u *updated) answer(tb testing.TB, a *discovery.Answer) {
 	}
 }
 
-// newUpdated connects to all endpoints of an answer.
 func newUpdated(tb testing.TB, settings topology.Settings, a *discovery.Answer) *updated {
 	u := &updated{}
 	u.policy = balancer.Get("understudy_priority").Build(&u.conn, balancer.BuildOptions{})
@@ -100,7 +98,6 @@ func (u *updated) connect(tb testing.TB) {
 	}
 }
 
-// manyEndpoints returns an answer with n endpoints. Different turns have different weights.
 func manyEndpoints(n, turn int, identity string) *discovery.Answer {
 	l := discovery.Locality{Region: "us-east", Zone: "a", Weight: 1}
 	for i := range n {
@@ -149,8 +146,6 @@ func TestAllocationsOfAnAnswer(t *testing.T) {
 
 var answerSettings = map[string]topology.Settings{"plain": {}, "outlier": {OutlierDetection: true, FastFailover: true}}
 
-// BenchmarkAnswer measures an answer with 10,000 endpoints, from the source's call to the published
-// picker.
 func BenchmarkAnswer(b *testing.B) {
 	const n = 10_000
 	a, same, weights := manyEndpoints(n, 0, "a"), manyEndpoints(n, 0, "b"), manyEndpoints(n, 1, "c")

@@ -20,7 +20,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// dial opens a channel whose drop policy drops all calls.
 func dial(t *testing.T, stub *lbtest.StubBuilder) *grpc.ClientConn {
 	t.Helper()
 	balancer.Register(stub)

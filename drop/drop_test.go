@@ -115,8 +115,6 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 	})
 }
 
-// Calls are not dropped while the child is not READY, because they may have to go to a lower
-// priority.
 func TestDropsOnlyWhileReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "all", "requestsPerMillion": 1000000}]`)

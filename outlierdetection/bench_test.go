@@ -43,7 +43,6 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// benchmarked returns a subchannel. If c is not nil, its calls are counted.
 func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
 	if c != nil {

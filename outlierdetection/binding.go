@@ -12,17 +12,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// subConns holds the subchannels of the child and the endpoint of each.
 type subConns struct {
 	rules     atomic.Pointer[rules] // nil while no calls are counted
-	listens   atomic.Bool           // whether the child has registered a health listener
-	strangers atomic.Int64          // subchannels whose creator does not implement shell.CountedUser
+	listens   atomic.Bool
+	strangers atomic.Int64 // subchannels whose creator does not implement shell.CountedUser
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
-	lists     uint64             // incremented for each new list of endpoints
-	byAddress map[string][]bound // nil while no calls are counted
-	byText    map[text][]bound   // built by alike when needed; only endpoints that share their Addr with another one
+	lists     uint64 // incremented for each new list of endpoints
+	byAddress map[string][]bound
+	byText    map[text][]bound // built by alike when needed; only endpoints that share their Addr with another one
 }
 
 // text describes an address. Unlike the address, it can be a map key.
@@ -75,7 +74,7 @@ func (p *policy) bind(list []*endpoint) {
 	if list != nil {
 		p.byAddress = make(map[string][]bound, len(list))
 	}
-	all := make([]bound, 0, len(list)) // most addresses belong to one endpoint
+	all := make([]bound, 0, len(list))
 	for _, e := range list {
 		e.Attached.list = p.lists
 		for _, a := range e.Attached.addresses {

@@ -24,7 +24,6 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 // enforcedAt bounds the number of metric series of ejectionsEnforced.
 var enforcedAt tally.Bound
 
-// rules decide whether a call is a success or a failure.
 type rules struct {
 	failures codeSet
 	row      uint32        // number of consecutive failures that ejects an endpoint, or 0

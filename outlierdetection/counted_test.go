@@ -34,7 +34,6 @@ func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	})
 }
 
-// incomparable is an attribute value that makes Equal panic.
 type incomparable []string
 
 func TestSameAddresses(t *testing.T) {
@@ -78,8 +77,6 @@ func TestOneBelowAnother(t *testing.T) {
 	}
 }
 
-// While calls are not counted, a pick returns no Done function. This is true even if the child does
-// not use shell.Counted.
 func TestWithoutConfigurationNobodyListens(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a"})

@@ -69,7 +69,6 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	})
 }
 
-// When a subchannel gets another address, its connection belongs to the endpoint with that address.
 func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -89,7 +88,6 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	})
 }
 
-// When counting begins, the core learns about existing connections.
 func TestAConfigurationThatComesLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})
@@ -134,7 +132,6 @@ func TestTheListOfEndpoints(t *testing.T) {
 	})
 }
 
-// An update with the same endpoints does not assign the subchannels again.
 func TestTheSameListIsBound(t *testing.T) {
 	ab, c := endpointsOf("a", "b"), endpointsOf("c")
 	p := &policy{}

@@ -105,7 +105,6 @@ func (r *recording) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) 
 func (r *recording) ExitIdle()                                                  { r.hear("ExitIdle") }
 func (r *recording) Close()                                                     {}
 
-// harness runs the policy with a recording child, on a fake channel.
 type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
@@ -114,7 +113,7 @@ type harness struct {
 	tier    shell.Condition
 	lost    map[string]bool
 
-	calls    map[string][]func(balancer.DoneInfo) // open calls, by endpoint
+	calls    map[string][]func(balancer.DoneInfo)
 	unproven map[*endpoint]bool
 }
 
@@ -207,7 +206,7 @@ func (h *harness) Take() []string {
 	var proofs []string
 	for _, conn := range r.conns {
 		p := conn.(*subConn).policy
-		p.Event(func() { proofs = h.proofs(p) }) // everything that uses the core runs on the serializer
+		p.Event(func() { proofs = h.proofs(p) })
 		break
 	}
 	synctest.Wait()
@@ -218,7 +217,6 @@ func (h *harness) Take() []string {
 	return append(heard, proofs...)
 }
 
-// proofs returns the changes of Endpoint.Unproven since the last call of proofs.
 func (h *harness) proofs(p *policy) (lines []string) {
 	for _, e := range p.core.Endpoints() {
 		if e.Unproven() != h.unproven[e] {
@@ -231,7 +229,6 @@ func (h *harness) proofs(p *policy) (lines []string) {
 	return lines
 }
 
-// wantHeard checks the health updates that the child has received since the last check.
 func (h *harness) wantHeard(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {

@@ -78,7 +78,7 @@ func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 				failed++
 			}
 			result.Done(info)
-			time.Sleep(time.Millisecond) // wait for the next picker
+			time.Sleep(time.Millisecond)
 			synctest.Wait()
 		}
 		if failed != 5 {

@@ -31,7 +31,6 @@ type proof struct {
 	watches           atomic.Bool // whether a call without a deadline is being timed
 }
 
-// current returns the endpoint's current period, and begins one if there is none.
 func (p *policy) current(e *endpoint) *period {
 	if b := e.Attached.period.Load(); b != nil {
 		return b

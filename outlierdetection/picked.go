@@ -36,7 +36,6 @@ func (s *subConn) Picker() balancer.Picker {
 	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
 }
 
-// countIn makes the Done function of a pick result count the call.
 func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	if s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {

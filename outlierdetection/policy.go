@@ -30,8 +30,8 @@ type policy struct {
 	doubts bool
 	codes  string            // status codes of the failed calls, if all endpoints are ejected
 	known  map[key]*endpoint // nil while no calls are counted
-	listed []*endpoint       // the last list
-	bound  bool              // the subchannels are assigned to the endpoints of listed
+	listed []*endpoint
+	bound  bool // the subchannels are assigned to the endpoints of listed
 	place  stateattr.Labels
 
 	subConns

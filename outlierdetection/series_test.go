@@ -33,7 +33,7 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 			}
 			h.fail("a")
 			synctest.Wait()
-			time.Sleep(time.Hour) // the ejection has ended by then
+			time.Sleep(time.Hour)
 		}
 		seen := s.Counts()
 		if len(seen) > 500 {

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// clientConn is the child's balancer.ClientConn. It wraps subchannels.
 type clientConn struct {
 	balancer.ClientConn
 	policy *policy
@@ -46,17 +45,17 @@ func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.A
 // subConn is A50's subchannel wrapper. It passes connectivity and health on to the child. While its
 // endpoint is ejected, the health is TRANSIENT_FAILURE.
 type subConn struct {
-	balancer.SubConn // the parent's subchannel
-	policy           *policy
-	changed          func(balancer.SubConnState)
-	endpoint         atomic.Pointer[endpoint]
+	balancer.SubConn
+	policy   *policy
+	changed  func(balancer.SubConnState)
+	endpoint atomic.Pointer[endpoint]
 
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
-	run       int                         // counts changes of connectivity
-	healthy   connectivity.State          // health in this run; IDLE before it is reported
-	listener  func(balancer.SubConnState) // the child's health listener in this run
+	run       int                // counts changes of connectivity
+	healthy   connectivity.State // health in this run; IDLE before it is reported
+	listener  func(balancer.SubConnState)
 	user      shell.CountedUser
 	shut      bool
 
@@ -71,7 +70,6 @@ type subConn struct {
 	toldRun   int // the run in which the child was last notified of the ejection
 }
 
-// ejected is the health that the child sees for an ejected endpoint.
 var ejected = balancer.SubConnState{
 	ConnectivityState: connectivity.TransientFailure,
 	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected because calls to it failed"),
@@ -188,7 +186,6 @@ func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	return s.connection() != before
 }
 
-// noteConnection tells the core about a changed connection.
 func (s *subConn) noteConnection(changed bool) {
 	if changed && s.policy.rules.Load() != nil {
 		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })

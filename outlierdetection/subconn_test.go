@@ -39,8 +39,6 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
-// The subchannel of an ejected endpoint reports TRANSIENT_FAILURE to the child once for each
-// connection, as soon as the server's health is known.
 func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -181,7 +179,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 			h.Call("a", false)
 		}
 		h.wantHeard("a TRANSIENT_FAILURE")
-		move("a", "b") // several addresses belong to no endpoint
+		move("a", "b")
 		h.wantHeard("a READY")
 		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)

@@ -63,7 +63,6 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.cc.Answer(nil)
 }
 
-// calls makes n calls and returns how many each endpoint got. Calls to bad fail.
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
 	had := map[string]int{}
@@ -93,7 +92,6 @@ func (h *tree) want(got map[string]int, want string) {
 	}
 }
 
-// An endpoint whose calls fail gets no calls for a while. Its connection stays open.
 func TestABadEndpointAmongOthers(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -196,7 +194,6 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// An ejected endpoint that reconnects is still ejected.
 func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
@@ -212,7 +209,6 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-// An endpoint that is removed while it is ejected, and then added again, is not ejected.
 func TestAnEjectedEndpointIsRemoved(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b", "c")...)

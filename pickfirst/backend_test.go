@@ -89,7 +89,7 @@ type spy struct {
 
 const spyName = "understudy_pick_first_spied_on"
 
-var spied = make(chan *spy, 1) // the spy of the next policy that is built
+var spied = make(chan *spy, 1)
 
 type spyBuilder struct{ balancer.Builder }
 
@@ -131,7 +131,6 @@ func (s *spy) published() (string, int) {
 	return strings.Join(s.states, " "), s.closed
 }
 
-// dial returns a channel that uses the policy for these addresses, and a spy on the policy.
 func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.ClientConn, *spy) {
 	t.Helper()
 	r := manual.NewBuilderWithScheme("listed")
@@ -151,7 +150,6 @@ func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.Clie
 	return cc, s
 }
 
-// call returns the address of the server that answered.
 func call(cc grpc.ClientConnInterface, opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -47,7 +47,6 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("the call failed with %v", err)
 	}
-	// A wait-for-ready call waits until a server is started.
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := call(cc, grpc.WaitForReady(true))

@@ -14,7 +14,7 @@ import (
 // dying is a listener that closes accepted connections until well is set.
 type dying struct {
 	net.Listener
-	lost chan struct{} // receives a value for each closed connection
+	lost chan struct{}
 	well atomic.Bool
 }
 
@@ -43,7 +43,7 @@ func TestCrashLoopOnRealSockets(t *testing.T) {
 	go server.Serve(d)
 	defer server.Stop()
 	cc, _ := dial(t, []string{listener.Addr().String()})
-	call := func() error { // connects an idle channel
+	call := func() error {
 		_, err := call(cc, grpc.WaitForReady(true))
 		return err
 	}

@@ -10,8 +10,6 @@ import (
 
 var quoted = regexp.MustCompile("`([a-z0-9]+/[a-z0-9-]+\\.txt|Test[A-Za-z]+)`")
 
-// Each scenario and test in docs/pick-first.md exists, and each scenario quotes the sentence in its
-// row.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	document := read(t, "../docs/pick-first.md")
 	var code strings.Builder
@@ -59,7 +57,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// plain removes line breaks, comment signs and Markdown from a sentence.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("#", "", "`", "", "\"", "").Replace(text)), " ")
 }

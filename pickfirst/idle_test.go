@@ -59,7 +59,6 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// A channel that has lost its connection reconnects only when a call is made.
 func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -131,7 +130,6 @@ func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	})
 }
 
-// A channel becomes idle even while it is connected.
 func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}

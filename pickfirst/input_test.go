@@ -147,7 +147,7 @@ func TestEitherMarkIsSeen(t *testing.T) {
 		{stateattr.EnableHealthListener(endpoints("a")), true}, {stateattr.EnableHealthListener(other), true},
 		{grpcpickfirst.EnableHealthListener(endpoints("a")), true}, {grpcpickfirst.EnableHealthListener(other), true},
 	} {
-		for range 2 { // the second result comes from the cache
+		for range 2 {
 			if got := healthEnabled(c.state); got != c.want {
 				t.Errorf("%v: %t, want %t", c.state.Attributes, got, c.want)
 			}

@@ -35,7 +35,6 @@ func (*quietSubConn) RegisterHealthListener(func(balancer.SubConnState)) {}
 
 func (s *sink) UpdateState(state balancer.State) { s.picker = state.Picker }
 
-// bringUp builds policies with one address each and makes them READY.
 func bringUp(b balancer.Builder, sinks []sink, states []resolver.State) []balancer.Balancer {
 	policies := make([]balancer.Balancer, len(sinks))
 	for i := range sinks {

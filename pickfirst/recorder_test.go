@@ -16,16 +16,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// recorder is a fake channel that records what a pick_first policy does.
 type recorder struct {
 	lbtest.ClientConn
 
 	builder balancer.Builder
 	policy  balancer.Balancer
-	mark    func(resolver.State) resolver.State // marks a state as requesting health updates
+	mark    func(resolver.State) resolver.State
 
 	mu      sync.Mutex
-	refused []string // NewSubConn fails for these addresses
+	refused []string
 	subs    map[string]*fakeSubConn
 	log     []string
 }
@@ -87,7 +86,6 @@ func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOpti
 	return s, nil
 }
 
-// refuse makes NewSubConn fail for these addresses only.
 func (r *recorder) refuse(addresses ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

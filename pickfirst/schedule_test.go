@@ -18,11 +18,11 @@ import (
 // every schedule makes sense for every policy.
 type step struct {
 	op      string
-	list    []string // for update
+	list    []string
 	health  bool
-	address string // for network and health
+	address string
 	outcome core.State
-	wait    time.Duration // for advance
+	wait    time.Duration
 }
 
 func (s step) String() string {

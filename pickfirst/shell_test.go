@@ -13,15 +13,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// After an address gets a new subchannel, late reports of the old one have no effect.
 func TestLateReportsAreNotHeard(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
 	old := cc.SubConn("a")
-	cc.SubConn("b").Report(connectivity.Ready, nil) // a's subchannel is shut down
+	cc.SubConn("b").Report(connectivity.Ready, nil)
 	cc.SubConn("b").Report(connectivity.Idle, nil)
-	p.ExitIdle() // a new subchannel to a is created
+	p.ExitIdle()
 	n := len(cc.States())
 	old.Report(connectivity.Shutdown, nil)
 	old.Report(connectivity.Ready, nil)

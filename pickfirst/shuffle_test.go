@@ -29,7 +29,7 @@ func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 		cc, p := build(t)
 		list := []string{"a", "b", "c", "d", "e", "f"}
 		config := shuffling(t, `{"shuffleAddressList": true}`)
-		for i := range 15 { // an update every 100 ms
+		for i := range 15 {
 			list = append(list[1:], list[0])
 			p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints(list...), BalancerConfig: config})
 			if tried, want := len(cc.SubConns()), min(1+i*100/250, 6); tried != want {
@@ -93,7 +93,6 @@ func TestEnvironmentDoesNotMatter(t *testing.T) {
 	}
 }
 
-// firstTried returns the addresses that two hundred policies try first.
 func firstTried(t *testing.T, s resolver.State, raw string) map[string]bool {
 	t.Helper()
 	config := shuffling(t, raw)

@@ -142,7 +142,7 @@ func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 		cc.accept(func(string) bool {
 			cc.accept(only("a"))
 			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
-			synctest.Wait() // the update is queued
+			synctest.Wait()
 			return false
 		})
 		update(t, p, endpoints("a"))
@@ -194,7 +194,6 @@ func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	})
 }
 
-// refusal is a step of a schedule. NewSubConn fails for the refused addresses from this step on.
 type refusal struct {
 	step    step
 	refused []string
@@ -205,7 +204,6 @@ func drawRefusal(t *rapid.T) refusal {
 	return refusal{drawStep(t), refused.Draw(t, "refused")}
 }
 
-// After any number of failures of NewSubConn, the policy connects once NewSubConn succeeds.
 func TestRefusalsAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")

@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// The timers of a child.
 const (
 	failover = iota
 	deactivation
@@ -104,7 +103,6 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	}
 }
 
-// use selects the child that gets calls, and publishes its state.
 func (p *policy) use(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
 		state = p.exhausted(name, state)

@@ -129,7 +129,6 @@ func (c *channel) update(config string, endpoints ...string) {
 	synctest.Wait()
 }
 
-// call returns the address of the server that answered.
 func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -148,7 +147,7 @@ const pickFirst = `{"config": [{"pick_first": {}}]}`
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
-		after time.Duration // when the failure is published
+		after time.Duration
 		want  string
 	}{
 		"no priorities": {

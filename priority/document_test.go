@@ -6,7 +6,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// Each row of the tables in docs/a56.md names a test or scenario that exists.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a56.md",

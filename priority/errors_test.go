@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An update returns the errors that children return in it, and no earlier ones.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {

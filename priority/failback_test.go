@@ -48,7 +48,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		logged.take()
 		r.Report("p0", ready)
 		r.Advance(20 * time.Second)
-		r.Report("p0", failed) // the failback delay starts again
+		r.Report("p0", failed)
 		r.Report("p0", ready)
 		wantLog(t)
 		r.Advance(30 * time.Second)

@@ -128,7 +128,6 @@ func (p *policy) recordNone() {
 	}
 }
 
-// tell writes a line to gRPC's log, and passes a record to the application's logger.
 func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	target := printable.Line(p.Options.Target.String(), longestReason)
 	which := target

@@ -235,7 +235,7 @@ func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 		synctest.Wait()
 		r.Report("p0", ready)
 		r.Report("p0", connecting)
-		r.Advance(10 * time.Second) // the first timer fires, and its event waits in the queue
+		r.Advance(10 * time.Second)
 		close(release)
 		if got := fmt.Sprint(r.Take()); got != "[publish p0 CONNECTING]" {
 			t.Errorf("policy did %s, want no failover", got)

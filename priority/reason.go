@@ -23,7 +23,6 @@ const (
 	mostReasons   = 8
 )
 
-// reason explains why a child takes no calls.
 type reason struct {
 	title     string
 	text      string
@@ -128,8 +127,6 @@ type exhausted struct {
 	reasons atomic.Pointer[[]reason]
 }
 
-// exhausted returns the state of a failed child with a picker that lists the reasons of all
-// priorities.
 func (p *policy) exhausted(child string, state balancer.State) balancer.State {
 	e := &exhausted{child: state.Picker, inUse: p.title(child)}
 	p.explain(e)

@@ -22,8 +22,6 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// recorder is a fake channel with a priority policy and scripted children. It records what the
-// policy does.
 type recorder struct {
 	lbtest.ClientConn
 
@@ -181,7 +179,7 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 func (r *recorder) Update(u scenario.Update) {
 	r.single = u.Config.Single
 	err := r.policy.UpdateClientConnState(r.state(u))
-	synctest.Wait() // wait for the children's reports
+	synctest.Wait()
 	if err != nil {
 		r.write("error: %v", err)
 	}

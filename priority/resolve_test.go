@@ -41,7 +41,6 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0", "p1, ignored"}) {
 			t.Errorf("policy did %q and called the function with %q, want p0 and p1, ignored", got, asked)
 		}
-		// The next update has no function.
 		r.Update(u)
 		r.Take()
 		r.Resolve("p0")

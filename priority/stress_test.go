@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// threeChildren returns update n. The priorities of its children a, b and c depend on n.
 func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState {
 	raw := fmt.Sprintf(`{"children":{"a":{"config":[{%q:{}}]},"b":{"config":[{%q:{}}]},"c":{"config":[{%q:{}}]}},"priorities":%s}`,
 		policy, policy, policy, [...]string{`["a","b","c"]`, `["b","a"]`, `["c"]`, `[]`}[n%4])

@@ -85,8 +85,7 @@ func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, err
 }
 
-// elsewhere counts a call for every child on trial except but. waits says whether the call is
-// waiting.
+// elsewhere counts a call for every child on trial except but. waits is set if the call is waiting.
 func (t *trying) elsewhere(but *onTrial, waits bool) {
 	for _, c := range t.tried {
 		if c == but {

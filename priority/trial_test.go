@@ -35,7 +35,6 @@ func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration)
 	}
 }
 
-// tried returns a picker that gives each of others a trial every ten seconds.
 func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	p := &trying{Picker: inUse}
 	for _, other := range others {
@@ -110,7 +109,7 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		for range 20 { // two calls wait while there are twenty pickers
+		for range 20 {
 			b.Get("b").Report(connectivity.Connecting, nil)
 			synctest.Wait()
 			for range 2 {

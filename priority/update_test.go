@@ -28,7 +28,6 @@ func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientCon
 	}
 }
 
-// children returns a configuration of these children, the highest priority first.
 func children(policy string, names ...string) string {
 	configs, priorities := "", ""
 	for i, name := range names {
@@ -139,8 +138,6 @@ func TestReasonsAreThoseOfNow(t *testing.T) {
 	})
 }
 
-// Reports that were queued before an update are handled before those that the child makes in the
-// update.
 func TestReportsComeInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -174,8 +171,6 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 	})
 }
 
-// A child reports on another goroutine while an update creates it. The report is handled after the
-// update.
 func TestReportsFromOtherGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

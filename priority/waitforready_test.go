@@ -22,7 +22,7 @@ func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {
 		config string
-		err    error // error of the resolver; may be nil
+		err    error
 		want   string
 	}{
 		{`{}`, status.Error(codes.NotFound, "no such host"), "no such host"},
@@ -45,7 +45,6 @@ func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	}
 }
 
-// configured opens a channel. Its resolver sends the configuration and then err, if err is not nil.
 func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	r := manual.NewBuilderWithScheme("manual")
 	cc, dialErr := grpc.NewClient("manual:///target",

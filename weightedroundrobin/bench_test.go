@@ -17,8 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// manyEndpoints returns n endpoints with weights from 1 to 100. Different shifts give an endpoint
-// different weights.
 func manyEndpoints(n, shift int) balancer.ClientConnState {
 	es := make([]resolver.Endpoint, n)
 	for i := range es {
@@ -33,8 +31,8 @@ func manyEndpoints(n, shift int) balancer.ClientConnState {
 type channel struct {
 	lbtest.ClientConn
 	published chan balancer.State
-	complete  chan int      // number of endpoints in each picker of our policy
-	picking   chan struct{} // closed when the goroutine has ended
+	complete  chan int
+	picking   chan struct{}
 }
 
 func newChannel() *channel {
@@ -67,7 +65,6 @@ func (c *channel) close() {
 	<-c.picking
 }
 
-// bringUp makes all endpoints READY, and returns the time until they were in a picker.
 func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time.Duration {
 	start := time.Now()
 	if err := b.UpdateClientConnState(ccs); err != nil {

@@ -79,7 +79,6 @@ func stateOf(backends ...*backend) resolver.State {
 	return state
 }
 
-// call returns the address of the backend that answered.
 func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
@@ -123,7 +122,7 @@ func TestCallsFollowTheWeights(t *testing.T) {
 		cl := newClient(t, "")
 		cl.resolver.InitialState(stateOf(a, b, c))
 		cl.until(map[string]int{a.address: 10, b.address: 20, c.address: 30})
-		b.server.GracefulStop() // running calls succeed
+		b.server.GracefulStop()
 		cl.until(map[string]int{a.address: 10, c.address: 30})
 	})
 }

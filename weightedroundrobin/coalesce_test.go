@@ -65,7 +65,6 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 	})
 }
 
-// An update is published before UpdateClientConnState returns, even if another picker is delayed.
 func TestUpdateIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
@@ -76,7 +75,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		synctest.Wait() // the next picker is delayed
+		synctest.Wait()
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}

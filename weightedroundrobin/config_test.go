@@ -39,7 +39,6 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// FuzzParseConfig checks that each accepted configuration can be marshaled and parsed again.
 func FuzzParseConfig(f *testing.F) {
 	f.Add(`{"startPoint": "random", "slowStart": {"window": "30s", "aggression": 1.5, "minWeightPercent": 0}}`)
 	f.Add(`{"slowStart": {"window": "0.000000001s"}}`)

@@ -23,7 +23,7 @@ type fleet struct {
 	list    []member
 	down    map[string]bool
 	stubs   map[string]*lbtest.Stub
-	counted int // number of the leaf's stubs that are in stubs
+	counted int
 	names   int
 }
 
@@ -192,7 +192,6 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
 				o := newOracle()
-				// Each published picker has the policy's current children.
 				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.parts()) })
 				f.send()
 				off := map[string]int{}

@@ -26,7 +26,6 @@ func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	return core.KeyOf(p.addresses), true
 }
 
-// addressOf returns the first address of an endpoint, or a zero Address.
 func addressOf(endpoint resolver.Endpoint) (a core.Address) {
 	if len(endpoint.Addresses) == 0 {
 		return a

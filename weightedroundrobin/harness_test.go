@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness runs a policy on a fake channel. Endpoints are named by their addresses.
 type harness struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -37,7 +36,6 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
-// parts returns the policy inside its shell.Shell.
 func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
 
 // endpoint parses "name" or "name:weight".

@@ -104,7 +104,6 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// A duplicate endpoint has one child with the sum of both weights.
 func TestEndpointGivenTwice(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1 a:2")

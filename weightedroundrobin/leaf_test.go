@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubLeaf returns a stub builder, and a policy builder that uses it for endpoints.
 func stubLeaf(name string) (*lbtest.StubBuilder, balancer.Builder) {
 	leaf := &lbtest.StubBuilder{PolicyName: name}
 	return leaf, spec(func() balancer.Builder { return leaf }).Builder("wrr")
@@ -44,7 +43,6 @@ func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
 	return nil
 }
 
-// reportStub makes a stub report a state. Its picker returns its address.
 func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	err := error(lbtest.PickedStub{ID: stub.Addresses()[0]})
 	if state != connectivity.Ready {
@@ -184,7 +182,6 @@ func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	})
 }
 
-// A child gets no update if only the channel's names or metric labels change.
 func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_stays")
 	runWith(t, builder, func(h *harness) {

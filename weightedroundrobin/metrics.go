@@ -33,7 +33,6 @@ var (
 	})
 )
 
-// labels are the mandatory labels of this policy's metrics.
 type labels struct{ target, priority, locality string }
 
 // counts is the number of endpoints in each state, indexed by core.State.

@@ -59,7 +59,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.move("p1", "a b")
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
 
-		other := newMetered(t, m.recorder) // another channel with the same target
+		other := newMetered(t, m.recorder)
 		other.move("p1", "a b c d e")
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
 		m.policy.Close()
@@ -100,7 +100,6 @@ func TestPicksAreExported(t *testing.T) {
 	})
 }
 
-// The picker of a single endpoint counts its picks after the first export.
 func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// expected returns the state that round_robin would publish for these children.
 func expected(children map[string]connectivity.State) connectivity.State {
 	for _, state := range []connectivity.State{connectivity.Ready, connectivity.Connecting, connectivity.Idle} {
 		for _, s := range children {

@@ -13,7 +13,7 @@ type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
 	now    *big.Rat // the deadline of the last pick
-	picked bool     // whether the current picker has picked
+	picked bool
 }
 
 type oracleEntry struct {
@@ -41,7 +41,7 @@ func (o *oracle) follow(p *policy) {
 	}
 	o.now, o.picked = new(big.Rat), false
 	o.order = nil
-	var lefts []edf.Left // rest of the intervals of READY children
+	var lefts []edf.Left
 	if p.picker != nil {
 		lefts = p.picker.Lefts()
 	}
@@ -68,7 +68,6 @@ func (o *oracle) follow(p *policy) {
 	o.all = all
 }
 
-// pick returns the entry with the earliest deadline. If several have it, pick returns the first.
 func (o *oracle) pick() string {
 	var next *oracleEntry
 	for _, e := range o.order {

@@ -11,8 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// readyPicker returns a picker of READY endpoints. If exported is true, the metrics were exported
-// before.
 func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	t.Helper()
 	recorder := &lbtest.Recorder{}

@@ -23,7 +23,6 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-// turmoil calls methods of the policy at random.
 func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {

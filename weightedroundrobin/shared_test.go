@@ -47,7 +47,7 @@ type pair struct {
 	t       *testing.T
 	cc      lbtest.ClientConn
 	leaf    *lbtest.StubBuilder
-	refuses bool // makes the children refuse updates
+	refuses bool
 }
 
 func newPair(t *testing.T, name string) *pair {
@@ -64,7 +64,6 @@ func newPair(t *testing.T, name string) *pair {
 	return p
 }
 
-// update returns the children's updates, the error, and some picks.
 func (p *pair) update(list []resolver.Endpoint) string {
 	err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: list}})
 	synctest.Wait()
@@ -111,7 +110,6 @@ func endpointPool() []resolver.Endpoint {
 	return append(pool, resolver.Endpoint{})
 }
 
-// nextList changes some elements of a list.
 func nextList(random *rand.Rand, pool, list []resolver.Endpoint) []resolver.Endpoint {
 	list = slices.Clone(list)
 	one := func() resolver.Endpoint { return pool[random.IntN(len(pool))] }

@@ -64,10 +64,10 @@ func TestSlowStartBeginsWithEachReady(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")
 		h.ready("a", "b")
-		h.wantShare(0.5) // no slow start, because all endpoints are new
+		h.wantShare(0.5)
 		wait(time.Minute)
 		h.update(slow, "a b:2 c")
-		h.wantShare(2.0 / 3) // another weight does not restart the window
+		h.wantShare(2.0 / 3)
 		h.update(slow, "a b")
 		h.report(connectivity.Idle, "b")
 		h.ready("b")

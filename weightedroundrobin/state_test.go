@@ -58,7 +58,6 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	})
 }
 
-// The errors of calls keep naming the first failed endpoint, even when others fail, too.
 func TestFailureStaysThatOfOneChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
@@ -129,7 +128,7 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 		h.wantState(connectivity.Connecting, "queue")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()
-		h.wantState(connectivity.Connecting, "queue") // a resolver error does not count while there is an endpoint
+		h.wantState(connectivity.Connecting, "queue")
 		h.ready("a")
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()

@@ -126,7 +126,6 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	})
 }
 
-// If a target fails in its own update, others take its calls.
 func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	for how, fails := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },

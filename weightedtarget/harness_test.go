@@ -32,7 +32,6 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-// configure returns a configuration with these weights and the JSON fields in more.
 func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
@@ -62,7 +61,6 @@ func (h *harness) update(children, more string) error {
 	return err
 }
 
-// report lets a child report a state. The picker of the child returns its name.
 func (h *harness) report(name string, state connectivity.State) {
 	if stub := h.builder.Get(name); stub != nil {
 		var err error
@@ -77,7 +75,6 @@ func (h *harness) report(name string, state connectivity.State) {
 	synctest.Wait()
 }
 
-// describe returns the published state and the calls that each child gets.
 func (h *harness) describe() string {
 	state := h.cc.State()
 	all := state.ConnectivityState.String()
@@ -97,7 +94,7 @@ func (h *harness) describe() string {
 			return all + " no targets\n"
 		}
 		if h.weights[answer] == "" {
-			return all + " fail: " + answer + "\n" // the error does not name a child
+			return all + " fail: " + answer + "\n"
 		}
 		counts[answer]++
 	}

@@ -36,7 +36,6 @@ func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	})
 }
 
-// If several children fail, the error of the first one by name is returned.
 func TestTheFirstErrorIsReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -114,7 +113,6 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 
 var logged = testlog.KeepWarnings()
 
-// Endpoints whose path names no child are logged once.
 func TestStraysAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		logged.Take()

@@ -21,7 +21,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 			state connectivity.State
 			want  int
 		}{
-			{"b", connectivity.Idle, 1}, // the other children are CONNECTING
+			{"b", connectivity.Idle, 1},
 			{"b", connectivity.Connecting, 1},
 			{"a", connectivity.TransientFailure, 1},
 			{"c", connectivity.TransientFailure, 1},
@@ -46,11 +46,10 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	})
 }
 
-// The policy decides at the end of an update whether an IDLE child must connect.
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
 		of   connectivity.State // state of b and c after the update
-		want int                // how often a is asked to connect
+		want int
 	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
 		t.Run(now.of.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {

@@ -21,7 +21,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// opening runs f in a synctest bubble with a channel whose source has not answered.
 func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +31,6 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	})
 }
 
-// call starts a call with a deadline. The returned Go channel receives the result.
 func call(ctx context.Context, cc *grpc.ClientConn, deadline time.Duration, wait bool) <-chan error {
 	over := make(chan error, 1)
 	go func() {
@@ -51,8 +49,6 @@ func wantError(t *testing.T, about string, err error, code codes.Code, text stri
 	}
 }
 
-// If a call's deadline expires before the first answer, its error says what the call was waiting
-// for.
 func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	const text = "while waiting for endpoints: story: no answer yet: dialling the registry"
 	opening(t, func(s *toldtest.Source, cc *grpc.ClientConn) {

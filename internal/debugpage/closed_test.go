@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// Idle channels stay on the page when many other channels close.
 func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

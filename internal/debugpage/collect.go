@@ -158,7 +158,6 @@ func (channel *Channel) inUse(root *Policy) {
 	}
 }
 
-// rate sets the recent calls of the priority in use.
 func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	for _, child := range root.Children {
 		if !child.InUse {

@@ -30,7 +30,7 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
 		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		for range 9 {
-			call(t, cc) // each endpoint fails calls, and one of them fails five
+			call(t, cc)
 		}
 		settle()
 		c, page := channel(t)
@@ -56,8 +56,6 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	})
 }
 
-// The page shows the number of scheduled calls of each locality and endpoint, and the number of
-// measured calls.
 func TestThePageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}
@@ -112,7 +110,7 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 			t.Errorf("the source is %+v", got)
 		}
 		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away <small>for 5 s</small></td>`)
-		answer.Version = "8" // a new version with the same content
+		answer.Version = "8"
 		s.Receiver.Update(answer)
 		time.Sleep(time.Second)
 		c, page = channel(t)
@@ -123,7 +121,6 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	})
 }
 
-// The page shows the last error of an endpoint that has recovered.
 func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true}}
@@ -143,7 +140,6 @@ func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	})
 }
 
-// The page shows the policies between a priority and its localities.
 func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -158,7 +154,6 @@ func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	})
 }
 
-// The page shows what a source without an answer waits for.
 func TestThePageShowsWhatIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{}

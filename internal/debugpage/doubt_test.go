@@ -22,7 +22,7 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		again := func() { answers--; update() } // the same answer
+		again := func() { answers--; update() }
 		for _, test := range []struct {
 			about     string
 			elsewhere bool // Unconfirmed is called without a time

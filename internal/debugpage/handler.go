@@ -19,7 +19,7 @@ func Handler() http.Handler { return &handler{} }
 type handler struct {
 	viewers viewers
 
-	mu    sync.Mutex // held while a page is collected
+	mu    sync.Mutex
 	query query
 	page  *Page
 }
@@ -139,5 +139,5 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // the client may have disconnected
+	_, _ = w.Write(data)
 }

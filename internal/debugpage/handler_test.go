@@ -71,7 +71,6 @@ func TestThePageHasNoInlineScriptOrStyle(t *testing.T) {
 	}
 }
 
-// The first event is sent at once. The number of viewers is limited.
 func TestViewersAreBounded(t *testing.T) {
 	server := httptest.NewServer(Handler())
 	defer server.Close()

@@ -112,7 +112,6 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 	})
 }
 
-// A blocked policy is shown as busy, with its last state.
 func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -137,7 +136,6 @@ func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	})
 }
 
-// A policy that is blocked in its first update is shown as busy.
 func TestAPolicyThatIsStuckAtOnceIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

@@ -111,7 +111,6 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-// If no priority can take calls, the headline shows how long calls have been failing.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)

@@ -40,7 +40,6 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 	})
 }
 
-// The page shows priorities in their order, even if all are down and the last one connects.
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last, first := &story{}, &story{} // sorting by name would give the wrong order

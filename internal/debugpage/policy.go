@@ -29,7 +29,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		p.Error = line(shell.Brief(t.Error), longestText)
 	}
 	if t.Since.IsZero() {
-		p.State = connectivity.Connecting.String() // nothing has been published yet
+		p.State = connectivity.Connecting.String()
 	}
 	shares := c.shares(t, share, p)
 	ejected := map[string]shell.Ejected{}
@@ -178,7 +178,6 @@ const lastResort = ", none is left: they get the calls anyway, because no other 
 // badness is the sort key of an endpoint's state. Problems come first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
-// priority sets the state of a child of the priority policy, and the reason why it is not in use.
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
 	child.order = d.Priority

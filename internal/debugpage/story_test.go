@@ -73,7 +73,6 @@ func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	return cc
 }
 
-// settle waits for new snapshots of the policies.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()

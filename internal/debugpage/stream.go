@@ -9,7 +9,7 @@ import (
 
 const (
 	mostViewers = 32
-	period      = time.Second      // minimum time between updates
+	period      = time.Second
 	streamFor   = 5 * time.Minute  // after this, the browser reconnects
 	writeFor    = 10 * time.Second // a viewer that does not read for this time is disconnected
 )

@@ -69,13 +69,13 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 			t.Error(err)
 		}
 		sees("all pods of shop are starting")
-		sees("") // the page shows the notes, too
+		sees("")
 		if _, page := channel(t); !strings.Contains(page, "a port has no effect") {
 			t.Error("the page does not show the note")
 		}
 		s.Receiver.Fail(errors.New("the registry is away"))
 		sees("the registry is away; its last answer: all pods of shop are starting")
-		if err := s.Receiver.Update(answer); err != nil { // the source recovers
+		if err := s.Receiver.Update(answer); err != nil {
 			t.Error(err)
 		}
 		settle()

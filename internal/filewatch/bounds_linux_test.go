@@ -19,7 +19,6 @@ func TestManyChangesBetweenTwoWaits(t *testing.T) {
 	}
 }
 
-// At most 40 symbolic links of a path are followed.
 func TestAPathOfTooManyLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -22,7 +22,6 @@ func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	}
 }
 
-// A file that appears together with its directory may be incomplete.
 func TestAFileThatComesWithItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "a")
 	w := alone(t, path)

@@ -113,7 +113,7 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 				continue
 			}
 			logger.Infof("watching files: %v", err)
-			n.tellAll() // events may have been lost
+			n.tellAll()
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (n *notifier) tell(event fsnotify.Event) {
 		what = Moved
 	case event.Has(fsnotify.Remove), event.Has(fsnotify.Rename):
 		n.mu.Lock()
-		delete(n.armed, event.Name) // the system no longer watches the directory
+		delete(n.armed, event.Name)
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)

@@ -16,7 +16,7 @@ type places map[string]*place
 
 type place struct {
 	info  fs.FileInfo
-	all   bool            // all entries are relevant
+	all   bool
 	names map[string]bool // the relevant entries, unless all is set
 }
 

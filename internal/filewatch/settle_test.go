@@ -34,7 +34,7 @@ func settling(t *testing.T, interval time.Duration) time.Duration {
 func TestSettleIsBounded(t *testing.T) {
 	for _, test := range []struct{ interval, want time.Duration }{
 		{time.Millisecond, patience}, // changes do not stop long enough
-		{time.Second, quiet},         // a single change
+		{time.Second, quiet},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			if got := settling(t, test.interval); got != test.want {

@@ -9,7 +9,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// If the system loses events, all Watchers are notified.
 func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	one, two := alone(t, t.TempDir()), alone(t, t.TempDir())
 	system.notify.Errors <- fsnotify.ErrEventOverflow
@@ -17,7 +16,6 @@ func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	noticed(t, two, "an overflow")
 }
 
-// A directory is watched until its last Watcher is closed.
 func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	one, two := alone(t, path), New(path)
@@ -30,7 +28,6 @@ func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	}
 }
 
-// A watch that the system has ended without an event is added again.
 func TestAWatchThatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	w := New(filepath.Join(dir, "a"))

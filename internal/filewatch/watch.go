@@ -44,12 +44,12 @@ type Watcher struct {
 	options Options
 	paths   []string
 	ticker  *time.Ticker
-	told    chan struct{} // wakes Wait; buffered
+	told    chan struct{}
 
 	places places // guarded by the notifier's locks
 
 	mu      sync.Mutex
-	notice  Notice          // all changes since the last Wait
+	notice  Notice
 	entries map[spot]Notice // changes of single entries since then
 
 	last map[spot]Notice

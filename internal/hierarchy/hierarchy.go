@@ -46,7 +46,7 @@ func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 // are the same in two updates also get the same pointers in both groups. The zero value is ready to
 // use.
 type Grouper struct {
-	below map[*attributes.Attributes]below // for attributes in the last update
+	below map[*attributes.Attributes]below
 }
 
 // below is the child of an endpoint, and the endpoint's attributes for this child.

@@ -93,7 +93,6 @@ func restoreServerNames(addresses, originals []resolver.Address) []resolver.Addr
 	return restored
 }
 
-// addressID identifies an address that gRPC has not replaced.
 type addressID struct{ addr, serverName string }
 
 func id(address resolver.Address) addressID {

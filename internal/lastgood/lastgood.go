@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// The limits of a Store.
 const (
 	// For is how long an answer is stored after its last confirmation.
 	For         = time.Hour

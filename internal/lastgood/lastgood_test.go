@@ -16,14 +16,12 @@ func said(a *discovery.Answer) Said {
 	return Said{Answer: &topology.Checked{Answer: a, Size: topology.Size(a)}}
 }
 
-// cluster returns an answer of the given size in bytes, which must be at least least.
 func cluster(bytes int) Said {
 	return said(&discovery.Answer{Why: strings.Repeat("x", bytes-least)})
 }
 
 var least = topology.Size(new(discovery.Answer))
 
-// held lists the keys below n that have stored answers.
 func held(s *Store, n int, now time.Time) string {
 	var keys []string
 	for key := range n {
@@ -116,7 +114,7 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	for key := range 4 {
 		s.Confirm(key, two)
 	}
-	s.Confirm(4, start) // for a channel that lost its server long ago
+	s.Confirm(4, start)
 	if got := held(&s, 5, start.Add(150*time.Minute)); got != "0 2 3 4" {
 		t.Errorf("%s are kept, want 0 2 3 4", got)
 	}
@@ -233,7 +231,7 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	put.Names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
 	s.Renew(0, put, at(30))
 	other := cluster(least + 1)
-	s.Renew(0, other, at(30)) // for a channel with another answer
+	s.Renew(0, other, at(30))
 	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
 		known, age, _ := s.Get(0, at(minutes))
 		left := make(map[string]int)

@@ -29,10 +29,10 @@ func On() bool { return on.Load() }
 type Source struct {
 	Name       string // "" if the channel has only one source
 	State      string
-	Trying     string    // what the source is waiting for, or ""
-	Version    string    // version of the answer, or ""
-	Answered   time.Time // when the last answer arrived, or zero
-	Error      string    // the current error, or ""
+	Trying     string // what the source is waiting for, or ""
+	Version    string
+	Answered   time.Time
+	Error      string
 	Since      time.Time
 	Confirmed  time.Time // last confirmation of the answer in use, if there is an Error
 	LastError  string    // the last error, even if it is over
@@ -59,9 +59,9 @@ type Channel struct {
 	sources func() []Source // nil after Stop, and for other modules' resolvers
 	last    []Source
 	root    any
-	owner   any       // gRPC's channelz record of the channel
-	tree    any       // last snapshot of a closed root policy
-	closed  time.Time // when the root policy was closed, or zero
+	owner   any // gRPC's channelz record of the channel
+	tree    any // last snapshot of a closed root policy
+	closed  time.Time
 }
 
 // all has the channels of this process. Opening or closing a channel locks only the channels
@@ -220,7 +220,6 @@ func prune() {
 	})
 }
 
-// isIdle reports whether the channel's policies were closed, but not the channel.
 func (c *Channel) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,8 +231,8 @@ type View struct {
 	*Channel
 	Root    any
 	Owner   any
-	Tree    any       // last snapshot of a closed root policy, or nil
-	Closed  time.Time // when the root policy was closed, or zero
+	Tree    any
+	Closed  time.Time
 	Sources []Source
 	Events  []Event // oldest first
 }

@@ -48,7 +48,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 		}
 		b := New("b", none)
 		want(t, "a", "b")
-		b.Attach("root", owner) // the channel leaves idle mode
+		b.Attach("root", owner)
 		want(t, "b")
 		b.Stop()
 		b.Retire("tree")
@@ -59,7 +59,6 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 	})
 }
 
-// Only the last hundred idle channels are recorded.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
 	discardAll()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +97,6 @@ func TestTheLastEventsAreKept(t *testing.T) {
 	nobody.Stop()
 }
 
-// Stop does not change existing views.
 func TestAPageKeepsWhatItWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := []Source{{Name: "a", Error: "down"}}

@@ -29,7 +29,6 @@ func TestTheOrderOfPlaces(t *testing.T) {
 	}
 }
 
-// An invalid environment variable has no effect. A note names it and escapes its value.
 func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	for text, want := range map[string]string{
 		"us-east-1a\n":           `UNDERSTUDY_ZONE has no effect: "us-east-1a\n" given, want a name`,
@@ -45,7 +44,6 @@ func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	}
 }
 
-// An unknown location equals no other.
 func TestWhatIsNear(t *testing.T) {
 	for _, test := range []struct {
 		p, other location.Location

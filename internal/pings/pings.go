@@ -80,7 +80,6 @@ func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, la
 	})
 }
 
-// due reports whether a line may be logged now, and starts the next quiet period.
 func (w *Detector) due() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

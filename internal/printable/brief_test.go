@@ -15,9 +15,8 @@ func TestBrief(t *testing.T) {
 		"lookup a.example.com on 10.0.0.2:53: no such host":                                                                                                  "lookup a.example.com on 10.0.0.2:53: no such host: the name may not exist",
 		`connection error: desc = "error reading server preface: remote error: tls: certificate required"`:                                                   "error reading server preface: remote error: tls: certificate required: the server wants a client certificate",
 		"dial unix /run/x: connect: connection refused":                                                                                                      "connection refused by /run/x",
-		// A server's error does not change.
-		"rpc error: code = Unavailable desc = going away":       "rpc error: code = Unavailable desc = going away",
-		"rpc error: code = PermissionDenied desc = who are you": "rpc error: code = PermissionDenied desc = who are you",
+		"rpc error: code = Unavailable desc = going away":                                                                                                    "rpc error: code = Unavailable desc = going away",
+		"rpc error: code = PermissionDenied desc = who are you":                                                                                              "rpc error: code = PermissionDenied desc = who are you",
 		"": "",
 	} {
 		if got := Brief(given); got != want {

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// steers reports whether a character can control a terminal or reverse text.
 func steers(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 
 // FuzzText checks that no text from outside can control a terminal, that printable text does not

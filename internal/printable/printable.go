@@ -96,7 +96,6 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// isPrint reports whether r, decoded from size bytes, is printable and valid UTF-8.
 func isPrint(r rune, size int) bool {
 	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }

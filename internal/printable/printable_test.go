@@ -55,7 +55,6 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The results of Text and JSON contain no characters that control a terminal or reverse text.
 func TestNothingUnprintableIsLeft(t *testing.T) {
 	steers := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	err := quick.Check(func(s string, raw []byte) bool {

@@ -69,7 +69,6 @@ type hider struct {
 	secrets []string // values that are certainly secret, for HideIn
 }
 
-// hide records that a value is hidden. sure means that the value is certainly a secret.
 func (h *hider) hide(value string, sure bool) {
 	h.changed = h.changed || value != hidden
 	if sure && len(value) >= shortest && value != hidden {
@@ -199,7 +198,7 @@ func (h *hider) query(raw string) string {
 	for i, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			name, value = "", pair // a pair without "=" may be a token
+			name, value = "", pair
 		}
 		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(shown, plain) || harmless(value) {
 			continue
@@ -217,8 +216,6 @@ func (h *hider) query(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// harmless reports whether a value cannot be secret, because it is too short, a boolean or a
-// duration.
 func harmless(value string) bool {
 	_, notBool := strconv.ParseBool(value)
 	_, notDuration := time.ParseDuration(value)

@@ -104,7 +104,6 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	return resolving{channel, conn}, nil
 }
 
-// parts parses a target, and logs notes about options without effect.
 func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
 	parts, given, notes, err := b.Read(target)
 	for _, text := range notes {

@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// manual has the tests' sources by the endpoint in their target.
 var manual = make(map[string]*manualSource)
 
 type manualSource struct {
@@ -99,7 +98,6 @@ func expect(t *testing.T, take func() string, want string) {
 	}
 }
 
-// Follow returns the mechanisms of a target in order, and waits for them like a channel.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take, _ := follow(t, "failover:///manual:///east,manual:///west?failoverTimeout=3s")

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// here determines the location of the client.
 type here struct {
 	given   location.Location
 	sources []location.Teller // may fill in missing fields after their first answers

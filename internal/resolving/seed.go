@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// process is a random seed that differs between processes.
 var process = maphash.MakeSeed()
 
 // seedOf returns a seed that differs between channels. It is derived from the pointer to the

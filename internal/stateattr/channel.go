@@ -30,7 +30,7 @@ type Channel struct {
 	Empty string
 	// Logger logs failovers in addition to gRPC's log. It may be nil.
 	Logger *slog.Logger
-	// InUse is told which priority is in use. It may be nil.
+	// InUse is notified of the priority in use. It may be nil.
 	InUse *InUseChannel
 	// ResetBackoff enables a reset of backoffs: the first endpoint that connects while none is
 	// READY ends the backoffs of all others.

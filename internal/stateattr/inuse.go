@@ -13,8 +13,8 @@ import (
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
 	Target string
-	Index  int    // 0 is the highest, and NoPriority means none
-	Name   string // the priority's name in the log
+	Index  int // 0 is the highest, and NoPriority means none
+	Name   string
 	State  connectivity.State
 	Since  time.Time
 	Why    string

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// The first labels of a target are kept. Other replaces all later ones.
 func TestTheFirstLabelsAreCounted(t *testing.T) {
 	var b Bound
 	for _, target := range []string{"one", "another"} {

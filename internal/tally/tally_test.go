@@ -9,7 +9,6 @@ type count int64
 
 func (c count) Plus(by count) count { return c + by }
 
-// Sums include the values of all goroutines. A sum of zero is deleted.
 func TestSums(t *testing.T) {
 	var board Board[string, count]
 	var adders sync.WaitGroup

@@ -42,7 +42,6 @@ func rank(h Health) int {
 	return 3
 }
 
-// weightOf returns the weight of an endpoint. The default is 1.
 func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
 
 var (
@@ -148,7 +147,6 @@ func (e *Invalid) Error() string { return e.text }
 // Refused makes metrics count the answer as refused (see discovery.Refused).
 func (*Invalid) Refused() bool { return true }
 
-// whyAll returns why no endpoint of any priority can receive calls.
 func whyAll(a *Answer) string {
 	var all Priority
 	for _, p := range a.Priorities {

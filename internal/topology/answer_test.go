@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// described returns the addresses of the translated answer, and why priorities have none.
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
 	t.Helper()
 	tree, err := translator.Translate(a)
@@ -29,7 +28,6 @@ func described(t *testing.T, translator *topology.Translator, a *discovery.Answe
 	return strings.Join(lines, "; ")
 }
 
-// Priorities and localities stay in the tree while none of their endpoints can take calls.
 func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
 	var translator topology.Translator
 	for _, step := range []struct {
@@ -83,7 +81,6 @@ func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	}
 }
 
-// An answer that breaks a rule is rejected. The error gives the position.
 func TestAnswersThatAreRefused(t *testing.T) {
 	long := answerOf(t, "0 us: a")
 	long.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}

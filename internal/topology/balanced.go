@@ -125,7 +125,6 @@ func (n Near) Unnamed(a *Answer) []string {
 	return n.without(zones)
 }
 
-// zonesOf returns the zones of a priority, in the order of their first localities.
 func zonesOf(p *Priority) []zone {
 	var zones []zone
 	for j := range p.Localities {

@@ -22,7 +22,6 @@ type built struct {
 	attributes map[uint32]*attributes.Attributes
 }
 
-// build appends the locality's endpoints that can take calls.
 func (t *Translator) build(to []resolver.Endpoint, l *Locality, of place, skip map[place]bool, at path, last built) ([]resolver.Endpoint, built) {
 	b, before := built{attributes: make(map[uint32]*attributes.Attributes, len(last.attributes))}, len(to)
 	var search inorder.Search
@@ -63,7 +62,6 @@ func are(known []resolver.Address, addresses []string, serverName string) bool {
 	return true
 }
 
-// attributesOf returns the attributes for endpoints with weight of.
 func (b *built) attributesOf(of uint32, at path, last built) *attributes.Attributes {
 	a := b.attributes[of]
 	if a == nil {

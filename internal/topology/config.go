@@ -29,13 +29,13 @@ type priorityChild struct {
 	name               string
 	title              string // name for users
 	cluster            string
-	further            bool   // the child has the same priority at the source as the child before it
-	why                string // why no endpoint can receive calls, or ""
+	further            bool // the child has the same priority at the source as the child before it
+	why                string
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
-	localities         map[string]uint32 // weights by name
-	spread             *spread           // nil if calls are not balanced between zones
-	outlierDetection   *OutlierDetection // configuration of the priority's cluster, or nil
+	localities         map[string]uint32
+	spread             *spread // nil if calls are not balanced between zones
+	outlierDetection   *OutlierDetection
 }
 
 func encode(priorities []priorityChild, settings Settings) json.RawMessage {

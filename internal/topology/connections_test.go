@@ -106,7 +106,6 @@ func (c *channel) update(answer *discovery.Answer) {
 	c.connect()
 }
 
-// connect completes all connection attempts, including those that others cause.
 func (c *channel) connect() {
 	c.cc.Answer(func(a resolver.Address) error {
 		if c.down[a.Addr] {
@@ -133,7 +132,6 @@ func changes(before, after []*lbtest.SubConn) string {
 	return strings.Join(all, " ")
 }
 
-// picked returns the sorted endpoints of the next n picks without duplicates.
 func (c *channel) picked(n int) string {
 	var all []string
 	for range n {

@@ -8,7 +8,6 @@ import (
 
 type member struct{ cluster, locality string }
 
-// child is a child of understudy_priority with its localities.
 type child struct {
 	name    string
 	members []member

@@ -86,8 +86,8 @@ var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRe
 type group struct {
 	Priority
 	of     int
-	name   string  // name for users, such as "same zone", or "" if the priority was not split
-	spread *spread // nil if calls are not balanced between zones
+	name   string // name for users, such as "same zone", or "" if the priority was not split
+	spread *spread
 }
 
 // split divides each priority of an answer into near groups. It returns an answer whose priorities
@@ -116,7 +116,6 @@ func (n Near) split(a *Answer) (*Answer, []group) {
 	return &split, groups
 }
 
-// groups splits a priority into one or more near groups.
 func (n Near) groups(p *Priority) []group {
 	switch n.Prefer {
 	case "":
@@ -305,7 +304,6 @@ func weigh(g, whole *Priority) {
 	}
 }
 
-// usableWeight returns the sum of the weights of the locality's endpoints that can receive calls.
 func usableWeight(l *Locality) (sum uint64) {
 	for k := range l.Endpoints {
 		if usable(l.Endpoints[k].Health) {

@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// CheckAfter has the same result as Check.
 func TestCheckAfterIsCheck(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	few, duplicates, invalid := 0, 0, 0
@@ -31,7 +30,7 @@ func TestCheckAfterIsCheck(t *testing.T) {
 			if a = last.Answer; invalid%10 > 0 {
 				continue
 			}
-			a = &Answer{Priorities: slices.Clone(a.Priorities)} // start again without duplicates
+			a = &Answer{Priorities: slices.Clone(a.Priorities)}
 			for i := range a.Priorities {
 				a.Priorities[i].Localities = []Locality{{Region: "a"}, {Region: "b"}}
 			}
@@ -50,7 +49,6 @@ func TestCheckAfterIsCheck(t *testing.T) {
 	}
 }
 
-// edited returns a copy of an answer with one to three changes.
 func edited(random *rand.Rand, a *Answer) *Answer {
 	now := *a
 	now.Priorities = slices.Clone(a.Priorities)

@@ -56,7 +56,6 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return chosen
 }
 
-// subsetSeed returns the configured seed or, by default, the channel's seed.
 func (s Settings) subsetSeed() uint64 {
 	if s.SubsetSeed > 0 {
 		return uint64(s.SubsetSeed)

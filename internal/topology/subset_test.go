@@ -29,7 +29,6 @@ func upTo(n int) []int {
 	return all
 }
 
-// subsetOf returns the addresses that a client with this seed uses.
 func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
 	tree := topology.Join(topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
 	for _, e := range tree.Endpoints {
@@ -95,7 +94,6 @@ var subsetStubs = &lbtest.StubBuilder{PolicyName: subsetChild}
 
 func init() { balancer.Register(subsetStubs) }
 
-// Our subsets spread clients about as evenly as gRPC-Go's own policy.
 func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	const clients, size, n, bins = 500, 10, 2000, 10
 	endpoints := plain(upTo(n)...)

@@ -26,8 +26,6 @@ func paths(endpoints []resolver.Endpoint) string {
 	return s
 }
 
-// durations is the beginning of every generated configuration of understudy_priority. Only
-// removedChildRetention is not the default.
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
 
 func TestTargetsMakeOnePriorityEach(t *testing.T) {
@@ -61,8 +59,6 @@ func TestTargetsWithoutParts(t *testing.T) {
 	}
 }
 
-// The policies accept every field that this package writes, and marshal their configurations to the
-// same JSON.
 func TestPoliciesReadWhatIsWritten(t *testing.T) {
 	tree := Targets([]Target{{Name: "east"}, {Name: "west"}})
 	var policy lbconfig.Policy
