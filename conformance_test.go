@@ -163,7 +163,7 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 		calls := 0
 		c.cc.OnUpdate(func(state balancer.State) {
 			if calls++; calls > 5 {
-				return // the calls below may publish another state
+				return
 			}
 			_, _ = state.Picker.Pick(balancer.PickInfo{})
 			c.policy.ExitIdle()

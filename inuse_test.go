@@ -19,7 +19,7 @@ type listener struct {
 	mu    sync.Mutex
 	lines []string
 	begun time.Time
-	calls int // running calls
+	calls int
 	most  int
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-// memory is a set of in-memory servers for real channels.
 type memory struct {
 	t       *testing.T
 	options []grpc.ServerOption

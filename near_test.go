@@ -72,7 +72,7 @@ func TestBalanceOverManyCalls(t *testing.T) {
 	const three = "/a: a0 a1 a2; /b: b0 b1; /c: c0"
 	for _, test := range []struct {
 		zones, zone, callers string
-		expected             string // percentages by zone
+		expected             string
 	}{
 		{sixths, "a", callers, "37.5 0 24.04 24.04 14.42"},
 		{three, "a", "", "100 0 0"},

@@ -86,7 +86,6 @@ func (h *fleet) update(tree topology.Tree) {
 	h.settle()
 }
 
-// settle waits until all goroutines are blocked, and completes connection attempts.
 func (h *fleet) settle() {
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
@@ -201,7 +200,6 @@ func TestTheOthersDoNotServe(t *testing.T) {
 	}, 2)
 }
 
-// The calls to one of two endpoints fail. It is ejected, and the priority keeps the calls.
 func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true

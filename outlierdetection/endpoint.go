@@ -16,7 +16,6 @@ type endpoint = core.Endpoint[counted]
 
 type key = identity.Key
 
-// counted is the data of this policy in an endpoint of the core.
 type counted struct {
 	counter
 	name      string
@@ -83,7 +82,6 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	return list
 }
 
-// shared reports whether a and b are the same slice.
 func shared(a, b []resolver.Address) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

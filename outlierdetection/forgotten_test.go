@@ -151,7 +151,7 @@ func TestTheSameListIsBound(t *testing.T) {
 		for range 3 {
 			h.update(consecutive(), ab...)
 			h.want(h.calls(20, "a"), "map[a:5 b:15]")
-			time.Sleep(10 * time.Minute) // the ejection ends
+			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 		}
 	})

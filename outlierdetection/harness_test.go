@@ -236,7 +236,6 @@ func (h *harness) wantHeard(want ...string) {
 	}
 }
 
-// inBubble runs f in a synctest bubble. All random numbers are 0.
 func inBubble(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newHarness(t, func() uint32 { return 0 })) })

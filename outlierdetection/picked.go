@@ -44,7 +44,6 @@ func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	}
 }
 
-// done returns the Done function of a new call, or nil if the subchannel belongs to no endpoint.
 func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
 	if e == nil {

@@ -54,7 +54,6 @@ func (c *counting) Tier() shell.Tier {
 	return shell.TierOf(c.above)
 }
 
-// fixed is the picker of a subchannel whose calls are not counted.
 type fixed struct{ result balancer.PickResult }
 
 func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }

@@ -65,7 +65,7 @@ type subConn struct {
 	// deadlock. It also guards the fields below.
 	delivery  sync.Mutex
 	health    balancer.SubConnState // last health, reported in run healthRun
-	healthRun int                   // 0 if no health was reported
+	healthRun int
 	ejected   bool
 	toldRun   int // the run in which the child was last notified of the ejection
 }

@@ -50,7 +50,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 		}
 		again()
 		h.fail("a")
-		h.wantHeard() // the health is not known yet
+		h.wantHeard()
 		for range 2 {
 			sc.ReportHealth(connectivity.Ready, nil)
 			synctest.Wait()
@@ -93,7 +93,6 @@ type user struct{}
 
 func (user) PickerChanged() {}
 
-// strangers counts the open subchannels for which Picked was not called.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})

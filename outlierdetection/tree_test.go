@@ -24,7 +24,6 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// tree runs the policy with a real child on a fake channel. Connections become READY at once.
 type tree struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn

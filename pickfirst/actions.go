@@ -120,7 +120,7 @@ func (e *entry) shutdown() {
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
-		return // the subchannel has been shut down
+		return
 	}
 	s.policy.serial.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }

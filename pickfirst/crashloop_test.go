@@ -11,7 +11,6 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// dying is a listener that closes accepted connections until well is set.
 type dying struct {
 	net.Listener
 	lost chan struct{}

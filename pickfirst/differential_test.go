@@ -73,8 +73,6 @@ func TestKnownDifferences(t *testing.T) {
 	}
 }
 
-// compare runs a schedule on both policies. It counts the known differences in seen, and returns an
-// error for any other.
 func compare(schedule []step, seen map[string]int) error {
 	ours := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// wire is an in-memory network with one server. It records when the client dials.
 type wire struct {
 	mu     sync.Mutex
 	server *bufconn.Listener // nil to refuse connections

@@ -25,9 +25,9 @@ type policy struct {
 
 	// serial guards the following fields.
 	core    core.Core
-	entries []entry // addresses in the core's order
+	entries []entry
 	timer   serial.Timer
-	picked  *subchannel // the subchannel of the current picker, or nil
+	picked  *subchannel
 	closed  bool
 }
 

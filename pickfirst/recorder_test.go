@@ -47,7 +47,7 @@ type fakeSubConn struct {
 	address          string
 	listener, health func(balancer.SubConnState)
 	state            core.State
-	asked            bool // Connect was called since the last IDLE
+	asked            bool
 }
 
 func (s *fakeSubConn) Connect() {

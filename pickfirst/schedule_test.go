@@ -86,8 +86,6 @@ func (r *recorder) take(s step) []string {
 	return r.Take()
 }
 
-// network begins an attempt, ends one with outcome, ends a backoff, or breaks the connection of the
-// address.
 func (r *recorder) network(address string, outcome core.State) {
 	synctest.Wait()
 	sub := r.sub(address)

@@ -26,7 +26,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// network is a set of in-memory servers that can be switched off.
 type network struct {
 	t        *testing.T
 	mu       sync.Mutex

@@ -29,7 +29,6 @@ func TestParseConfigDefaults(t *testing.T) {
 	}
 }
 
-// Unknown fields, and children that are not a priority, are accepted.
 func TestParseConfig(t *testing.T) {
 	c := parse(`{"children": {"a": ` + stub + `, "b": {"config": [{"priority_test_stub": {"id": "y"}}], "ignoreReresolutionRequests": true, "new": 1}, "spare": ` + stub + `},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "childRetention": "0s", "removedChildRetention": "60s", "failbackDelay": "30s", "new": {}}`)

@@ -79,8 +79,6 @@ func (p *policy) delay(child string, d time.Duration) {
 
 func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
 
-// since returns when the child's state last changed, and when the child last became unable to take
-// calls.
 func (p *policy) since(child string) (since, lost time.Time) {
 	if n := p.noted[child]; n != nil {
 		return n.since, n.lost

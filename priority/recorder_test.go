@@ -26,7 +26,7 @@ type recorder struct {
 	lbtest.ClientConn
 
 	policy balancer.Balancer
-	single []string // children with one connection in the current update
+	single []string
 
 	mu       sync.Mutex
 	children map[string]*scriptedChild

@@ -8,7 +8,6 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// TestScenarios runs the core's scenarios on the real policy.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../internal/core/priority/testdata/*/*.txt")
 	if err != nil || len(files) < 6 {

@@ -55,7 +55,7 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	b := balancer.Get(priority.Name).Build(cc, balancer.BuildOptions{})
 	var others sync.WaitGroup
 	var stop atomic.Bool
-	var left atomic.Int64 // how many reports may come before the next update
+	var left atomic.Int64
 	for half := range uint64(2) {
 		others.Go(func() { reportAtRandom(cc, rand.New(rand.NewPCG(seed, half)), int(half), &left, &stop) })
 	}

@@ -156,7 +156,7 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 		if err := update("b", "a"); err != nil {
 			t.Fatal(err)
 		}
-		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // the policy then creates a
+		b.Get("b").Report(connectivity.TransientFailure, errors.New("older"))
 		synctest.Wait()
 		if err := update("b", "a"); err != nil {
 			t.Fatal(err)

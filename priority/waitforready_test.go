@@ -65,7 +65,6 @@ func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	return cc
 }
 
-// refusing is a child policy whose updates fail with a status error. It never reports a state.
 type refusing struct{}
 
 func (refusing) Name() string { return "refusing" }

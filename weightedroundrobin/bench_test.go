@@ -27,7 +27,6 @@ func manyEndpoints(n, shift int) balancer.ClientConnState {
 	return balancer.ClientConnState{ResolverState: resolver.State{Endpoints: es}}
 }
 
-// channel is a fake channel. A goroutine makes one pick with each published picker.
 type channel struct {
 	lbtest.ClientConn
 	published chan balancer.State

@@ -90,7 +90,6 @@ func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	return p.Addr.String(), nil
 }
 
-// until repeats a series of calls until the backends get the wanted numbers of calls.
 func (c *client) until(want map[string]int) {
 	c.t.Helper()
 	n := 0

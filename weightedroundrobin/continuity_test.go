@@ -175,7 +175,7 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 		run(t, func(h *harness) {
 			h.update("", "a:1 b:2")
 			h.ready("a", "b")
-			h.wantPicks("b") // a has waited for half of its interval
+			h.wantPicks("b")
 			h.report(connectivity.Idle, "b")
 			h.wantPicks(picks)
 			h.ready("b")

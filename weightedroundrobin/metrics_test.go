@@ -34,7 +34,6 @@ func (m *metered) move(priority, list string) {
 	}
 }
 
-// want checks the exported metrics. The keys are names and the labels that vary.
 func (m *metered) want(want map[string]int64) {
 	m.t.Helper()
 	full := make(map[string]int64)

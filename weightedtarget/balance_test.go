@@ -57,7 +57,6 @@ func (h *harness) fail(name string, part float64) {
 	synctest.Wait()
 }
 
-// goesTo returns the published state and the percentage of calls that each child gets.
 func (h *harness) goesTo() string {
 	state := h.cc.State()
 	if state.ConnectivityState != connectivity.Ready {

@@ -45,7 +45,6 @@ func (h *harness) configure(weights map[string]string, more string) *lbconfig.We
 	return c
 }
 
-// update updates the policy with children such as "a=1 b=2".
 func (h *harness) update(children, more string) error {
 	h.t.Helper()
 	h.weights = map[string]string{}

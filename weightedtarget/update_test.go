@@ -95,7 +95,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 		z := h.builder.Get("z")
 		h.update("a=1", keep)
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			if s.ID() == "a" { // z is updated after a
+			if s.ID() == "a" {
 				time.Sleep(61 * time.Second)
 			}
 			return nil

@@ -48,7 +48,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
-		of   connectivity.State // state of b and c after the update
+		of   connectivity.State
 		want int
 	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
 		t.Run(now.of.String(), func(t *testing.T) {

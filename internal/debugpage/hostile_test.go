@@ -50,8 +50,6 @@ func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 	})
 }
 
-// root builds a priority policy with two localities of n endpoints each. It also returns the state
-// for the first update.
 func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Balancer, balancer.ClientConnState) {
 	t.Helper()
 	builder := balancer.Get(priority.Name)

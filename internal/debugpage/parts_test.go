@@ -28,7 +28,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 		}
 		b.Receiver.Fail(errors.New("timed out"))
 		synctest.Wait()
-		time.Sleep(time.Second) // the page is collected again
+		time.Sleep(time.Second)
 		c, page := channel(t)
 		wantTexts(t, page, "Calls fail.")
 		if want := []string{"a.example.com: no such host", "b.example.com: timed out"}; !slices.Equal(c.Why, want) {

@@ -78,7 +78,7 @@ func TestTheClockIsSetBackAfterAFileAppears(t *testing.T) {
 	if age := time.Since(r.since); age > time.Minute {
 		t.Errorf("a new file has the age %v", age)
 	}
-	if !strings.Contains(r.since.String(), " m=") { // see time.Time.String
+	if !strings.Contains(r.since.String(), " m=") {
 		t.Errorf("the age is counted from %v, which has no reading of the monotonic clock", r.since)
 	}
 }

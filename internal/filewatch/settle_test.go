@@ -33,7 +33,7 @@ func settling(t *testing.T, interval time.Duration) time.Duration {
 
 func TestSettleIsBounded(t *testing.T) {
 	for _, test := range []struct{ interval, want time.Duration }{
-		{time.Millisecond, patience}, // changes do not stop long enough
+		{time.Millisecond, patience},
 		{time.Second, quiet},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (n Near) balanced(p *Priority) []group {
 		}
 	}
 	switch {
-	case len(share.Localities) == 0: // no endpoint of the priority can receive calls
+	case len(share.Localities) == 0:
 		return []group{{Priority: *p}}
 	case len(rest.Localities) == 0:
 		return []group{share}

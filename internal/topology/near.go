@@ -295,7 +295,7 @@ func weigh(g, whole *Priority) {
 	if !partial {
 		return
 	}
-	finer := max(1, min(1<<16, maxWeight/2/sum)) // reduces rounding errors
+	finer := max(1, min(1<<16, maxWeight/2/sum))
 	for j := range g.Localities {
 		l := &g.Localities[j]
 		if w := uint64(l.Weight) * finer; shares[j].all > 0 && w > 0 {

@@ -27,7 +27,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	seed, digest := s.subsetSeed(), xxhash.New()
 	for i, e := range endpoints {
 		if len(e.Addresses) == 0 {
-			continue // the policies ignore this endpoint
+			continue
 		}
 		var of ofLocality
 		copy(of[:], hierarchy.Path(e))

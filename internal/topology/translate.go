@@ -28,7 +28,7 @@ type Translator struct {
 	// Near configures which endpoints of a priority are preferred.
 	Near  Near
 	names childNames
-	built map[path]built // last tree's endpoints
+	built map[path]built
 }
 
 // Translate returns the tree for an answer. If the answer has no priorities, all calls fail. The
@@ -108,7 +108,7 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 // merged.
 func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	near := len(groups) > 0 && t.Near.Prefer != ""
-	below := make([]Priority, len(a.Priorities)) // priorities with their reserves
+	below := make([]Priority, len(a.Priorities))
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
 		if s := groups[i].spread; s != nil && s.reserves {
