@@ -219,3 +219,11 @@ func TestARejectedUpdateLeavesTheNamesAlone(t *testing.T) {
 		t.Errorf("config: %s, want child0 again", got)
 	}
 }
+
+func TestEachGapIsReportedOnce(t *testing.T) {
+	_, _, err := Read(cluster(in(0, "us", "a"), in(2, "eu", "b"), in(2, "eu/c", "c"), in(4, "as", "d")))
+	invalid, ok := errors.AsType[*Invalid](err)
+	if !ok || len(invalid.Problems) != 2 || invalid.Problems[0].Path != "endpoints[1].priority" || invalid.Problems[1].Path != "endpoints[3].priority" {
+		t.Errorf("error %v, want one for priority 1 and one for priority 3", err)
+	}
+}
