@@ -1,7 +1,7 @@
 // Command mutants changes one small place of the code at a time and runs the tests that should
 // notice. If no test fails, the mutant has survived.
 //
-//	go run ./mutants [-n 100] [-seed 1] [-match TEXT] ROOM...     from the directory tools
+//	go run ./mutants [-n 100] [-seed 1] [-own] [-match TEXT] ROOM...     from the directory tools
 //
 // A ROOM is a directory of the root module. Its mutants are drawn at random from all places that
 // can be changed. A room's own tests run first, and those of the packages in noticing only if the
@@ -53,11 +53,15 @@ var noticing = map[string][]string{
 func main() {
 	n := flag.Int("n", 100, "how many mutants of each room to try")
 	seed := flag.Uint64("seed", 1, "draws the mutants")
+	own := flag.Bool("own", false, "run only the tests of the room, which is quicker")
 	match := flag.String("match", "", "try only mutants whose name contains this text")
 	flag.Parse()
 	known, err := equivalent("mutants/equivalent.txt")
 	if err == nil && flag.NArg() == 0 {
 		err = errors.New("no room given, want one such as internal/core/priority")
+	}
+	if *own {
+		clear(noticing)
 	}
 	for _, room := range flag.Args() {
 		if err == nil {

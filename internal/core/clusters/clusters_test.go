@@ -150,3 +150,51 @@ func TestWidth(t *testing.T) {
 		t.Errorf("last entry %+v, want an error for the first omitted cluster", last)
 	}
 }
+
+// Clusters that are too deep count towards the limit, too.
+func TestWidthBeyondTheDepth(t *testing.T) {
+	var children []string
+	for i := range 10_000 {
+		children = append(children, fmt.Sprint(i))
+	}
+	list, _ := Resolve("c1", func(name string) Cluster {
+		var n int
+		if fmt.Sscanf(name, "c%d", &n); n == 16 {
+			return Cluster{Children: children}
+		}
+		return Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
+	})
+	if want := MaxClusters - 16 + 1; len(list) != want { // the last entry is the error for the omitted ones
+		t.Errorf("listed %d clusters, want %d", len(list), want)
+	}
+}
+
+func TestLongNamesAreCut(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for name, want := range map[string]string{long: long, long + "y": long + "…", long[:99] + "é": long[:99] + "…"} {
+		if got := cut(name); got != want {
+			t.Errorf("%d bytes became %q, want %q", len(name), got, want)
+		}
+	}
+}
+
+// A cluster that a shorter path reaches later counts once.
+func TestWidthOfWhatWasTooDeepAtFirst(t *testing.T) {
+	var children []string
+	for i := range 120 {
+		children = append(children, fmt.Sprint("leaf", i))
+	}
+	graph := map[string]Cluster{"c1": {Children: []string{"c2", "x", "last"}}, "c16": {Children: children}, "x": {Children: children}}
+	for n := 2; n < 16; n++ {
+		graph[fmt.Sprintf("c%d", n)] = Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
+	}
+	list, _ := Resolve("c1", func(name string) Cluster { return graph[name] })
+	if want := len(children) + 1; len(list) != want {
+		t.Errorf("listed %d clusters, want %d", len(list), want)
+	}
+	for _, e := range list {
+		if e.Err != nil {
+			t.Fatal(e.Err)
+		}
+	}
+}
