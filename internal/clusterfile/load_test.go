@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -256,5 +257,41 @@ func TestTheNumberOfFurtherProblems(t *testing.T) {
 		if text := problems.err().Error(); !strings.HasSuffix(text, want) {
 			t.Errorf("%d more: %q, want … %q", more, text, want)
 		}
+	}
+}
+
+// Up to 16 KiB, the offending character is found exactly.
+func TestOffenderInTheLargestFile(t *testing.T) {
+	const mistake = "endpoints: @x # and more\n"
+	_, message := firstError([]byte(mistake))
+	read := len(readUntilError([]byte(mistake)))
+	before := "#" + strings.Repeat("x", 16<<10-read-2) + "\n"
+	want := strings.Index(mistake, "@") + len(before)
+	if got := offender([]byte(before+mistake), 16<<10, message); got != want {
+		t.Errorf("the character that causes %q is at %d, want %d", message, got, want)
+	}
+	if guess := 16<<10 - 1; guess == want {
+		t.Error("the parser does not read ahead, so a guess would be right, too")
+	}
+}
+
+func TestLoadClosesTheFile(t *testing.T) {
+	path := writeFile(t, small)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a garbage collection would close the file
+	open := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(files)
+	}
+	before := open()
+	for range 20 {
+		if _, err := Load(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := open(); after >= before+20 {
+		t.Errorf("%d files are open, and %d before", after, before)
 	}
 }
