@@ -25,7 +25,7 @@ import (
 //	refuse [text]        the channel returns this error to updates from now on
 //	close
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scenario{fakes: newFakes(), channel: &channel{}}
 			datadriven.RunTest(t, path, s.run)
