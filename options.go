@@ -55,7 +55,7 @@ type Options struct {
 	MinReadyRecovery float64
 	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
 	// endpoints are all ejected. The default is AsClusterSays, which ejects nothing for targets
-	// without Envoy clusters. On cannot be combined with PickFirst. Calls need deadlines: a call
+	// without Envoy clusters. On and PickFirst exclude each other. Calls need deadlines: a call
 	// without a deadline does not fail if the server hangs. Source: gRFC A50, and Understudy.
 	OutlierDetection OutlierDetection
 

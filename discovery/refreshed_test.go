@@ -76,8 +76,7 @@ func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
 	})
 }
 
-// Errors, and answers without addresses, change nothing. Each is logged once, and none counts as an
-// answer that lacks an address. The next lookup comes after the interval, although gRPC's resolver
+// Errors, and answers without addresses, change nothing. Each is logged once. The next lookup comes after the interval, although gRPC's resolver
 // is in backoff.
 func TestRefreshAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

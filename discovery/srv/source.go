@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// Scheme is the scheme of the targets of this package.
+// Scheme is the scheme of the targets that this package resolves.
 const Scheme = "srv"
 
 var logger = grpclog.Component("understudy")

@@ -210,7 +210,7 @@ func (t *topic) setSilent(name string, o *Outage) {
 	}
 }
 
-// speaks handles a response of any type before the response is applied.
+// speaks is called for each response, of any type, before the response is applied.
 func (t *topic) speaks() {
 	for _, o := range t.silent {
 		o.over.Store(true)

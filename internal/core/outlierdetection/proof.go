@@ -46,7 +46,7 @@ func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 		c.touched = append(c.touched, e)
 	}
 	c.count(e, -1)
-	byTime := e.ejected && unproven // calls answered during the ejection count, so the epoch stays the same
+	byTime := e.ejected && unproven // an answer during the ejection is proof, too, so the epoch stays the same
 	e.ejected, e.unproven = ejected, unproven
 	c.count(e, 1)
 	c.list(e)

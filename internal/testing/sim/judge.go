@@ -203,8 +203,8 @@ func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 	}
 }
 
-// answering returns an endpoint that the channel must know to answer since the given time, and how
-// it knows that. It returns "" if there is none.
+// answering returns an endpoint that has answered since the given time, so that the channel must
+// know it, and how the channel knows. It returns "" if there is none.
 func (j *judge) answering(since time.Time) (address, why string) {
 	for _, r := range j.tiers {
 		for _, address := range r.endpoints {

@@ -47,8 +47,8 @@ func (g *gate) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out cha
 		func() (func(), error) { return g.Cache.CreateWatch(r, sub, out) })
 }
 
-// CreateDeltaWatch implements cachev3.Cache. In the incremental variant, responses of every type
-// list removed resources.
+// CreateDeltaWatch implements cachev3.Cache. In the incremental variant, each response lists the
+// resources that were removed, whatever their type.
 func (g *gate) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscription, out chan cachev3.DeltaResponse) (func(), error) {
 	return g.watch(
 		func() bool { return g.lets(true, r.GetResponseNonce() != "", sub) },
