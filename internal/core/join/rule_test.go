@@ -84,3 +84,24 @@ func count(phases []Phase, of Phase) (n int) {
 	}
 	return n
 }
+
+// A mechanism that a new list keeps gets the outlier detection of the new list, and keeps its
+// answer.
+func TestANewListChangesOutlierDetection(t *testing.T) {
+	now := time.Unix(0, 0)
+	c, _ := New(Config{Patience: Patience, Kept: func(ID) (Kept, bool) { return Kept{}, false }}, []Mechanism{{Name: "whole"}})
+	c.Started(now, 1, Hears{})
+	for _, config := range []string{"first", "second"} {
+		for _, a := range c.Replaced(now, 1, []Mechanism{{Name: "a", Source: "s", OutlierDetection: config}}) {
+			if a.Kind == Start {
+				c.Started(now, a.ID, Hears{})
+				c.Answered(now, a.ID, Answer{Content: "endpoints"})
+			}
+		}
+		got := c.Next()
+		if got.Kind != Send || len(got.List) != 1 || got.List[0].OutlierDetection != config || got.List[0].Answer.Content != "endpoints" {
+			t.Errorf("the message is %+v, want the answer with the %s configuration", got, config)
+		}
+		c.Taken(true, got.List[0].ID)
+	}
+}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// PickerInterval, multiplied by the number of READY children, is the minimum time between two
-// pickers. If 10,000 endpoints connect at the same time, this means a new picker every 10 ms
-// instead of 10,000 pickers. Until the next picker, endpoints that have just connected get no
-// calls, and a call that picks an endpoint without a connection waits.
+// PickerInterval times the number of READY children is the minimum time between two pickers. If
+// 10,000 endpoints connect at the same time, this means a new picker every 10 ms instead of 10,000
+// pickers. Until the next picker, endpoints that have just connected get no calls, and a call that
+// picks an endpoint without a connection waits.
 const PickerInterval = time.Microsecond
 
 // FewChildren is the largest number of children for which a picker costs less than a timer.
