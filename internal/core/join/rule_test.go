@@ -95,7 +95,13 @@ func TestANewListChangesOutlierDetection(t *testing.T) {
 		for _, a := range c.Replaced(now, 1, []Mechanism{{Name: "a", Source: "s", OutlierDetection: config}}) {
 			if a.Kind == Start {
 				c.Started(now, a.ID, Hears{})
+				if said, ok := c.Said(a.ID); ok {
+					t.Errorf("before its answer, the mechanism has said %v", said)
+				}
 				c.Answered(now, a.ID, Answer{Content: "endpoints"})
+				if said, ok := c.Said(a.ID); !ok || said.Content != "endpoints" {
+					t.Errorf("the mechanism has said %v (%v), want its answer", said, ok)
+				}
 			}
 		}
 		got := c.Next()
