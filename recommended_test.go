@@ -88,7 +88,7 @@ func TestSentencesSayWhatIsRecommended(t *testing.T) {
 		"docs/options.md": {
 			"Calls return at most " + longest + ", plus connection time, after a priority is stable.",
 			"pings each connection that has been quiet for " + seconds(r.Keepalive.Time),
-			fmt.Sprintf("are no retries below %.0f:", r.RetryThrottling.MaxTokens/2),
+			fmt.Sprintf("gRPC stops retrying when fewer than %.0f are left.", r.RetryThrottling.MaxTokens/2),
 			"noticed " + seconds(r.Keepalive.Timeout) + " later",
 			"a health stream and a ping every " + seconds(r.Keepalive.Time),
 		},
