@@ -188,8 +188,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	if err != nil {
 		return w, err
 	}
-	w.shown = resolver.Target{URL: *u}.String()
-	w.changedAt = time.Now()
+	w.shown, w.changedAt = resolver.Target{URL: *u}.String(), time.Now()
 	w.builders = given.Builders(append(w.source.Options(), given.Set("ServiceConfig", serviceConfig))...)
 	w.Log.Event("seed %d; target %s; %v; %v", seed, w.target, w.settings.timing, w.truth)
 	if s := part[*edsSource](w); s != nil {
