@@ -72,7 +72,7 @@ bench-failover: ## measure how long 1,000 channels that lose a priority go witho
 	go run ./bench/failover
 
 .PHONY: timed
-timed: ## check how many calls each fault loses, as docs/explanation/what-starts-a-failover.md says (two minutes on a quiet Linux machine)
+timed: ## check how many calls each fault loses, as docs/explanation/what-starts-a-failover.md says (a minute on a quiet Linux machine)
 	go test ./internal/e2e -run 'TestWhatStartsAFailover|TestFiveCallsEjectAnEndpoint' -count=1 -v -timed
 
 .PHONY: league
